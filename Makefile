@@ -1,0 +1,49 @@
+# Everything runs from a clean checkout: the first call makes .venv and builds, the next are quick.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+KERNELS := $(shell find src -name '*.pyx' -o -name '*.pxd')
+BUILD := pyproject.toml setup.py $(KERNELS)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: run test test-long test-debug lint bench clean
+
+run: $(VENV)/installed
+	$(BIN)/python examples/watch_a_stream.py
+
+test: lint
+	$(BIN)/python -m pytest -m "not long"
+
+test-long: $(VENV)/installed
+	$(BIN)/python -m pytest -m long
+
+# The same tests on kernels with bounds checks, in an environment of their own.
+test-debug: $(VENV)-debug/installed
+	$(VENV)-debug/bin/python -m pytest -m "not long" tests
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/bench-installed
+	$(BIN)/python -m benchmarks
+
+$(VENV)/installed: $(BUILD)
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --editable '.[test]'
+	touch $@
+
+$(VENV)/bench-installed: $(VENV)/installed
+	$(PIP) install --editable '.[bench]'
+	touch $@
+
+$(VENV)-debug/installed: $(BUILD) $(shell find src -name '*.py')
+	test -d $(VENV)-debug || $(PYTHON) -m venv $(VENV)-debug
+	SAPWOOD_DEBUG=1 $(VENV)-debug/bin/python -m pip --disable-pip-version-check --quiet install '.[test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(VENV)-debug build src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src \( -name '*.so' -o -name '*.c' -o -name '*.html' \) -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,48 @@
+"""Compile the kernels; everything else about the package is in pyproject.toml.
+
+``SAPWOOD_DEBUG=1`` builds with bounds and initialisation checks on and without optimisation.
+"""
+
+import os
+from pathlib import Path
+
+from Cython.Build import cythonize
+from Cython.Compiler import Options
+from setuptools import Extension, setup
+
+debug = os.environ.get("SAPWOOD_DEBUG", "") not in ("", "0")
+
+# No table has more than two dimensions (the limit is exclusive); the default is eight.
+Options.buffer_max_dims = 3
+
+# Contracted multiply-adds would make results differ between machines.
+compile_args = ["-ffp-contract=off", *(["-O1", "-g", "-UNDEBUG"] if debug else ["-O3"])]
+
+directives = {
+    "language_level": 3,
+    "boundscheck": debug,
+    "initializedcheck": debug,
+    "wraparound": False,
+    "cdivision": True,
+    "embedsignature": True,
+    "embedsignature.format": "python",
+}
+
+sources = sorted(Path("src").rglob("*.pyx"))
+extensions = [
+    Extension(
+        ".".join(source.relative_to("src").with_suffix("").parts),
+        [str(source)],
+        extra_compile_args=compile_args,
+    )
+    for source in sources
+]
+
+setup(
+    ext_modules=cythonize(
+        extensions,
+        compiler_directives=directives,
+        build_dir="build/debug" if debug else "build/release",
+        annotate="SAPWOOD_ANNOTATE" in os.environ,
+    )
+)

@@ -1,0 +1,66 @@
+"""A bounded number of slots whose radius doubles as it must."""
+
+cimport cython
+from libc.float cimport DBL_MAX
+from libc.math cimport INFINITY, fabs, ldexp, nextafter
+
+from sapwood.observers._slots cimport floor_fast
+from sapwood.observers._store cimport Store
+
+cdef enum:
+    FINEST = -1074  # the level of the smallest positive double
+
+
+cdef inline double lower_border(double x, int level, double* upper) noexcept nogil:
+    """The slot [h 2^level, (h + 1) 2^level) of x; exact, and never across zero.
+
+    Where doubles are farther apart than 2^level a slot holds one double.
+    """
+    cdef double unit, h
+    if fabs(x) >= ldexp(1.0, level + 52):
+        upper[0] = nextafter(x, INFINITY)
+        return x
+    unit = ldexp(1.0, level)
+    h = floor_fast(x / unit) + 0.0
+    if x < 0.0 and h == 0.0:
+        h = -1.0  # x / unit underflowed
+    upper[0] = (h + 1.0) * unit
+    return max(h * unit, -DBL_MAX)
+
+
+cdef inline Py_ssize_t last_at_or_below(
+    const double[::1] keys, Py_ssize_t count, double x
+) noexcept nogil:
+    """The last of count ascending keys that is at most x, or -1; without branches to guess."""
+    cdef Py_ssize_t first = 0, half
+    if count == 0 or x < keys[0]:
+        return -1
+    while count > 1:
+        half = count >> 1
+        first += half & -<Py_ssize_t>(keys[first + half] <= x)
+        count -= half
+    return first
+
+
+cdef struct Middle:
+    # Where most of the data lies: far is what is more than `margin` away.
+    double low
+    double high
+    double margin
+
+
+@cython.final
+cdef class GridStore(Store):
+    cdef readonly Py_ssize_t slots
+    cdef readonly int level
+    cdef double[::1] ends  # the upper borders; the keys are the lower ones, ascending
+    cdef Py_ssize_t anchor  # a slot amid the data
+    cdef double density     # slots per unit of x: the inverse of the radius
+
+    cdef Py_ssize_t find(self, double x) noexcept nogil
+    cdef void find_anchor(self) noexcept nogil
+    cdef void insert(self, Py_ssize_t row, double x) noexcept nogil
+    cdef void coarsen(self) noexcept nogil
+    cdef void gather_tails(self) noexcept nogil
+    cdef Py_ssize_t far_slots(self, Middle* middle, int level) noexcept nogil
+    cdef void widen(self, Middle* middle, int digits) noexcept nogil

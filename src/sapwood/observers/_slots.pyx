@@ -1,0 +1,156 @@
+"""The paper's quantizer: a hash from floor(x / r) to the statistics of a slot."""
+
+cimport cython
+import numpy as np
+from libc.float cimport DBL_MAX
+from libc.math cimport INFINITY, nextafter
+
+from sapwood.observers._rows cimport row_add, row_merge
+
+
+@cython.final
+cdef class SlotStore(Store):
+    """Slots [h r, (h + 1) r) of one radius, made where there is data."""
+
+    def __init__(self, Py_ssize_t targets, double radius):
+        Store.__init__(self, targets)
+        self.radius = radius
+        self.index = np.full(16, -1, dtype=np.int32)
+        self.shift = 60
+
+    cdef Py_ssize_t find(self, double key) noexcept nogil:
+        """The row of a key; if it has none, the complement of its place in the index."""
+        cdef Py_ssize_t mask = self.index.shape[0] - 1
+        cdef Py_ssize_t place = hashed(key) >> self.shift
+        cdef Py_ssize_t row
+        while True:
+            row = self.index[place]
+            if row < 0:
+                return ~place
+            if self.keys[row] == key:
+                return row
+            place = (place + 1) & mask
+
+    cdef Py_ssize_t add_slot(self, double key, Py_ssize_t place) noexcept nogil:
+        """Make an empty slot; its row, or -1 if there is no room."""
+        cdef Py_ssize_t row = self.count
+        if row == self.keys.shape[0]:
+            return -1
+        self.index[place] = row
+        self.keys[row] = key
+        self.count += 1
+        return row
+
+    cdef bint take_one(self, double x, const double* y, double w) noexcept nogil:
+        cdef double key = slot_key(x, self.radius)
+        cdef Py_ssize_t row = self.find(key)
+        if row < 0:
+            row = self.add_slot(key, ~row)
+            if row < 0:
+                return False
+        row_add(&self.table[row, 0], self.targets, x, y, w)
+        return True
+
+    cdef Py_ssize_t take(
+        self, const double[::1] x, const double[:, ::1] y, const double[:] w, Py_ssize_t start
+    ) noexcept nogil:
+        cdef Py_ssize_t row
+        for row in range(start, x.shape[0]):
+            if not self.take_one(x[row], &y[row, 0], w[row]):
+                return row
+        return x.shape[0]
+
+    cdef int resize(self, Py_ssize_t size) except -1:
+        Store.resize(self, size)
+        self.reindex()
+        return 0
+
+    def reindex(self):
+        """Build the index anew, at most half full once the tables are."""
+        cdef Py_ssize_t size = 16, row
+        while 2 * self.keys.shape[0] > size:
+            size *= 2
+        self.index = np.full(size, -1, dtype=np.int32)
+        self.shift = 64 - (size.bit_length() - 1)
+        for row in range(self.count):
+            self.index[~self.find(self.keys[row])] = row
+
+    def coarsen(self, double radius):
+        """Go over to a radius that is a power of two times the present one, exactly."""
+        keys, table = self.elements()
+        coarse = coarser_keys(keys, radius / self.radius)
+        SlotStore.__init__(self, self.targets, radius)
+        self.absorb(coarse, table)
+
+    def absorb(self, const double[::1] keys, const double[:, ::1] table):
+        """Merge rows into the slots of their keys."""
+        cdef Py_ssize_t other, row
+        for other in range(keys.shape[0]):
+            row = self.find(keys[other])
+            if row < 0 and self.count == self.keys.shape[0]:
+                self.grow()
+                row = self.find(keys[other])
+            if row < 0:
+                row = self.add_slot(keys[other], ~row)
+            row_merge(&self.table[row, 0], &table[other, 0], self.targets)
+
+    def arrays(self):
+        """Return the arrays that the store holds, as they are."""
+        return [*Store.arrays(self), self.index.base]
+
+
+def coarser_keys(keys, double factor):
+    """Return the keys for a radius that is larger by a power of two, floor(h / factor)."""
+    if factor == 1.0:
+        return keys
+    if not np.isfinite(keys).all():
+        raise OverflowError("x / radius exceeds the largest double: no coarser slot can be told")
+    return np.floor(keys / factor)
+
+
+def upper_borders(const double[::1] keys, double radius):
+    """Return for each key the smallest double of a larger key: (h + 1) r, to the last bit."""
+    cdef Py_ssize_t i
+    cdef double[::1] borders = np.empty(keys.shape[0])
+    for i in range(keys.shape[0]):
+        borders[i] = upper_border(keys[i], radius)
+    return np.asarray(borders)
+
+
+cdef double upper_border(double key, double radius) noexcept nogil:
+    cdef double border = (key + 1.0) * radius
+    if slot_key(border, radius) <= key:
+        border = nextafter(border, INFINITY)
+    elif slot_key(nextafter(border, -INFINITY), radius) > key:
+        border = nextafter(border, -INFINITY)
+    if slot_key(border, radius) > key >= slot_key(nextafter(border, -INFINITY), radius):
+        return border
+    return searched_border(key, radius)
+
+
+cdef double searched_border(double key, double radius) noexcept nogil:
+    """The border by bisection over all doubles, for keys too large for (h + 1) r."""
+    cdef int64_t low = ordinal(-DBL_MAX), high = ordinal(DBL_MAX), middle
+    while high - low > 1:
+        middle = low + <int64_t>(<uint64_t>(high - low) >> 1)
+        if slot_key(from_ordinal(middle), radius) > key:
+            high = middle
+        else:
+            low = middle
+    return from_ordinal(high)
+
+
+cdef inline int64_t ordinal(double value) noexcept nogil:
+    """An integer for each double, in the same order."""
+    cdef int64_t bits
+    memcpy(&bits, &value, sizeof(bits))
+    return bits if bits >= 0 else <int64_t>(<uint64_t>0x8000000000000000 - <uint64_t>bits)
+
+
+cdef inline double from_ordinal(int64_t number) noexcept nogil:
+    cdef double value
+    cdef int64_t bits = number if number >= 0 else <int64_t>(
+        <uint64_t>0x8000000000000000 - <uint64_t>number
+    )
+    memcpy(&value, &bits, sizeof(value))
+    return value

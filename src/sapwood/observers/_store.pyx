@@ -1,0 +1,74 @@
+"""The elements of an observer: a key and a row of statistics each, in growing tables."""
+
+import sys
+
+import numpy as np
+
+from sapwood.observers._rows cimport row_width
+
+
+cdef class Store:
+    """Keys and their rows. A subclass says how a key is found, and what else it holds.
+
+    `take` and `take_one` stop, changing nothing, at a row for which there is no room; the caller
+    then calls `grow` and goes on.
+    """
+
+    def __init__(self, Py_ssize_t targets):
+        self.targets = targets
+        self.count = 0
+        self.keys = np.empty(0)
+        self.table = np.empty((0, row_width(targets)))
+
+    cdef Py_ssize_t take(
+        self, const double[::1] x, const double[:, ::1] y, const double[:] w, Py_ssize_t start
+    ) noexcept nogil:
+        """Take rows from start on; the position of the first that found no room, or the end."""
+        return start
+
+    cdef bint take_one(self, double x, const double* y, double w) noexcept nogil:
+        """Take one row; False if there is no room."""
+        return False
+
+    cdef Py_ssize_t room(self):
+        """How many elements the tables should have room for, now that there are so many."""
+        return self.count + max(8, self.count // 16)
+
+    cdef int resize(self, Py_ssize_t size) except -1:
+        """Give the tables room for size elements."""
+        self.keys = resized(self.keys.base, size)
+        self.table = resized(self.table.base, size)
+        return 0
+
+    cdef int grow(self) except -1:
+        """Make room for more elements."""
+        return self.resize(self.room())
+
+    cdef int trim(self) except -1:
+        """Give room back that became spare; most stores never lose elements."""
+        return 0
+
+    def elements(self):
+        """Return copies of the keys, ascending, and of their rows."""
+        keys = self.keys.base[: self.count]
+        order = np.argsort(keys, kind="stable")
+        return keys[order], self.table.base[: self.count][order]
+
+    def arrays(self):
+        """Return the arrays that the store holds, as they are."""
+        return [self.keys.base, self.table.base]
+
+    @property
+    def nbytes(self):
+        """Bytes of the store: its tables, their views and the object itself."""
+        arrays = self.arrays()
+        view = sys.getsizeof(<object>self.keys)
+        return sys.getsizeof(self) + sum(sys.getsizeof(array) + view for array in arrays)
+
+
+def resized(array, Py_ssize_t size):
+    """Return a copy of an array with room for size rows; what is new is zero."""
+    grown = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    kept = min(size, len(array))
+    grown[:kept] = array[:kept]
+    return grown

@@ -1,0 +1,14 @@
+"""The entry of observations into a store."""
+
+from sapwood.observers._store cimport Store
+
+cdef class Watch:
+    cdef readonly Py_ssize_t targets
+    cdef readonly Store _store
+    cdef readonly double _weight
+    cdef double* reach  # of each target, as in sapwood/_door.pxd
+    cdef double* trial  # a copy of it, for what may be refused
+    cdef double* row    # the targets of one observation
+    cdef bint ready     # set up, and not in use without the GIL
+
+    cdef int enter(self) except -1

@@ -1,0 +1,193 @@
+"""Where rows come in: checked at the door, then taken by the store, singly or in a batch."""
+
+import sys
+
+import numpy as np
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from libc.string cimport memcpy
+
+from sapwood import door
+from sapwood._door cimport FIRST, REACH, SPREAD, admit_rows, within_limits
+from sapwood.moments cimport CELL, M2, PIVOT, SHIFT
+from sapwood.observers._rows cimport CELLS, WEIGHT
+
+
+cdef class Watch:
+    """A store behind the door: `update`, `update_many`, and what the door remembers.
+
+    Parameters
+    ----------
+    store : Store
+        Where the elements are kept.
+    """
+
+    def __init__(self, Store store not None):
+        if self.reach != NULL:
+            raise RuntimeError("an observer is initialised once; make a new one")
+        self.reach = <double*>PyMem_Calloc((2 * REACH + 1) * store.targets, sizeof(double))
+        if self.reach == NULL:
+            raise MemoryError
+        self.trial = self.reach + REACH * store.targets
+        self.row = self.trial + REACH * store.targets
+        self.targets = store.targets
+        self._store = store
+        self.ready = True
+
+    def __dealloc__(self):
+        PyMem_Free(self.reach)
+
+    cdef int enter(self) except -1:
+        """Prepare to take rows: none may be under way in another thread."""
+        if not self.ready:
+            raise RuntimeError(
+                "the observer is in use by another thread (or was never initialised); "
+                "give each thread its own and merge them"
+            )
+        memcpy(self.trial, self.reach, REACH * self.targets * sizeof(double))
+        return 0
+
+    def update(self, double x, y, double w=1.0):
+        """Watch one observation.
+
+        Parameters
+        ----------
+        x : float
+            The feature's value: any finite number.
+        y : float or sequence of float
+            The target, or as many as `targets` says.
+        w : float
+            The weight of the observation, positive and finite.
+
+        Raises
+        ------
+        ValueError
+            If a value is not as said; nothing is changed then.
+        OverflowError
+            If y is so far from the other values that their squares would exceed the largest
+            double; nothing is changed then.
+        """
+        cdef Py_ssize_t target
+        cdef double weight
+        self.enter()
+        if self.targets == 1:
+            self.row[0] = y
+        else:
+            if len(y) != self.targets:
+                raise ValueError(f"y has {len(y)} values: {self.targets} are expected")
+            for target in range(self.targets):
+                self.row[target] = y[target]
+        weight = self._weight
+        if admit_rows(self.trial, &weight, self.targets, &x, self.row, &w, 1, 1) < 1:
+            door.refuse_row(x, np.array([self.row[t] for t in range(self.targets)]), w)
+        memcpy(self.reach, self.trial, REACH * self.targets * sizeof(double))
+        self._weight = weight
+        while not self._store.take_one(x, self.row, w):
+            self._store.grow()
+        self._store.trim()
+
+    def update_many(self, x, y, w=None):
+        """Watch many observations: the same as `update` in a loop, or nothing at all.
+
+        Parameters
+        ----------
+        x : array_like of float, shape (n,)
+            The feature's values.
+        y : array_like of float, shape (n,) or (n, targets)
+            The targets.
+        w : array_like of float, shape (n,), optional
+            The weights; 1 each if not given.
+
+        Raises
+        ------
+        ValueError, OverflowError
+            As `update`, naming the position of the first bad row; nothing is changed then.
+        """
+        x, y, w = door.rows(x, y, w, self.targets)
+        cdef const double[::1] xs = x
+        cdef const double[:, ::1] ys = y
+        cdef const double[:] ws = w
+        cdef Py_ssize_t rows = xs.shape[0], row = 0, good
+        cdef double weight
+        if rows == 0:
+            return
+        self.enter()
+        weight = self._weight
+        self.ready = False
+        try:
+            with nogil:
+                good = admit_rows(
+                    self.trial,
+                    &weight,
+                    self.targets,
+                    &xs[0],
+                    &ys[0, 0],
+                    &ws[0],
+                    ws.strides[0] // sizeof(double),
+                    rows,
+                )
+            if good < rows:
+                door.refuse_row(x[good], y[good], w[good], good)
+            memcpy(self.reach, self.trial, REACH * self.targets * sizeof(double))
+            self._weight = weight
+            while row < rows:
+                with nogil:
+                    row = self._store.take(xs, ys, ws, row)
+                if row < rows:
+                    self._store.grow()
+            self._store.trim()
+        finally:
+            self.ready = True
+
+    def _elements(self):
+        """Return copies of the keys, ascending, and of their rows."""
+        self.enter()
+        return self._store.elements()
+
+    def _admit(self, Watch other not None):
+        """Account at the door for all that another observer has watched, or refuse it."""
+        cdef const double[:, ::1] table = other._elements()[1]
+        cdef double weight, distance
+        cdef double* reach
+        cdef const double* cell
+        cdef Py_ssize_t row, target
+        self.enter()
+        weight = self._weight + other._weight
+        if self._weight == 0.0:
+            memcpy(self.trial, other.reach, REACH * self.targets * sizeof(double))
+        else:
+            for row in range(table.shape[0]):
+                for target in range(self.targets):
+                    reach = self.trial + REACH * target
+                    cell = &table[row, CELLS + CELL * target]
+                    distance = (cell[PIVOT] - reach[FIRST]) + cell[SHIFT]
+                    reach[SPREAD] += cell[M2] + table[row, WEIGHT] * distance * distance
+                    if not (within_limits(distance) and within_limits(reach[SPREAD])):
+                        raise OverflowError(door.SPREAD_OF_BOTH)
+        if not within_limits(weight):
+            raise OverflowError(door.WEIGHT_OF_BOTH)
+        memcpy(self.reach, self.trial, REACH * self.targets * sizeof(double))
+        self._weight = weight
+
+    @property
+    def _reach(self):
+        """The first value and the spread of each target, as the door remembers them."""
+        return np.array(<double[: self.targets, :REACH]>self.reach) if self.enter() == 0 else None
+
+    def _set_reach(self, double weight, const double[:, ::1] reach):
+        """Restore what the door remembers; the values have been checked."""
+        self.enter()
+        self._weight = weight
+        memcpy(self.reach, &reach[0, 0], REACH * self.targets * sizeof(double))
+
+    @property
+    def nbytes(self):
+        """Bytes that the observer occupies: tables, their spare room, and all objects."""
+        self.enter()
+        return (
+            sys.getsizeof(self)
+            + (2 * REACH + 1) * self.targets * sizeof(double)
+            + self._store.nbytes
+        )
+
+    def __len__(self):
+        return self._store.count if self._store is not None else 0

@@ -1,0 +1,177 @@
+"""What all of Sapwood's observers do alike, whatever they keep their elements in."""
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import door
+from sapwood.moments import Moments
+from sapwood.observers import _merit, packing
+from sapwood.observers._watch import Watch
+from sapwood.observers.protocol import Candidates, Split
+
+__all__ = ["TableObserver"]
+
+FloatArray = NDArray[np.float64]
+
+MAX_TARGETS = 2**16
+
+
+class TableObserver(Watch):
+    """An observer whose elements are rows of a table: see `sapwood.Observer` for its methods."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _thresholds(self, keys: FloatArray, table: FloatArray) -> FloatArray:
+        """Return the cut after each of some neighbouring elements but the last."""
+
+    @abstractmethod
+    def _parameters(self) -> dict[str, Any]:
+        """Return the arguments that make an empty observer like this one."""
+
+    @abstractmethod
+    def _absorb(self, other: Self) -> None:
+        """Merge the elements of another observer of the same kind, or raise ValueError."""
+
+    def best_split(self) -> Split | None:
+        """Return the cut of the largest merit, the first of equals.
+
+        Returns
+        -------
+        Split or None
+            None if there are fewer than two elements.
+        """
+        keys, table = self._elements()
+        if len(keys) < 2:
+            return None
+        merits = _merit.merits(table, _merit.gathered(table, 0, len(table), 1))
+        best = int(np.argmax(merits))
+        threshold = self._thresholds(keys[best : best + 2], table[best : best + 2])[0]
+        left = _merit.gathered(table, 0, best + 1, 1)
+        right = _merit.gathered(table, len(table) - 1, best, -1)
+        return Split(float(threshold), float(merits[best]), self._one(left), self._one(right))
+
+    def candidates(self) -> Candidates:
+        """Return the thresholds and merits of all cuts, ascending in the threshold.
+
+        Returns
+        -------
+        Candidates
+            Two arrays, each one shorter than the number of elements.
+        """
+        keys, table = self._elements()
+        merits = _merit.merits(table, _merit.gathered(table, 0, len(table), 1))
+        return Candidates(self._thresholds(keys, table), merits)
+
+    @property
+    def total(self) -> Moments | list[Moments]:
+        """The moments of all y; with several targets, a list of them."""
+        table = self._elements()[1]
+        return self._one(_merit.gathered(table, 0, len(table), 1))
+
+    def merge(self, other: Self) -> None:
+        """Become what watching both streams would have made; `other` is not changed.
+
+        Parameters
+        ----------
+        other : observer of the same kind
+            With as many targets.
+
+        Raises
+        ------
+        ValueError
+            If the two cannot be merged exactly; nothing is changed then.
+        """
+        if type(other) is not type(self):
+            raise ValueError(f"a {type(self).__name__} cannot be merged with {other!r}")
+        if other.targets != self.targets:
+            raise ValueError(
+                f"an observer of {self.targets} targets cannot be merged with one of "
+                f"{other.targets}"
+            )
+        self._check_mergeable(other)
+        self._admit(other)
+        self._absorb(other)
+
+    def _check_mergeable(self, other: Self) -> None:
+        """Raise ValueError if another observer of the same kind has unlike parameters."""
+
+    def __add__(self, other: Self) -> Self:
+        if not isinstance(other, TableObserver):
+            return NotImplemented
+        result = self.copy()
+        result.merge(other)
+        return result
+
+    def to_bytes(self) -> bytes:
+        """Return the whole state as bytes, for `from_bytes`."""
+        keys, table = self._elements()
+        header = {
+            "kind": type(self).__name__,
+            "parameters": self._parameters(),
+            "elements": len(keys),
+            "weight": self._weight,
+        }
+        return packing.pack(header, [self._reach, keys, table, *self._more_numbers()])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Restore what `to_bytes` made.
+
+        Parameters
+        ----------
+        data : bytes
+            May come from anywhere: no code is run, and all is checked.
+
+        Raises
+        ------
+        ValueError
+            If the bytes are damaged, malformed, or of another kind of observer.
+        """
+        header, numbers = packing.unpack(data)
+        packing.check(header.get("kind") == cls.__name__, f"it is no {cls.__name__}")
+        try:
+            observer = cls(**header["parameters"])
+            elements = door.whole(header["elements"], "elements", 0, len(numbers))
+            weight = float(header["weight"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"the saved observer is not valid: {error}") from None
+        sizes = [2 * observer.targets, elements, elements * (2 + 3 * observer.targets)]
+        packing.check(sum(sizes) <= len(numbers), "numbers are missing")
+        reach, keys, table, more = np.split(numbers, np.cumsum(sizes))
+        reach, table = reach.reshape(-1, 2), table.reshape(elements, -1)
+        packing.check_state(keys, table, weight, reach)
+        observer._restore(keys, table, more)
+        observer._set_reach(weight, reach)
+        return observer
+
+    def _more_numbers(self) -> list[FloatArray]:
+        """Return arrays that belong to the state beside keys and table."""
+        return []
+
+    @abstractmethod
+    def _restore(self, keys: FloatArray, table: FloatArray, more: FloatArray) -> None:
+        """Fill an empty observer; `more` is what `_more_numbers` gave, joined."""
+
+    def _one(self, moments: list[Moments]) -> Moments | list[Moments]:
+        return moments[0] if self.targets == 1 else moments
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return type(self).from_bytes(self.to_bytes())
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self._parameters().items())
+        return f"<{type(self).__name__}({arguments}) with {len(self)} elements>"

@@ -1,0 +1,117 @@
+"""The exhaustive observers: a node for each different value, in a binary search tree."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import door
+from sapwood.observers import packing
+from sapwood.observers._search_tree import SearchTreeStore
+from sapwood.observers.base import MAX_TARGETS, TableObserver
+
+__all__ = ["EBSTObserver", "TEBSTObserver"]
+
+FloatArray = NDArray[np.float64]
+
+
+class _SearchTreeObserver(TableObserver):
+    """What E-BST and TE-BST share: the tree of nodes, and cuts midway between neighbours."""
+
+    __slots__ = ()
+
+    _store: SearchTreeStore
+
+    def _thresholds(self, keys: FloatArray, table: FloatArray) -> FloatArray:
+        low, high = keys[:-1], keys[1:]
+        middle = low / 2 + high / 2
+        # Between neighbouring doubles there is no middle: the upper one parts them as well.
+        return np.where((low < middle) & (middle <= high), middle, high)
+
+    def _absorb(self, other: Self) -> None:
+        self._store.absorb(*other._elements())
+
+    def _restore(self, keys: FloatArray, table: FloatArray, more: FloatArray) -> None:
+        packing.check(len(more) == 0, "there are more numbers than there should be")
+        packing.check(np.isfinite(keys).all(), "a value is not finite")
+        self._store.absorb(keys, table)
+
+
+class EBSTObserver(_SearchTreeObserver):
+    """The extended binary search tree: every value that was seen is a candidate.
+
+    The reference that the quantizer is measured against: its splits are the best there are,
+    its memory grows with the number of different values.
+
+    Parameters
+    ----------
+    targets : int
+        How many targets y has.
+
+    Notes
+    -----
+    The tree of the paper, with two differences that change no candidate and no merit: a node
+    holds only the rows of its own value, so that nothing has to be subtracted, and the tree is
+    kept balanced, so that an ascending stream costs no more than a shuffled one.
+    An observation costs O(log k), a query O(k) for k values.
+
+    References
+    ----------
+    E. Ikonomovska, J. Gama and S. Džeroski, "Learning model trees from evolving data streams",
+    Data Mining and Knowledge Discovery 23, 2011.
+
+    Examples
+    --------
+    >>> observer = EBSTObserver()
+    >>> observer.update_many([1, 2, 3, 4, 5, 6], [10, 10, 10, 50, 50, 50])
+    >>> observer.best_split().threshold
+    3.5
+    >>> len(observer)
+    6
+    """
+
+    __slots__ = ()
+
+    def __init__(self, targets: int = 1) -> None:
+        super().__init__(SearchTreeStore(door.whole(targets, "targets", 1, MAX_TARGETS)))
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"targets": self.targets}
+
+
+class TEBSTObserver(_SearchTreeObserver):
+    """The truncated E-BST: an E-BST of values rounded to some decimals.
+
+    Parameters
+    ----------
+    digits : int
+        Decimals that are kept, from 0 to 15; halves are rounded to even.
+    targets : int
+        How many targets y has.
+
+    Examples
+    --------
+    >>> observer = TEBSTObserver(digits=1)
+    >>> observer.update_many([0.11, 0.12, 0.31], [1, 1, 2])
+    >>> len(observer)
+    2
+    """
+
+    __slots__ = ("digits",)
+
+    digits: int
+
+    def __init__(self, digits: int = 3, targets: int = 1) -> None:
+        targets = door.whole(targets, "targets", 1, MAX_TARGETS)
+        digits = door.whole(digits, "digits", 0, 15)
+        super().__init__(SearchTreeStore(targets, 10.0**digits))
+        self.digits = digits
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"digits": self.digits, "targets": self.targets}
+
+    def _check_mergeable(self, other: Self) -> None:
+        if self.digits != other.digits:
+            raise ValueError(
+                f"values of {self.digits} and of {other.digits} digits cannot be merged exactly"
+            )

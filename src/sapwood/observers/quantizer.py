@@ -1,0 +1,153 @@
+"""The Quantizer Observer: a slot of statistics for each stretch of the feature."""
+
+from math import frexp
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import door
+from sapwood.observers import packing
+from sapwood.observers._grid import GridStore, are_slots
+from sapwood.observers._slots import SlotStore, coarser_keys, upper_borders
+from sapwood.observers.base import MAX_TARGETS, TableObserver
+
+__all__ = ["QuantizerObserver"]
+
+FloatArray = NDArray[np.float64]
+
+Cut = Literal["border", "prototype"]
+
+MAX_SLOTS = 2**24
+
+
+class QuantizerObserver(TableObserver):
+    """Watches a feature through slots of equal width, as in Mastelini and de Carvalho's paper.
+
+    Parameters
+    ----------
+    radius : float or "auto"
+        Width of a slot: x falls into slot ``floor(x / radius)``. With "auto" the observer starts
+        with a slot for each value and doubles the radius whenever it would need more
+        than `slots`. Values that are far away and scattered are gathered in wider slots instead.
+    slots : int
+        With ``radius="auto"``, how many slots there may be; from 2 on.
+    cut : "border" or "prototype"
+        Where thresholds lie: at the upper border of a slot, so that the reported merit is exactly
+        what the threshold brings on the rows watched; or, as in the paper, midway between
+        the mean x of two neighbouring slots, which sends some rows to the other side.
+    targets : int
+        How many targets y has.
+
+    Notes
+    -----
+    An observation costs O(1), a query O(k log k) for k slots of a fixed radius and O(k) with
+    "auto". Two observers can be merged, exactly, if the quotient of their radii is a power of
+    two; with "auto" it always is.
+
+    References
+    ----------
+    S. M. Mastelini and A. C. P. L. F. de Carvalho, "Using dynamical quantization to perform
+    split attempts in online tree regressors", Pattern Recognition Letters 145, 2021.
+
+    Examples
+    --------
+    >>> observer = QuantizerObserver()
+    >>> observer.update_many([1, 2, 3, 4, 5, 6], [10, 10, 10, 50, 50, 50])
+    >>> split = observer.best_split()
+    >>> 3 < split.threshold <= 4, split.merit
+    (True, 400.0)
+    >>> split.left
+    Moments(n=3.0, mean=10.0, m2=0.0)
+    >>> QuantizerObserver(radius=0.25).best_split() is None
+    True
+    """
+
+    __slots__ = ("cut",)
+
+    cut: Cut
+    _store: SlotStore | GridStore
+
+    def __init__(
+        self,
+        radius: float | Literal["auto"] = "auto",
+        slots: int = 128,
+        cut: Cut = "border",
+        targets: int = 1,
+    ) -> None:
+        targets = door.whole(targets, "targets", 1, MAX_TARGETS)
+        slots = door.whole(slots, "slots", 2, MAX_SLOTS)
+        if cut not in ("border", "prototype"):
+            raise ValueError(f"cut = {cut!r}: 'border' or 'prototype' is expected")
+        if isinstance(radius, str) and radius == "auto":
+            super().__init__(GridStore(targets, slots))
+        else:
+            super().__init__(SlotStore(targets, door.positive(radius, "radius")))
+        self.cut = cut
+
+    @property
+    def radius(self) -> float:
+        """The width of a slot as it is now."""
+        return self._store.radius
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the radius was left to the observer."""
+        return isinstance(self._store, GridStore)
+
+    def _parameters(self) -> dict[str, Any]:
+        store = self._store
+        if isinstance(store, GridStore):
+            own: dict[str, Any] = {"radius": "auto", "slots": store.slots}
+        else:
+            own = {"radius": store.radius}
+        return {**own, "cut": self.cut, "targets": self.targets}
+
+    def _thresholds(self, keys: FloatArray, table: FloatArray) -> FloatArray:
+        if self.cut == "prototype":
+            prototypes = table[:, packing.PROTOTYPE]
+            return prototypes[:-1] / 2 + prototypes[1:] / 2
+        if isinstance(self._store, GridStore):
+            return self._store.upper_borders(keys[:-1])
+        return upper_borders(keys[:-1], self._store.radius)
+
+    def _check_mergeable(self, other: Self) -> None:
+        if self.adaptive != other.adaptive:
+            raise ValueError("a radius of 'auto' and a fixed one cannot be merged exactly")
+        if not self.adaptive and not _is_power_of_two(self.radius / other.radius):
+            raise ValueError(
+                f"radii of {self.radius} and {other.radius} cannot be merged exactly: their "
+                "quotient has to be a power of two"
+            )
+
+    def _absorb(self, other: Self) -> None:
+        keys, table = other._elements()
+        if isinstance(self._store, GridStore) and isinstance(other._store, GridStore):
+            self._store.absorb(other._store.level, keys, other._store.upper_borders(keys), table)
+        elif isinstance(self._store, SlotStore):
+            if other.radius > self.radius:
+                self._store.coarsen(other.radius)
+            self._store.absorb(coarser_keys(keys, self.radius / other.radius), table)
+
+    def _more_numbers(self) -> list[FloatArray]:
+        if isinstance(self._store, GridStore):
+            borders = self._store.upper_borders(self._elements()[0])
+            return [np.array([self._store.level], dtype=np.float64), borders]
+        return []
+
+    def _restore(self, keys: FloatArray, table: FloatArray, more: FloatArray) -> None:
+        if isinstance(self._store, SlotStore):
+            packing.check(len(more) == 0, "there are more numbers than there should be")
+            packing.check(np.all(keys == np.floor(keys)), "a key is not whole")
+            self._store.absorb(keys, table)
+            return
+        packing.check(len(more) == 1 + len(keys), "the number of borders is wrong")
+        level, ends = more[0], more[1:]
+        packing.check(level in range(-1074, 1024), "the level is wrong")
+        packing.check(len(keys) <= self._store.slots, "there are too many slots")
+        packing.check(are_slots(int(level), keys, ends), "a slot's borders are wrong")
+        self._store.absorb(int(level), keys, ends, table)
+
+
+def _is_power_of_two(quotient: float) -> bool:
+    return frexp(quotient)[0] == 0.5
