@@ -66,11 +66,12 @@ def unpack(data: bytes) -> tuple[dict[str, Any], FloatArray]:
 
 def check_state(keys: FloatArray, table: FloatArray, weight: float, reach: FloatArray) -> None:
     """Raise ValueError unless elements and door could have come from watching rows."""
-    check(np.all(np.diff(keys) > 0)) and not np.isnan(keys).any(, "keys do not ascend")
+    check(np.all(keys[:-1] < keys[1:]) and not np.isnan(keys).any(), "keys do not ascend")
     check(np.isfinite(table).all(), "a statistic is not finite")
     weights = table[:, WEIGHT]
     check((weights > 0).all(), "an element has no weight")
-    check(0 <= weight <= LIMIT and _close(float(weights.sum()), weight), "the weights do not add up")
+    check(0 <= weight <= LIMIT, "the total weight is wrong")
+    check(abs(weights.sum() - weight) <= 1e-6 * weight, "the weights do not add up")
     check(np.isfinite(reach).all(), "the reach of y is not finite")
     for target, (first, spread) in enumerate(reach):
         pivot, shift, m2 = table[:, CELLS + CELL * target : CELLS + CELL * (target + 1)].T
@@ -87,7 +88,3 @@ def check(condition: object, complaint: str) -> None:
     """Raise ValueError with a complaint about a saved observer unless the condition holds."""
     if not condition:
         raise ValueError(f"the saved observer is not valid: {complaint}")
-
-
-def _close(a: float, b: float) -> bool:
-    return abs(a - b) <= 1e-6 * b
