@@ -217,10 +217,9 @@ cdef class GridStore(Store):
         self.resize(self.room())
         self.find_anchor()
 
-    def elements(self):
-        """Return copies of the lower borders and of their rows, which are ascending."""
-        keys = np.array(self.keys[: self.count])
-        return keys, np.array(self.table[: self.count])
+    def order(self):
+        """Return the rows in use; they are in ascending order."""
+        return np.arange(self.count)
 
     def upper_borders(self, const double[::1] keys):
         """Return the upper border of the slots with the given lower borders."""

@@ -137,24 +137,23 @@ cdef class SearchTreeStore(Store):
         self.links = resized(self.links.base, size)
         return 0
 
-    def elements(self):
-        """Return copies of the keys, ascending, and of their rows: an in-order walk."""
+    def order(self):
+        """Return the rows in use, in ascending order of their keys: an in-order walk."""
         cdef Py_ssize_t[::1] order = np.empty(self.count, dtype=np.intp)
         cdef Py_ssize_t path[DEEPEST]
         cdef Py_ssize_t node = self.root, seen = 0
         cdef int depth = 0
-        with nogil:
-            while depth > 0 or node >= 0:
-                while node >= 0:
-                    path[depth] = node
-                    depth += 1
-                    node = self.child(node, 0)
-                depth -= 1
-                node = path[depth]
-                order[seen] = node
-                seen += 1
-                node = self.child(node, 1)
-        return self.keys.base[order], self.table.base[order]
+        while depth > 0 or node >= 0:
+            while node >= 0:
+                path[depth] = node
+                depth += 1
+                node = self.child(node, 0)
+            depth -= 1
+            node = path[depth]
+            order[seen] = node
+            seen += 1
+            node = self.child(node, 1)
+        return order.base
 
     def absorb(self, const double[::1] keys, const double[:, ::1] table):
         """Merge rows into the nodes of their keys."""

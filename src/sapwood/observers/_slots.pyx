@@ -75,10 +75,34 @@ cdef class SlotStore(Store):
         for row in range(self.count):
             self.index[~self.find(self.keys[row])] = row
 
+    def order(self):
+        """Return the rows in use, in ascending order of their keys.
+
+        Where keys are dense, as those of a quantizer mostly are, each is put into its place.
+        """
+        cdef double lowest = INFINITY, highest = -INFINITY
+        cdef Py_ssize_t row, place, seen = 0
+        cdef int32_t[::1] places
+        cdef Py_ssize_t[::1] order
+        for row in range(self.count):
+            lowest = min(lowest, self.keys[row])
+            highest = max(highest, self.keys[row])
+        if not 0.0 <= highest - lowest < 4 * self.count:
+            return Store.order(self)
+        places = np.full(<Py_ssize_t>(highest - lowest) + 1, -1, dtype=np.int32)
+        order = np.empty(self.count, dtype=np.intp)
+        for row in range(self.count):
+            places[<Py_ssize_t>(self.keys[row] - lowest)] = row
+        for place in range(places.shape[0]):
+            if places[place] >= 0:
+                order[seen] = places[place]
+                seen += 1
+        return order.base
+
     def coarsen(self, double radius):
         """Go over to a radius that is a power of two times the present one, exactly."""
-        keys, table = self.elements()
-        coarse = coarser_keys(keys, radius / self.radius)
+        table = self.table.base[: self.count]
+        coarse = coarser_keys(self.keys.base[: self.count], radius / self.radius)
         SlotStore.__init__(self, self.targets, radius)
         self.absorb(coarse, table)
 

@@ -48,11 +48,9 @@ cdef class Store:
         """Give room back that became spare; most stores never lose elements."""
         return 0
 
-    def elements(self):
-        """Return copies of the keys, ascending, and of their rows."""
-        keys = self.keys.base[: self.count]
-        order = np.argsort(keys, kind="stable")
-        return keys[order], self.table.base[: self.count][order]
+    def order(self):
+        """Return the rows in use, in ascending order of their keys."""
+        return np.argsort(self.keys.base[: self.count])
 
     def arrays(self):
         """Return the arrays that the store holds, as they are."""

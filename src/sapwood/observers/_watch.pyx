@@ -138,10 +138,15 @@ cdef class Watch:
         finally:
             self.ready = True
 
+    def _tables(self):
+        """Return the keys, the table of rows, and the rows in use in ascending order; no copies."""
+        self.enter()
+        return self._store.keys.base, self._store.table.base, self._store.order()
+
     def _elements(self):
         """Return copies of the keys, ascending, and of their rows."""
-        self.enter()
-        return self._store.elements()
+        keys, table, order = self._tables()
+        return keys[order], table[order]
 
     def _admit(self, Watch other not None):
         """Account at the door for all that another observer has watched, or refuse it."""

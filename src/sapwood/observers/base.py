@@ -44,15 +44,13 @@ class TableObserver(Watch):
         Split or None
             None if there are fewer than two elements.
         """
-        keys, table = self._elements()
-        if len(keys) < 2:
+        keys, table, order = self._tables()
+        if len(order) < 2:
             return None
-        merits = _merit.merits(table, _merit.gathered(table, 0, len(table), 1))
-        best = int(np.argmax(merits))
-        threshold = self._thresholds(keys[best : best + 2], table[best : best + 2])[0]
-        left = _merit.gathered(table, 0, best + 1, 1)
-        right = _merit.gathered(table, len(table) - 1, best, -1)
-        return Split(float(threshold), float(merits[best]), self._one(left), self._one(right))
+        best, merit, left, right = _merit.best_cut(table, order)
+        pair = order[best : best + 2]
+        threshold = self._thresholds(keys[pair], table[pair])[0]
+        return Split(float(threshold), merit, self._one(left), self._one(right))
 
     def candidates(self) -> Candidates:
         """Return the thresholds and merits of all cuts, ascending in the threshold.
@@ -62,15 +60,14 @@ class TableObserver(Watch):
         Candidates
             Two arrays, each one shorter than the number of elements.
         """
-        keys, table = self._elements()
-        merits = _merit.merits(table, _merit.gathered(table, 0, len(table), 1))
-        return Candidates(self._thresholds(keys, table), merits)
+        keys, table, order = self._tables()
+        return Candidates(self._thresholds(keys[order], table[order]), _merit.merits(table, order))
 
     @property
     def total(self) -> Moments | list[Moments]:
         """The moments of all y; with several targets, a list of them."""
-        table = self._elements()[1]
-        return self._one(_merit.gathered(table, 0, len(table), 1))
+        _, table, order = self._tables()
+        return self._one(_merit.totals(table, order))
 
     def merge(self, other: Self) -> None:
         """Become what watching both streams would have made; `other` is not changed.
