@@ -2,8 +2,8 @@
 
 The reach of a target is two doubles: its first value, and the sum of the weighted squared
 distances of all values to the first. The M2 of any part of the stream is at most that sum, and
-any two means differ by at most twice the largest distance; so while both stay within the limits
-below, no statistic derived from the rows can overflow or become NaN.
+its variance at most the largest squared distance; so while both stay within the limit below, no
+statistic derived from the rows can overflow or become NaN.
 """
 
 from libc.float cimport DBL_MAX
@@ -16,7 +16,7 @@ cdef enum:
 
 
 cdef inline bint within_limits(double quantity) noexcept nogil:
-    """Whether a weight, a distance or a sum of squares leaves room for all that is derived."""
+    """Whether a weight, a square or a sum of squares leaves room for all that is derived."""
     return fabs(quantity) <= DBL_MAX / 4
 
 
@@ -51,9 +51,9 @@ cdef inline Py_ssize_t admit_target(
     cdef double spread = reach[SPREAD], distance
     for row in range(rows):
         distance = y[row * y_step] - reach[FIRST]
-        spread += w[row * w_step] * distance * distance
+        spread += w[row * w_step] * (distance * distance)
         # Comparisons with NaN are false, so that a y that is not finite fails here too.
-        if not (within_limits(distance) and within_limits(spread)):
+        if not (within_limits(distance * distance) and within_limits(spread)):
             return row
     reach[SPREAD] = spread
     return rows

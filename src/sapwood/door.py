@@ -14,8 +14,8 @@ FloatArray = NDArray[np.float64]
 FINITE = "must be a finite number; drop the row or mend the value"
 WEIGHT = "must be a positive finite number; leave out a row that should not count"
 SPREAD = (
-    "is too far from the other values: the sum of the weighted squared distances to the first "
-    "value would exceed the largest double; scale it down or drop the row"
+    "is too far from the other values: its squared distance to the first value, or the weighted "
+    "sum of all of them, would exceed the largest double; scale y down or drop the row"
 )
 TOTAL_WEIGHT = "would take the total weight beyond the largest double; scale the weights down"
 
@@ -95,7 +95,7 @@ def positive(value: Any, name: str) -> float:
     """Return value as a positive finite float, or raise ValueError."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = np.nan
     if isinstance(value, str) or not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name} = {value!r}: a positive finite number is expected")
@@ -112,8 +112,6 @@ def whole(value: Any, name: str, low: int, high: int) -> int:
 
 
 def _as_floats(values: ArrayLike, name: str) -> FloatArray:
-    if isinstance(values, np.ma.MaskedArray):
-        values = np.ma.filled(values.astype(np.float64), np.nan)
     array = np.asarray(values)
     if array.size == 0:
         return array.astype(np.float64)
@@ -122,10 +120,14 @@ def _as_floats(values: ArrayLike, name: str) -> FloatArray:
             f"{name} holds {array.dtype}, e.g. {array.flat[0]!r}: numbers are expected"
         )
     if array.dtype.kind == "O":
-        for position, value in enumerate(array.flat):
+        for place, value in np.ndenumerate(array):
             if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
-                raise ValueError(_sentence(name, value, position, "must be a number"))
-    return array.astype(np.float64, copy=False)
+                part = f"{name}[{place[1]}]" if len(place) > 1 else name
+                raise ValueError(_sentence(part, value, place[0], "must be a number"))
+    array = array.astype(np.float64, copy=False)
+    if isinstance(values, np.ma.MaskedArray):
+        array = np.where(np.ma.getmaskarray(values), np.nan, array)
+    return array
 
 
 def _sentence(name: str, value: Any, row: int | None, rule: str) -> str:

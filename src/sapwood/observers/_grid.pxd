@@ -8,7 +8,8 @@ from sapwood.observers._slots cimport floor_fast
 from sapwood.observers._store cimport Store
 
 cdef enum:
-    FINEST = -1074  # the level of the smallest positive double
+    FINEST = -1074   # the level of the smallest positive double
+    COARSEST = 1024  # one slot holds all that is positive, one all that is negative
 
 
 cdef inline double lower_border(double x, int level, double* upper) noexcept nogil:
@@ -17,6 +18,9 @@ cdef inline double lower_border(double x, int level, double* upper) noexcept nog
     Where doubles are farther apart than 2^level a slot holds one double.
     """
     cdef double unit, h
+    if level >= COARSEST:
+        upper[0] = 0.0 if x < 0.0 else INFINITY
+        return -DBL_MAX if x < 0.0 else 0.0
     if fabs(x) >= ldexp(1.0, level + 52):
         upper[0] = nextafter(x, INFINITY)
         return x
@@ -42,13 +46,6 @@ cdef inline Py_ssize_t last_at_or_below(
     return first
 
 
-cdef struct Middle:
-    # Where most of the data lies: far is what is more than `margin` away.
-    double low
-    double high
-    double margin
-
-
 @cython.final
 cdef class GridStore(Store):
     cdef readonly Py_ssize_t slots
@@ -61,6 +58,10 @@ cdef class GridStore(Store):
     cdef void find_anchor(self) noexcept nogil
     cdef void insert(self, Py_ssize_t row, double x) noexcept nogil
     cdef void coarsen(self) noexcept nogil
-    cdef void gather_tails(self) noexcept nogil
-    cdef Py_ssize_t far_slots(self, Middle* middle, int level) noexcept nogil
-    cdef void widen(self, Middle* middle, int digits) noexcept nogil
+    cdef void sum_up(self) noexcept nogil
+    cdef double cost(self, Py_ssize_t row, Py_ssize_t other) noexcept nogil
+    cdef double cost_of_doubling(self) noexcept nogil
+    cdef void merge_cheapest(self) noexcept nogil
+    cdef void merge_below(self, double limit) noexcept nogil
+    cdef void widen(self) noexcept nogil
+    cdef void move(self, Py_ssize_t row, Py_ssize_t to) noexcept nogil

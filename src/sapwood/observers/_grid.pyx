@@ -1,9 +1,9 @@
 """The quantizer that needs no radius: at most so many slots, ascending, of dyadic borders.
 
-Each slot is [h 2^k, (h + 1) 2^k). All have one level k, the *radius* being 2^k, but for those of
-far tails, whose level is higher. The radius starts so fine that each double has its own slot, and
-is doubled, exactly as floor(h / 2), until the slots suffice. As slots of one level or of two are
-either disjoint or nested, coarsening and merging never have to divide a slot.
+Each slot is [h 2^k, (h + 1) 2^k). All have one level k, the *radius* being 2^k, but for slots that
+were merged because they mattered little. The radius starts so fine that each double has its own slot,
+and is doubled, exactly as floor(h / 2), until the slots suffice. As slots of one level or of two
+are either disjoint or nested, coarsening and merging never have to divide a slot.
 """
 
 cimport cython
@@ -11,15 +11,12 @@ import numpy as np
 from libc.math cimport frexp, isfinite
 from libc.string cimport memcpy, memmove
 
-from sapwood.observers._rows cimport WEIGHT, row_add, row_clear, row_merge, row_width
+from sapwood.moments cimport CELL, M2, PIVOT, SHIFT
+from sapwood.observers._rows cimport CELLS, WEIGHT, row_add, row_clear, row_merge, row_width
 from sapwood.observers._store import resized
 
-# The share of the weight on each side that may count as tail.
-cdef double TAIL = 0.05
-# How many widths of the part between the tails a slot has to be away from it, to be far.
-cdef double FAR = 2.0
-# Far slots start with this many per octave of their distance, as a binary logarithm.
-cdef int TAIL_DIGITS = 3
+# What merging two slots may cost at the most for the radius to be doubled, times the slots.
+cdef double DEAR = 8.0
 
 
 @cython.final
@@ -43,7 +40,7 @@ cdef class GridStore(Store):
         if row >= 0 and x < self.ends[row]:
             row_add(&self.table[row, 0], self.targets, x, y, w)
             return True
-        if self.count == self.keys.shape[0]:
+        if self.count + 1 >= self.keys.shape[0]:
             return False
         self.insert(row + 1, x)
         row_add(&self.table[row + 1, 0], self.targets, x, y, w)
@@ -104,81 +101,114 @@ cdef class GridStore(Store):
         self.count += 1
 
     cdef void coarsen(self) noexcept nogil:
-        """Bring the number of slots back to what is allowed."""
-        cdef Middle everything = Middle(-INFINITY, INFINITY, INFINITY)
-        self.gather_tails()
-        if self.count > self.slots:
-            self.level = max(self.level, level_below_gaps(self.keys, self.count))
+        """Bring the number of slots back to what is allowed.
+
+        The radius is doubled, unless that would merge slots that matter: then the slots that
+        matter least are merged, wherever they are.
+        """
+        self.sum_up()
+        self.level = max(self.level, level_below_gaps(self.keys, self.count))
+        self.widen()
         while self.count > self.slots:
-            self.level += 1
-            self.widen(&everything, 0)
+            if self.cost_of_doubling() * self.slots > DEAR:
+                self.merge_cheapest()
+            else:
+                self.level += 1
+                self.widen()
         self.find_anchor()
 
-    cdef void gather_tails(self) noexcept nogil:
-        """Widen slots that are far and scattered, if they take many from the rest.
-
-        Far slots that would stay apart even if a slot were as wide as the middle of the data are
-        not worth a coarser middle: they become as wide as a share of their distance. A cluster
-        far away, whose slots would fall together, is not a tail and is left alone.
-        """
-        cdef Middle middle
-        cdef int width_level, digits = TAIL_DIGITS
-        if not find_middle(&middle, self.keys, self.ends, self.table, self.count):
-            return
-        frexp(middle.high - middle.low, &width_level)
-        if 8 * self.far_slots(&middle, width_level) < self.slots:
-            return
-        while digits >= 0 and 4 * self.far_slots(&middle, FINEST) > self.slots:
-            self.widen(&middle, digits)
-            digits -= 1
-
-    cdef Py_ssize_t far_slots(self, Middle* middle, int level) noexcept nogil:
-        """How many different slots of a level the far slots would make."""
-        cdef Py_ssize_t row, result = 0
-        cdef double lower, upper, previous = INFINITY
+    cdef void sum_up(self) noexcept nogil:
+        """Merge all rows into the spare one, the last of the table."""
+        cdef Py_ssize_t row, spare = self.table.shape[0] - 1
+        row_clear(&self.table[spare, 0], self.targets)
         for row in range(self.count):
-            if distance(middle, self.keys[row], self.ends[row]) > middle.margin:
-                lower = lower_border(self.keys[row], level, &upper)
-                result += lower != previous
-                previous = lower
+            row_merge(&self.table[spare, 0], &self.table[row, 0], self.targets)
+
+    cdef double cost(self, Py_ssize_t row, Py_ssize_t other) noexcept nogil:
+        """What merging two slots costs: their share of the weight, and of the variance it hides.
+
+        The latter is the variance between the two; it is what a cut between them could explain.
+        """
+        cdef const double* whole = &self.table[self.table.shape[0] - 1, 0]
+        cdef const double* a = &self.table[row, 0]
+        cdef const double* b = &self.table[other, 0]
+        cdef double hidden = 0.0
+        cdef Py_ssize_t target, column = CELLS
+        for target in range(self.targets):
+            if whole[column + M2] > 0.0:
+                hidden += m2_between(a, b, column) / whole[column + M2]
+            column += CELL
+        return (a[WEIGHT] + b[WEIGHT]) / whole[WEIGHT] + hidden / self.targets
+
+    cdef double cost_of_doubling(self) noexcept nogil:
+        """The largest cost of all pairs that doubling the radius would merge."""
+        cdef Py_ssize_t row
+        cdef double upper, result = 0.0
+        for row in range(1, self.count):
+            lower_border(self.keys[row - 1], self.level + 1, &upper)
+            if self.keys[row] < upper:
+                result = max(result, self.cost(row - 1, row))
         return result
 
-    cdef void widen(self, Middle* middle, int digits) noexcept nogil:
-        """Bring slots to the store's level, and far ones to 2^-digits of their distance."""
+    cdef void merge_cheapest(self) noexcept nogil:
+        """Merge neighbours that matter little, until an eighth of the slots is free."""
+        cdef Py_ssize_t wanted = self.slots - self.slots // 8
+        cdef double limit = 0.125 / self.slots
+        while self.count > wanted:
+            self.merge_below(limit)
+            limit *= 2.0
+
+    cdef void merge_below(self, double limit) noexcept nogil:
+        """Merge neighbours whose cost is within a limit into the smallest slot that holds both.
+
+        Not where that slot would reach into another neighbour.
+        """
         cdef Py_ssize_t row, kept = 0
-        cdef Py_ssize_t width = row_width(self.targets)
-        cdef int level, exponent
-        cdef double away, lower, upper
+        cdef double lower, upper
+        for row in range(1, self.count):
+            if self.cost(kept, row) <= limit:
+                lower = common_slot(self.keys[kept], self.keys[row], self.level, &upper)
+                if (
+                    lower < upper
+                    and (kept == 0 or self.ends[kept - 1] <= lower)
+                    and (row + 1 == self.count or upper <= self.keys[row + 1])
+                ):
+                    row_merge(&self.table[kept, 0], &self.table[row, 0], self.targets)
+                    self.keys[kept] = lower
+                    self.ends[kept] = upper
+                    continue
+            kept += 1
+            self.move(row, kept)
+        self.count = kept + 1
+
+    cdef void widen(self) noexcept nogil:
+        """Bring slots up to the store's level, merging those that fall together."""
+        cdef Py_ssize_t row, kept = -1
+        cdef double lower, upper
         for row in range(self.count):
-            level = self.level
-            away = distance(middle, self.keys[row], self.ends[row])
-            if away > middle.margin:
-                frexp(away, &exponent)
-                level = max(level, exponent - 1 - digits)
+            if kept >= 0 and self.keys[row] < self.ends[kept]:
+                row_merge(&self.table[kept, 0], &self.table[row, 0], self.targets)
+                continue
             lower = self.keys[row]
             upper = self.ends[row]
-            if upper - lower < ldexp(1.0, level):
-                lower = lower_border(lower, level, &upper)
-            if kept > 0 and lower < self.ends[kept - 1]:
-                # Nested: this one lies in the last kept, or holds it and perhaps more.
-                row_merge(&self.table[kept - 1, 0], &self.table[row, 0], self.targets)
-                self.keys[kept - 1] = min(self.keys[kept - 1], lower)
-                self.ends[kept - 1] = max(self.ends[kept - 1], upper)
-                while kept > 1 and lower < self.ends[kept - 2]:
-                    kept -= 1
-                    row_merge(&self.table[kept - 1, 0], &self.table[kept, 0], self.targets)
-                    self.keys[kept - 1] = min(self.keys[kept - 1], lower)
-                    self.ends[kept - 1] = max(self.ends[kept - 1], upper)
-                continue
+            if upper - lower < ldexp(1.0, self.level):
+                lower = lower_border(lower, self.level, &upper)
+            kept += 1
+            self.move(row, kept)
             self.keys[kept] = lower
             self.ends[kept] = upper
-            if kept < row:
-                memcpy(&self.table[kept, 0], &self.table[row, 0], width * sizeof(double))
-            kept += 1
-        self.count = kept
+        self.count = kept + 1
+
+    cdef void move(self, Py_ssize_t row, Py_ssize_t to) noexcept nogil:
+        """Move a slot to another row."""
+        if row != to:
+            self.keys[to] = self.keys[row]
+            self.ends[to] = self.ends[row]
+            memcpy(&self.table[to, 0], &self.table[row, 0], row_width(self.targets) * sizeof(double))
 
     cdef Py_ssize_t room(self):
-        return min(Store.room(self), self.slots + 1)
+        # One more than there may be, for the moment before they are coarsened; one is spare.
+        return min(Store.room(self), self.slots + 1) + 1
 
     cdef int resize(self, Py_ssize_t size) except -1:
         Store.resize(self, size)
@@ -199,7 +229,6 @@ cdef class GridStore(Store):
         const double[:, ::1] table,
     ):
         """Merge the slots of another grid, given its level."""
-        cdef Middle everything = Middle(-INFINITY, INFINITY, INFINITY)
         cdef Py_ssize_t size = self.count + keys.shape[0]
         all_keys = np.concatenate([self.keys.base[: self.count], keys])
         all_ends = np.concatenate([self.ends.base[: self.count], ends])
@@ -210,8 +239,9 @@ cdef class GridStore(Store):
         self.ends = all_ends[order]
         self.table = all_rows[order]
         self.count = size
+        self.resize(size + 1)
         self.level = max(self.level, level)
-        self.widen(&everything, 0)
+        self.widen()
         if self.count > self.slots:
             self.coarsen()
         self.resize(self.room())
@@ -234,35 +264,28 @@ cdef class GridStore(Store):
         return [*Store.arrays(self), self.ends.base]
 
 
-cdef inline double distance(Middle* middle, double lower, double upper) noexcept nogil:
-    """How far a slot is from the middle of the data; negative inside."""
-    return max(middle.low - upper, lower - middle.high)
+cdef inline double m2_between(const double* a, const double* b, Py_ssize_t column) noexcept nogil:
+    """What the M2 of one target gains by merging two rows, beside the M2 of both."""
+    cdef double delta = (b[column + PIVOT] - a[column + PIVOT]) + (
+        b[column + SHIFT] - a[column + SHIFT]
+    )
+    return a[WEIGHT] * (b[WEIGHT] / (a[WEIGHT] + b[WEIGHT])) * delta * delta
 
 
-cdef bint find_middle(
-    Middle* middle,
-    const double[::1] keys,
-    const double[::1] ends,
-    const double[:, ::1] table,
-    Py_ssize_t count,
-) noexcept nogil:
-    """Leave out tails of at most TAIL of the weight on each side; False if that is too wide."""
-    cdef Py_ssize_t first = 0, last = count - 1, row
-    cdef double weight = 0.0, below, above
-    for row in range(count):
-        weight += table[row, WEIGHT]
-    below = table[first, WEIGHT]
-    while below <= TAIL * weight:
-        first += 1
-        below += table[first, WEIGHT]
-    above = table[last, WEIGHT]
-    while above <= TAIL * weight:
-        last -= 1
-        above += table[last, WEIGHT]
-    middle.low = keys[first]
-    middle.high = ends[last]
-    middle.margin = FAR * (middle.high - middle.low)
-    return isfinite(middle.margin)
+cdef double common_slot(double low, double high, int level, double* upper) noexcept nogil:
+    """The smallest slot from a level on that holds both; an empty one if they differ in sign."""
+    cdef int exponent
+    cdef double lower
+    if low < 0.0 <= high:
+        upper[0] = low
+        return INFINITY
+    frexp(high - low, &exponent)
+    level = max(level, min(exponent - 1, COARSEST))
+    while True:
+        lower = lower_border(low, level, upper)
+        if high < upper[0]:
+            return lower
+        level += 1
 
 
 cdef int level_below_gaps(const double[::1] keys, Py_ssize_t count) noexcept nogil:

@@ -125,11 +125,7 @@ cdef class SlotStore(Store):
 
 def coarser_keys(keys, double factor):
     """Return the keys for a radius that is larger by a power of two, floor(h / factor)."""
-    if factor == 1.0:
-        return keys
-    if not np.isfinite(keys).all():
-        raise OverflowError("x / radius exceeds the largest double: no coarser slot can be told")
-    return np.floor(keys / factor)
+    return np.floor(keys / factor) if factor != 1.0 else keys
 
 
 def upper_borders(const double[::1] keys, double radius):

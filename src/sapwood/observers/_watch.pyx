@@ -165,8 +165,8 @@ cdef class Watch:
                     reach = self.trial + REACH * target
                     cell = &table[row, CELLS + CELL * target]
                     distance = (cell[PIVOT] - reach[FIRST]) + cell[SHIFT]
-                    reach[SPREAD] += cell[M2] + table[row, WEIGHT] * distance * distance
-                    if not (within_limits(distance) and within_limits(reach[SPREAD])):
+                    reach[SPREAD] += cell[M2] + table[row, WEIGHT] * (distance * distance)
+                    if not (within_limits(distance * distance) and within_limits(reach[SPREAD])):
                         raise OverflowError(door.SPREAD_OF_BOTH)
         if not within_limits(weight):
             raise OverflowError(door.WEIGHT_OF_BOTH)

@@ -28,8 +28,9 @@ class QuantizerObserver(TableObserver):
     ----------
     radius : float or "auto"
         Width of a slot: x falls into slot ``floor(x / radius)``. With "auto" the observer starts
-        with a slot for each value and doubles the radius whenever it would need more
-        than `slots`. Values that are far away and scattered are gathered in wider slots instead.
+        with a slot for each value and doubles the radius whenever it would need more than `slots`.
+        Where that would cost resolution that matters, slots that hold next to nothing, such as
+        those of far outliers, are merged instead.
     slots : int
         With ``radius="auto"``, how many slots there may be; from 2 on.
     cut : "border" or "prototype"
@@ -87,7 +88,7 @@ class QuantizerObserver(TableObserver):
 
     @property
     def radius(self) -> float:
-        """The width of a slot as it is now."""
+        """The width of a slot as it is now; with "auto", of the narrowest there may be."""
         return self._store.radius
 
     @property
@@ -114,11 +115,19 @@ class QuantizerObserver(TableObserver):
     def _check_mergeable(self, other: Self) -> None:
         if self.adaptive != other.adaptive:
             raise ValueError("a radius of 'auto' and a fixed one cannot be merged exactly")
-        if not self.adaptive and not _is_power_of_two(self.radius / other.radius):
+        if self.adaptive:
+            return
+        if not _is_power_of_two(self.radius / other.radius):
             raise ValueError(
                 f"radii of {self.radius} and {other.radius} cannot be merged exactly: their "
                 "quotient has to be a power of two"
             )
+        for observer in (self, other):
+            if self.radius != other.radius and not np.isfinite(observer._elements()[0]).all():
+                raise ValueError(
+                    f"x / {observer.radius} exceeded the largest double: such slots cannot be "
+                    "merged with those of another radius"
+                )
 
     def _absorb(self, other: Self) -> None:
         keys, table = other._elements()
