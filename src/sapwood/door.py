@@ -15,9 +15,9 @@ FINITE = "must be a finite number; drop the row or mend the value"
 WEIGHT = "must be a positive finite number; leave out a row that should not count"
 SPREAD = (
     "is too far from the other values: its squared distance to the first value, or the weighted "
-    "sum of all of them, would exceed the largest double; scale y down or drop the row"
+    "sum of all of them, comes too near to the largest double; scale y down or drop the row"
 )
-TOTAL_WEIGHT = "would take the total weight beyond the largest double; scale the weights down"
+TOTAL_WEIGHT = "takes the total weight too near to the largest double; scale the weights down"
 
 SPREAD_OF_BOTH = (
     "the y of both observers are too far apart: their squares exceed the largest double"
@@ -91,6 +91,11 @@ def refuse_row(x: float, y: FloatArray, w: float, row: int | None = None) -> NoR
     raise OverflowError(_sentence(_target_name(y, widest), y[widest], row, SPREAD))
 
 
+def refuse_kind(name: str, value: Any, row: int | None = None) -> NoReturn:
+    """Raise the ValueError for what is no number."""
+    raise ValueError(_sentence(name, value, row, "must be a number"))
+
+
 def positive(value: Any, name: str) -> float:
     """Return value as a positive finite float, or raise ValueError."""
     try:
@@ -123,7 +128,7 @@ def _as_floats(values: ArrayLike, name: str) -> FloatArray:
         for place, value in np.ndenumerate(array):
             if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
                 part = f"{name}[{place[1]}]" if len(place) > 1 else name
-                raise ValueError(_sentence(part, value, place[0], "must be a number"))
+                refuse_kind(part, value, place[0] if place else None)
     array = array.astype(np.float64, copy=False)
     if isinstance(values, np.ma.MaskedArray):
         array = np.where(np.ma.getmaskarray(values), np.nan, array)

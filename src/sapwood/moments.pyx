@@ -11,7 +11,9 @@ cdef MomentState EMPTY = MomentState(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 cdef void merge_states(MomentState* state, const MomentState* other) noexcept nogil:
-    if other.weight > 0.0:
+    if state.weight == 0.0:
+        state[0] = other[0]
+    elif other.weight > 0.0:
         state_merge(state, other.weight, other.pivot, other.shift, other.shift_error)
         gain_m2(state, other.m2_error)
         gain_m2(state, other.m2)
@@ -90,8 +92,10 @@ cdef class Moments:
     >>> b.update(10.0, w=2.0)
     >>> (a + b).mean
     5.2
-    >>> a + b - b == a
+    >>> a + Moments() == a
     True
+    >>> a + b - a
+    Moments(n=2.0, mean=10.0, m2=0.0)
     """
 
     __hash__ = None

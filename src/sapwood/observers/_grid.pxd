@@ -1,4 +1,4 @@
-"""A bounded number of slots whose radius doubles as it must."""
+"""A bounded number of slots, fine where a cut may be best."""
 
 cimport cython
 from libc.float cimport DBL_MAX
@@ -49,19 +49,16 @@ cdef inline Py_ssize_t last_at_or_below(
 @cython.final
 cdef class GridStore(Store):
     cdef readonly Py_ssize_t slots
-    cdef readonly int level
-    cdef double[::1] ends  # the upper borders; the keys are the lower ones, ascending
-    cdef Py_ssize_t anchor  # a slot amid the data
-    cdef double density     # slots per unit of x: the inverse of the radius
+    cdef readonly int level  # of the base grid: no slot is wider than its cells
+    cdef double[::1] ends    # the upper borders; the keys are the lower ones, ascending
 
-    cdef Py_ssize_t find(self, double x) noexcept nogil
-    cdef void find_anchor(self) noexcept nogil
     cdef void insert(self, Py_ssize_t row, double x) noexcept nogil
-    cdef void coarsen(self) noexcept nogil
-    cdef void sum_up(self) noexcept nogil
-    cdef double cost(self, Py_ssize_t row, Py_ssize_t other) noexcept nogil
-    cdef double cost_of_doubling(self) noexcept nogil
-    cdef void merge_cheapest(self) noexcept nogil
-    cdef void merge_below(self, double limit) noexcept nogil
-    cdef void widen(self) noexcept nogil
+    cdef void merge_with_next(self, Py_ssize_t row, double lower, double upper) noexcept nogil
     cdef void move(self, Py_ssize_t row, Py_ssize_t to) noexcept nogil
+    cdef void coarsen(self) noexcept nogil
+    cdef void raise_level(self) noexcept nogil
+    cdef Py_ssize_t cells_with_data(self) noexcept nogil
+    cdef void find_promise(self, double* promise) noexcept nogil
+    cdef void add_explained(self, double* explained, Py_ssize_t target) noexcept nogil
+    cdef Py_ssize_t least_promising(self, const double* promise) noexcept nogil
+    cdef bint reaches_neighbour(self, Py_ssize_t row, double lower, double upper) noexcept nogil

@@ -66,9 +66,9 @@ cdef class SlotStore(Store):
         return 0
 
     def reindex(self):
-        """Build the index anew, at most half full once the tables are."""
+        """Build the index anew, at most three fifths full once the tables are."""
         cdef Py_ssize_t size = 16, row
-        while 2 * self.keys.shape[0] > size:
+        while 5 * self.keys.shape[0] > 3 * size:
             size *= 2
         self.index = np.full(size, -1, dtype=np.int32)
         self.shift = 64 - (size.bit_length() - 1)
@@ -128,6 +128,11 @@ def coarser_keys(keys, double factor):
     return np.floor(keys / factor) if factor != 1.0 else keys
 
 
+def slot_keys(const double[::1] x, double radius):
+    """Return the key of each x."""
+    return np.array([slot_key(value, radius) for value in x])
+
+
 def upper_borders(const double[::1] keys, double radius):
     """Return for each key the smallest double of a larger key: (h + 1) r, to the last bit."""
     cdef Py_ssize_t i
@@ -151,8 +156,8 @@ cdef double upper_border(double key, double radius) noexcept nogil:
 cdef double searched_border(double key, double radius) noexcept nogil:
     """The border by bisection over all doubles, for keys too large for (h + 1) r."""
     cdef int64_t low = ordinal(-DBL_MAX), high = ordinal(DBL_MAX), middle
-    while high - low > 1:
-        middle = low + <int64_t>(<uint64_t>(high - low) >> 1)
+    while <uint64_t>high - <uint64_t>low > 1:  # more than an int64 can hold
+        middle = low + <int64_t>((<uint64_t>high - <uint64_t>low) >> 1)
         if slot_key(from_ordinal(middle), radius) > key:
             high = middle
         else:

@@ -12,6 +12,14 @@ from sapwood.moments cimport CELL, M2, PIVOT, SHIFT
 from sapwood.observers._rows cimport CELLS, WEIGHT
 
 
+cdef inline double number(object value, str name) except? -1.0:
+    """A number as a double; anything else is refused."""
+    try:
+        return value
+    except (TypeError, OverflowError):
+        door.refuse_kind(name, value)
+
+
 cdef class Watch:
     """A store behind the door: `update`, `update_many`, and what the door remembers.
 
@@ -46,7 +54,7 @@ cdef class Watch:
         memcpy(self.trial, self.reach, REACH * self.targets * sizeof(double))
         return 0
 
-    def update(self, double x, y, double w=1.0):
+    def update(self, x, y, w=1.0):
         """Watch one observation.
 
         Parameters
@@ -67,21 +75,21 @@ cdef class Watch:
             double; nothing is changed then.
         """
         cdef Py_ssize_t target
-        cdef double weight
+        cdef double weight, x_value = number(x, "x"), w_value = number(w, "w")
         self.enter()
         if self.targets == 1:
-            self.row[0] = y
+            self.row[0] = number(y, "y")
         else:
             if len(y) != self.targets:
                 raise ValueError(f"y has {len(y)} values: {self.targets} are expected")
             for target in range(self.targets):
-                self.row[target] = y[target]
+                self.row[target] = number(y[target], "y")
         weight = self._weight
-        if admit_rows(self.trial, &weight, self.targets, &x, self.row, &w, 1, 1) < 1:
-            door.refuse_row(x, np.array([self.row[t] for t in range(self.targets)]), w)
+        if admit_rows(self.trial, &weight, self.targets, &x_value, self.row, &w_value, 1, 1) < 1:
+            door.refuse_row(x_value, np.array([self.row[t] for t in range(self.targets)]), w_value)
         memcpy(self.reach, self.trial, REACH * self.targets * sizeof(double))
         self._weight = weight
-        while not self._store.take_one(x, self.row, w):
+        while not self._store.take_one(x_value, self.row, w_value):
             self._store.grow()
         self._store.trim()
 
@@ -141,7 +149,17 @@ cdef class Watch:
     def _tables(self):
         """Return the keys, the table of rows, and the rows in use in ascending order; no copies."""
         self.enter()
-        return self._store.keys.base, self._store.table.base, self._store.order()
+        order = self._alone(self._store.order)
+        return self._store.keys.base, self._store.table.base, order
+
+    def _alone(self, work, *arguments):
+        """Do some work on the store during which no other thread may use it."""
+        self.enter()
+        self.ready = False
+        try:
+            return work(*arguments)
+        finally:
+            self.ready = True
 
     def _elements(self):
         """Return copies of the keys, ascending, and of their rows."""

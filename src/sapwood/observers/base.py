@@ -12,11 +12,21 @@ from sapwood.observers import _merit, packing
 from sapwood.observers._watch import Watch
 from sapwood.observers.protocol import Candidates, Split
 
-__all__ = ["TableObserver"]
+__all__ = ["TableObserver", "middles"]
 
 FloatArray = NDArray[np.float64]
 
 MAX_TARGETS = 2**16
+
+
+def middles(values: FloatArray) -> FloatArray:
+    """Return a cut between each value and the next, as near to the middle as doubles allow.
+
+    Between neighbouring doubles there is no middle: the upper one parts them as well.
+    """
+    low, high = values[:-1], values[1:]
+    middle = low / 2 + high / 2
+    return np.where((low < middle) & (middle <= high), middle, high)
 
 
 class TableObserver(Watch):
@@ -139,7 +149,7 @@ class TableObserver(Watch):
         sizes = [2 * observer.targets, elements, elements * (2 + 3 * observer.targets)]
         packing.check(sum(sizes) <= len(numbers), "numbers are missing")
         reach, keys, table, more = np.split(numbers, np.cumsum(sizes))
-        reach, table = reach.reshape(-1, 2), table.reshape(elements, -1)
+        reach, table = reach.reshape(-1, 2), table.reshape(elements, 2 + 3 * observer.targets)
         packing.check_state(keys, table, weight, reach)
         observer._restore(keys, table, more)
         observer._set_reach(weight, reach)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sapwood import door
 from sapwood.observers import packing
 from sapwood.observers._search_tree import SearchTreeStore
-from sapwood.observers.base import MAX_TARGETS, TableObserver
+from sapwood.observers.base import MAX_TARGETS, TableObserver, middles
 
 __all__ = ["EBSTObserver", "TEBSTObserver"]
 
@@ -23,13 +23,10 @@ class _SearchTreeObserver(TableObserver):
     _store: SearchTreeStore
 
     def _thresholds(self, keys: FloatArray, table: FloatArray) -> FloatArray:
-        low, high = keys[:-1], keys[1:]
-        middle = low / 2 + high / 2
-        # Between neighbouring doubles there is no middle: the upper one parts them as well.
-        return np.where((low < middle) & (middle <= high), middle, high)
+        return middles(keys)
 
     def _absorb(self, other: Self) -> None:
-        self._store.absorb(*other._elements())
+        self._alone(self._store.absorb, *other._elements())
 
     def _restore(self, keys: FloatArray, table: FloatArray, more: FloatArray) -> None:
         packing.check(len(more) == 0, "there are more numbers than there should be")

@@ -1,5 +1,6 @@
 """The Quantizer Observer: a slot of statistics for each stretch of the feature."""
 
+import sys
 from math import frexp
 from typing import Any, Literal, Self
 
@@ -9,8 +10,8 @@ from numpy.typing import NDArray
 from sapwood import door
 from sapwood.observers import packing
 from sapwood.observers._grid import GridStore, are_slots
-from sapwood.observers._slots import SlotStore, coarser_keys, upper_borders
-from sapwood.observers.base import MAX_TARGETS, TableObserver
+from sapwood.observers._slots import SlotStore, coarser_keys, slot_keys, upper_borders
+from sapwood.observers.base import MAX_TARGETS, TableObserver, middles
 
 __all__ = ["QuantizerObserver"]
 
@@ -19,6 +20,7 @@ FloatArray = NDArray[np.float64]
 Cut = Literal["border", "prototype"]
 
 MAX_SLOTS = 2**24
+MAX = sys.float_info.max
 
 
 class QuantizerObserver(TableObserver):
@@ -28,9 +30,9 @@ class QuantizerObserver(TableObserver):
     ----------
     radius : float or "auto"
         Width of a slot: x falls into slot ``floor(x / radius)``. With "auto" the observer starts
-        with a slot for each value and doubles the radius whenever it would need more than `slots`.
-        Where that would cost resolution that matters, slots that hold next to nothing, such as
-        those of far outliers, are merged instead.
+        with a slot for each value. Whenever it would need more than `slots`, it merges those that
+        promise least: about half of the slots cover the feature evenly, by a radius that doubles
+        as it must, and the others crowd where the merit is near its largest.
     slots : int
         With ``radius="auto"``, how many slots there may be; from 2 on.
     cut : "border" or "prototype"
@@ -42,9 +44,9 @@ class QuantizerObserver(TableObserver):
 
     Notes
     -----
-    An observation costs O(1), a query O(k log k) for k slots of a fixed radius and O(k) with
-    "auto". Two observers can be merged, exactly, if the quotient of their radii is a power of
-    two; with "auto" it always is.
+    An observation costs O(1), or O(log slots) with "auto"; a query O(k log k) for k slots of a
+    fixed radius and O(slots) with "auto". Two observers can be merged, exactly, if the quotient of
+    their radii is a power of two; with "auto" it always is.
 
     References
     ----------
@@ -88,7 +90,7 @@ class QuantizerObserver(TableObserver):
 
     @property
     def radius(self) -> float:
-        """The width of a slot as it is now; with "auto", of the narrowest there may be."""
+        """The width of a slot as it is now; with "auto", what no slot exceeds."""
         return self._store.radius
 
     @property
@@ -106,8 +108,7 @@ class QuantizerObserver(TableObserver):
 
     def _thresholds(self, keys: FloatArray, table: FloatArray) -> FloatArray:
         if self.cut == "prototype":
-            prototypes = table[:, packing.PROTOTYPE]
-            return prototypes[:-1] / 2 + prototypes[1:] / 2
+            return middles(table[:, packing.PROTOTYPE])
         if isinstance(self._store, GridStore):
             return self._store.upper_borders(keys[:-1])
         return upper_borders(keys[:-1], self._store.radius)
@@ -132,11 +133,13 @@ class QuantizerObserver(TableObserver):
     def _absorb(self, other: Self) -> None:
         keys, table = other._elements()
         if isinstance(self._store, GridStore) and isinstance(other._store, GridStore):
-            self._store.absorb(other._store.level, keys, other._store.upper_borders(keys), table)
+            ends = other._store.upper_borders(keys)
+            self._alone(self._store.absorb, other._store.level, keys, ends, table)
         elif isinstance(self._store, SlotStore):
             if other.radius > self.radius:
-                self._store.coarsen(other.radius)
-            self._store.absorb(coarser_keys(keys, self.radius / other.radius), table)
+                self._alone(self._store.coarsen, other.radius)
+            keys = coarser_keys(keys, self.radius / other.radius)
+            self._alone(self._store.absorb, keys, table)
 
     def _more_numbers(self) -> list[FloatArray]:
         if isinstance(self._store, GridStore):
@@ -148,11 +151,13 @@ class QuantizerObserver(TableObserver):
         if isinstance(self._store, SlotStore):
             packing.check(len(more) == 0, "there are more numbers than there should be")
             packing.check(np.all(keys == np.floor(keys)), "a key is not whole")
+            lowest, highest = slot_keys(np.array([-MAX, MAX]), self.radius)
+            packing.check(np.all((lowest <= keys) & (keys <= highest)), "no x has such a key")
             self._store.absorb(keys, table)
             return
         packing.check(len(more) == 1 + len(keys), "the number of borders is wrong")
         level, ends = more[0], more[1:]
-        packing.check(level in range(-1074, 1024), "the level is wrong")
+        packing.check(-1074 <= level <= 1024 and level == int(level), "the level is wrong")
         packing.check(len(keys) <= self._store.slots, "there are too many slots")
         packing.check(are_slots(int(level), keys, ends), "a slot's borders are wrong")
         self._store.absorb(int(level), keys, ends, table)

@@ -1,0 +1,54 @@
+"""Answer the questions: ``python -m benchmarks [name ...] [--quick]``."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import (
+    moments_accuracy,
+    observers_accuracy,
+    observers_memory,
+    observers_regret,
+    observers_speed,
+)
+from benchmarks.tables import Answer, Bound, Table
+
+RESULTS = Path(__file__).parent / "results"
+
+QUESTIONS: dict[str, Callable[[bool], Answer]] = {
+    "observers_speed": observers_speed.run,
+    "observers_memory": observers_memory.run,
+    "moments_accuracy": moments_accuracy.run,
+    "observers_accuracy": observers_accuracy.run,
+    "observers_regret": observers_regret.run,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answer the questions that are named, or all; return 1 if a promise is broken.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Instead of those of the command line.
+    """
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("questions", nargs="*", help=f"of {', '.join(QUESTIONS)}; default: all")
+    parser.add_argument("--quick", action="store_true", help="fewer rows and repetitions")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.questions) - set(QUESTIONS):
+        parser.error(f"no such question: {', '.join(sorted(unknown))}")
+
+    bounds: list[Bound] = []
+    for name in options.questions or QUESTIONS:
+        answer = QUESTIONS[name](options.quick)
+        print(f"== {name}\n", *(f"{table}\n" for table in answer.tables), sep="\n", flush=True)
+        answer.records.write_csv(RESULTS / f"{name}.csv")
+        bounds += answer.bounds
+    print(Table("== Bounds", ("bound", "measured", "limit", "met"), [b.row() for b in bounds]))
+    return 0 if all(bound.met for bound in bounds) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

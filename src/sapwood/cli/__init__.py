@@ -1,0 +1,22 @@
+"""The command line: `sapwood --help`."""
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command that was typed."""
+    try:
+        from sapwood.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        sys.exit(_fail_without(error.name))
+    app()
+
+
+def _fail_without(package: str) -> int:
+    message = f"the command line needs {package}: pip install 'sapwood[cli]'"
+    print(f"sapwood: {message}", file=sys.stderr)
+    return 2

@@ -1,0 +1,212 @@
+"""Runs the study: every cell twice, first for what is found, then for how long it takes.
+
+The first pass uses all cores. The second has the machine to itself, one cell at a time, so that
+timings do not disturb one another. Each cell is written as soon as it is done.
+"""
+
+import gc
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from math import log2
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+
+from sapwood.paper.errors import StudyError
+from sapwood.paper.folder import StudyFolder
+from sapwood.paper.measure import measure_splits, measure_times
+from sapwood.paper.observers import Factory, find_contender
+from sapwood.paper.protocol import Cell, Plan, all_cells
+
+__all__ = ["RESULTS", "Progress", "run_study"]
+
+RESULTS = "results.parquet"
+
+
+class Progress(NamedTuple):
+    """How far the study is; the efforts are proportional to the time that they take."""
+
+    doing: str
+    done: float
+    total: float
+
+
+class _Pass(NamedTuple):
+    """One way through all cells.
+
+    Attributes
+    ----------
+    kind : str
+        The name of its part files.
+    doing : str
+        What to tell who waits.
+    measure : callable
+        Makes the rows of a cell.
+    overhead : float
+        What a run costs however few rows it has, in rows.
+    alone : bool
+        Whether one process runs at a time.
+    """
+
+    kind: str
+    doing: str
+    measure: Callable[[Cell, int, Sequence[Factory]], pa.Table]
+    overhead: float
+    alone: bool
+
+    def workers(self) -> int:
+        return 1 if self.alone else _cores()
+
+    def effort(self, cell: Cell, runs: int) -> float:
+        """Return what a cell costs; E-BST's n log n outweighs everything else."""
+        return runs * (cell.n * log2(cell.n) / 20 + self.overhead) / self.workers()
+
+
+SPLITS = _Pass("splits", "finding splits", measure_splits, overhead=1_000, alone=False)
+TIMES = _Pass("times", "measuring times", measure_times, overhead=15_000, alone=True)
+
+
+def run_study(
+    folder: StudyFolder,
+    plan: Plan,
+    observers: Sequence[str],
+    report_progress: Callable[[Progress], None],
+) -> pd.DataFrame:
+    """Run what is missing of a study, and gather all of it.
+
+    Parameters
+    ----------
+    folder : StudyFolder
+        Where the study is kept; cells that are done are not run again.
+    plan : Plan
+        Which sizes, and how many runs.
+    observers : sequence of str
+        Names for `find_contender`.
+    report_progress : callable
+        Is told of every cell that is done.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each cell, run and observer; also written as ``results.parquet``.
+
+    Raises
+    ------
+    StudyError
+        If the folder cannot be used, a part is damaged, or an observer is unknown or fails.
+    """
+    for name in observers:
+        find_contender(name)
+    folder.open(plan, observers)
+    cells = all_cells(plan.sizes)
+    rows = plan.runs * len(observers)
+    total = sum(each.effort(cell, plan.runs) for each in (SPLITS, TIMES) for cell in cells)
+    missing = {each: _missing(folder, each.kind, cells, rows) for each in (SPLITS, TIMES)}
+    done = total - sum(
+        each.effort(cell, plan.runs) for each, some in missing.items() for cell in some
+    )
+    for each, some in missing.items():
+        report_progress(Progress(each.doing, done, total))
+        for cell in _run_pass(each, folder, some, plan.runs, observers):
+            done += each.effort(cell, plan.runs)
+            report_progress(Progress(each.doing, done, total))
+    report_progress(Progress("writing the report", total, total))
+    results = _gather(folder, cells, rows)
+    folder.write_table(RESULTS, results)
+    return results.to_pandas()
+
+
+def _missing(folder: StudyFolder, kind: str, cells: Sequence[Cell], rows: int) -> list[Cell]:
+    """Return the cells that are not done; a damaged part is told of before anything is run."""
+    missing = []
+    for cell in cells:
+        if folder.has_part(kind, cell):
+            folder.read_part(kind, cell, rows)
+        else:
+            missing.append(cell)
+    return missing
+
+
+def _run_pass(
+    each: _Pass, folder: StudyFolder, cells: Sequence[Cell], runs: int, observers: Sequence[str]
+) -> Iterator[Cell]:
+    """Run some cells, the largest first so that no core is idle at the end."""
+    if not cells:
+        return
+    context = get_context("spawn")
+    lifeline, held_end = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(
+        each.workers(), context, initializer=_start_worker, initargs=(lifeline, each.alone)
+    )
+    waiting: dict[Future[None], Cell] = {}
+    try:
+        for cell in sorted(cells, key=lambda cell: -cell.n):
+            work = pool.submit(_run_cell, each.kind, folder, cell, runs, tuple(observers))
+            waiting[work] = cell
+        for work in as_completed(waiting):
+            work.result()
+            yield waiting[work]
+    except BrokenProcessPool as error:
+        raise StudyError(
+            "a worker process was killed, perhaps for want of memory: run the command again to "
+            "go on where it stopped"
+        ) from error
+    except BaseException:
+        held_end.close()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        held_end.close()
+        lifeline.close()
+
+
+def _start_worker(lifeline: Connection, alone: bool) -> None:
+    """Prepare a worker: it ends with its parent, and is kept on one core if it measures times."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_when_cut, args=(lifeline,), daemon=True).start()
+    if alone:
+        gc.disable()
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def _leave_when_cut(lifeline: Connection) -> None:
+    """Leave at once when the parent has closed its end, by intention or by being killed."""
+    wait([lifeline])
+    os._exit(1)
+
+
+def _run_cell(
+    kind: str, folder: StudyFolder, cell: Cell, runs: int, observers: Sequence[str]
+) -> None:
+    measure = {each.kind: each.measure for each in (SPLITS, TIMES)}[kind]
+    folder.write_part(kind, cell, measure(cell, runs, [find_contender(name) for name in observers]))
+
+
+def _gather(folder: StudyFolder, cells: Sequence[Cell], rows: int) -> pa.Table:
+    """Join the parts of both passes to one tidy table."""
+    parts = []
+    for cell in cells:
+        splits = folder.read_part(SPLITS.kind, cell, rows)
+        times = folder.read_part(TIMES.kind, cell, rows)
+        if not all(splits[key].equals(times[key]) for key in ("run", "observer")):
+            raise StudyError(
+                f"the two parts of {cell} do not belong together: delete the folder "
+                f"{folder.path}, or choose another"
+            )
+        factors = {name: [value] * rows for name, value in cell._asdict().items()}
+        columns = {name: splits[name] for name in splits.column_names}
+        seconds = {name: times[name] for name in times.column_names[2:]}
+        parts.append(pa.table({**factors, **columns, **seconds}))
+    return pa.concat_tables(parts)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

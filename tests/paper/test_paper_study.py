@@ -1,0 +1,209 @@
+"""The study from the command line: what it writes, how it resumes, and how it fails."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from sapwood.cli.app import app
+from sapwood.paper import protocol, run
+from sapwood.paper.findings import check_study
+from sapwood.paper.folder import StudyFolder
+from sapwood.paper.observers import OURS, PAPERS, find_contender
+from sapwood.paper.statistics import METRICS, average_over_runs, compare
+
+TIMES = ["observe_seconds", "query_seconds"]
+FIGURES = ("metrics", "ranks", "ranks-all", "differences", "regret", "numerics")
+
+
+def invoke(*arguments: object):
+    return CliRunner().invoke(app, ["paper", "--quick", *map(str, arguments)])
+
+
+def test_everything_is_written(finished) -> None:
+    files = {str(file.relative_to(finished.path)) for file in finished.path.rglob("*.*")}
+    expected = {f"figures/{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")}
+    expected |= {"results.parquet", "report.html", "summary.md", "numerics.parquet", "study.json"}
+    assert expected <= files
+    assert finished.result.stdout.strip() == str(finished.path / "report.html")
+
+
+def test_the_table_is_tidy(finished, tiny_plan) -> None:
+    table = finished.table
+    keys = ["n", "distribution", "target", "noisy", "run", "observer"]
+    assert len(table) == 36 * len(tiny_plan.sizes) * tiny_plan.runs * 6
+    assert not table.duplicated(keys).any()
+    assert set(table["observer"]) == {*PAPERS, *OURS}
+    assert table.notna().all().all()
+    assert (table[["merit", "elements", "bytes", *TIMES]] > 0).all().all()
+    trees = table[table["observer"] == "E-BST"]
+    assert (trees["split_difference"] == 0).all()
+    assert (trees["elements"] == trees["n"]).all()
+
+
+def test_the_report_has_its_parts_and_needs_nothing_else(finished) -> None:
+    page = (finished.path / "report.html").read_text(encoding="utf-8")
+    for name in FIGURES:
+        assert f'<figure id="{name}"><img src="data:image/svg+xml;base64,' in page
+    assert "<script" not in page
+    assert 'src="http' not in page
+    assert 'href="http' not in page
+    for word in ("paper", "ours", "difference", "within one CD?", "processor", "numpy"):
+        assert word in page
+
+
+def test_the_reports_numbers_are_the_tables(finished) -> None:
+    page = (finished.path / "report.html").read_text(encoding="utf-8")
+    summary = (finished.path / "summary.md").read_text(encoding="utf-8")
+    averages = average_over_runs(finished.table)
+    papers = [compare(averages, metric, list(PAPERS)) for metric in METRICS]
+    everyone = [compare(averages, metric, [*PAPERS, *OURS]) for metric in METRICS]
+    for comparison in [*papers, *everyone]:
+        for rank in comparison.ranks:
+            assert f"<td>{rank:.3f}</td>" in page
+            assert f"| {rank:.3f} |" in summary
+    for check in check_study(papers, everyone, averages):
+        assert f"| {check.evidence} | {'yes' if check.holds else 'no'} |" in summary
+
+
+def test_a_finished_study_is_not_run_again(finished, tiny_plan, monkeypatch) -> None:
+    monkeypatch.setattr(run, "ProcessPoolExecutor", None)
+    before = (finished.path / "results.parquet").read_bytes()
+    table = run.run_study(
+        StudyFolder(finished.path), tiny_plan, [*PAPERS, *OURS], lambda progress: None
+    )
+    pd.testing.assert_frame_equal(table, finished.table)
+    assert (finished.path / "results.parquet").read_bytes() == before
+
+
+SCRIPT = """
+import sys
+from sapwood.cli.app import app
+from sapwood.paper import protocol
+if __name__ == "__main__":
+    protocol.QUICK = protocol.Plan(sizes=(50, 150), runs=2)
+    app(["paper", "--quick", "--output", sys.argv[1]])
+"""
+
+
+@pytest.mark.parametrize("parts", [10, 80])
+def test_a_killed_study_ends_with_the_same_table(finished, tiny_plan, tmp_path, parts) -> None:
+    script, path = tmp_path / "study.py", tmp_path / "out"
+    script.write_text(SCRIPT, encoding="utf-8")
+    victim = subprocess.Popen([sys.executable, script, path], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 50
+    while len(list(path.glob("parts/*/*.parquet"))) < parts and time.monotonic() < deadline:
+        time.sleep(0.01)
+    victim.send_signal(signal.SIGKILL)
+    victim.wait()
+    done = {part: part.stat().st_mtime_ns for part in path.glob("parts/*/*.parquet")}
+    assert len(done) < 2 * 36 * len(tiny_plan.sizes)
+    table = run.run_study(StudyFolder(path), tiny_plan, [*PAPERS, *OURS], lambda progress: None)
+    pd.testing.assert_frame_equal(
+        table.drop(columns=TIMES), finished.table.drop(columns=TIMES), check_exact=True
+    )
+    assert {part: part.stat().st_mtime_ns for part in done} == done
+
+
+def test_a_damaged_part_is_named(finished, tmp_path) -> None:
+    path = tmp_path / "damaged"
+    subprocess.run(["cp", "-r", finished.path, path], check=True)
+    part = sorted(path.glob("parts/splits/*.parquet"))[5]
+    data = bytearray(part.read_bytes())
+    data[len(data) // 4] ^= 0xFF
+    part.write_bytes(data)
+    result = invoke("--output", path)
+    assert result.exit_code == 2
+    assert f"sapwood: {part} is damaged" in result.stderr
+    assert "delete it and run the command again" in result.stderr
+    part.write_bytes(b"")
+    assert invoke("--output", path).exit_code == 2
+
+
+def test_a_folder_of_another_study_is_refused(finished) -> None:
+    result = invoke("--output", finished.path, "--observer", "sapwood:EBSTObserver")
+    assert result.exit_code == 2
+    assert "holds a study with other observers" in result.stderr
+
+
+def test_an_unwritable_folder_is_one_line(tmp_path) -> None:
+    (tmp_path / "file").touch()
+    result = invoke("--output", tmp_path / "file" / "folder")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "cannot be written: Not a directory" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing", "unknown; the study has E-BST"),
+        ("no_such_module:x", "module no_such_module cannot be imported"),
+        ("sapwood:Nothing", "module sapwood has no Nothing"),
+        ("sapwood:__version__", "__version__ cannot be called"),
+        ("builtins:dict", "has no update_many, best_split, nbytes"),
+        ("sapwood:Split", "the factory requires threshold, merit, left, right"),
+    ],
+)
+def test_an_unknown_observer_is_one_line(tmp_path: Path, name: str, message: str) -> None:
+    result = invoke("--output", tmp_path / "new", "--observer", name)
+    assert result.exit_code == 2
+    assert f"observer {name}: " in result.stderr
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_observer_is_added_by_one_line(tmp_path, monkeypatch) -> None:
+    module = tmp_path / "coarse_observers.py"
+    module.write_text(
+        "from sapwood import QuantizerObserver\n"
+        "def whole_sd(sd):\n    return QuantizerObserver(radius=sd)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_contender("coarse_observers:whole_sd").make(2.0).radius == 2.0
+    names = [*PAPERS, *OURS, "coarse_observers:whole_sd"]
+    monkeypatch.setattr(run, "all_cells", lambda sizes: protocol.all_cells(sizes)[:3])
+    folder = StudyFolder(tmp_path / "out")
+    table = run.run_study(folder, protocol.Plan((50,), 1), names, lambda progress: None)
+    assert list(table["observer"]) == names * 3
+
+
+def test_an_observer_that_fails_is_named(tmp_path, monkeypatch) -> None:
+    module = tmp_path / "failing_observers.py"
+    module.write_text(
+        "from sapwood import EBSTObserver\n"
+        "class Failing(EBSTObserver):\n"
+        "    def best_split(self):\n        raise ArithmeticError('too hard')\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    result = invoke("--output", tmp_path / "out", "--observer", "failing_observers:Failing")
+    assert result.exit_code == 2
+    assert "observer failing_observers:Failing failed on n = " in result.stderr
+    assert "too hard" in result.stderr
+
+
+def test_a_missing_package_names_the_extra(tmp_path, monkeypatch) -> None:
+    monkeypatch.delitem(sys.modules, "sapwood.paper.study")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    result = invoke("--output", tmp_path)
+    assert result.exit_code == 2
+    assert result.stderr == "sapwood: pandas is not installed: pip install 'sapwood[paper]'\n"
+
+
+@pytest.mark.long
+def test_the_real_quick_study_takes_under_a_minute(tmp_path) -> None:
+    command = "from sapwood.cli import main\nif __name__ == '__main__':\n    main()\n"
+    script = tmp_path / "command.py"
+    script.write_text(command, encoding="utf-8")
+    start = time.monotonic()
+    arguments = [sys.executable, script, "paper", "--quick", "--output", tmp_path / "out"]
+    subprocess.run(arguments, check=True, capture_output=True)
+    assert time.monotonic() - start < 60
