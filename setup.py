@@ -1,6 +1,7 @@
 """Compile the kernels; everything else about the package is in pyproject.toml.
 
-``SAPWOOD_DEBUG=1`` builds with bounds and initialisation checks on and without optimisation.
+``SAPWOOD_DEBUG=1`` builds with bounds and initialisation checks on and little optimisation;
+``SAPWOOD_ANNOTATE=1`` writes pages that show which lines of a kernel call Python.
 """
 
 import os
@@ -11,6 +12,7 @@ from Cython.Compiler import Options
 from setuptools import Extension, setup
 
 debug = os.environ.get("SAPWOOD_DEBUG", "") not in ("", "0")
+annotate = os.environ.get("SAPWOOD_ANNOTATE", "") not in ("", "0")
 
 # No table has more than two dimensions (the limit is exclusive); the default is eight.
 Options.buffer_max_dims = 3
@@ -43,6 +45,7 @@ setup(
         extensions,
         compiler_directives=directives,
         build_dir="build/debug" if debug else "build/release",
-        annotate="SAPWOOD_ANNOTATE" in os.environ,
+        annotate=annotate,
+        force=annotate,
     )
 )

@@ -54,15 +54,6 @@ cdef class GridStore(Store):
             self.coarsen()
         return True
 
-    cdef Py_ssize_t take(
-        self, const double[::1] x, const double[:, ::1] y, const double[:] w, Py_ssize_t start
-    ) noexcept nogil:
-        cdef Py_ssize_t row
-        for row in range(start, x.shape[0]):
-            if not self.take_one(x[row], &y[row, 0], w[row]):
-                return row
-        return x.shape[0]
-
     cdef void insert(self, Py_ssize_t row, double x) noexcept nogil:
         """Make an empty slot for x at a row, moving those from there on up by one."""
         cdef Py_ssize_t moved = self.count - row

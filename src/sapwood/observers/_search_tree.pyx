@@ -36,15 +36,6 @@ cdef class SearchTreeStore(Store):
         row_add(&self.table[node, 0], self.targets, x, y, w)
         return True
 
-    cdef Py_ssize_t take(
-        self, const double[::1] x, const double[:, ::1] y, const double[:] w, Py_ssize_t start
-    ) noexcept nogil:
-        cdef Py_ssize_t row
-        for row in range(start, x.shape[0]):
-            if not self.take_one(x[row], &y[row, 0], w[row]):
-                return row
-        return x.shape[0]
-
     cdef Py_ssize_t find_or_add(self, double key) noexcept nogil:
         """The node of a key, made if need be, or -1 if there is no room for it."""
         cdef Py_ssize_t path[DEEPEST]

@@ -18,9 +18,10 @@ cdef inline double floor_fast(double value) noexcept nogil:
 
 cdef inline double slot_key(double x, double radius) noexcept nogil:
     """The paper's floor(x / r), as a double so that none is too large; +0.0, never -0.0."""
-    cdef double key = floor_fast(x / radius) + 0.0
-    # A negative x whose quotient underflowed is still below zero.
-    return key - <double>((x < 0.0) & (key == 0.0))
+    cdef double quotient = x / radius
+    if quotient == 0.0 and x < 0.0:
+        return -1.0  # it underflowed, but x is below zero
+    return floor_fast(quotient) + 0.0
 
 
 cdef inline uint64_t hashed(double key) noexcept nogil:

@@ -51,15 +51,6 @@ cdef class SlotStore(Store):
         row_add(&self.table[row, 0], self.targets, x, y, w)
         return True
 
-    cdef Py_ssize_t take(
-        self, const double[::1] x, const double[:, ::1] y, const double[:] w, Py_ssize_t start
-    ) noexcept nogil:
-        cdef Py_ssize_t row
-        for row in range(start, x.shape[0]):
-            if not self.take_one(x[row], &y[row, 0], w[row]):
-                return row
-        return x.shape[0]
-
     cdef int resize(self, Py_ssize_t size) except -1:
         Store.resize(self, size)
         self.reindex()

@@ -1,6 +1,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+LAYOUT: tuple[int, int, int, int]
+
 class Store:
     targets: int
     count: int

@@ -4,7 +4,11 @@ import sys
 
 import numpy as np
 
-from sapwood.observers._rows cimport row_width
+from sapwood.moments cimport CELL
+from sapwood.observers._rows cimport CELLS, PROTOTYPE, WEIGHT, row_width
+
+# The layout of a row, for Python: two columns, where the moment cells start, and their width.
+LAYOUT = (WEIGHT, PROTOTYPE, CELLS, CELL)
 
 
 cdef class Store:
@@ -24,7 +28,11 @@ cdef class Store:
         self, const double[::1] x, const double[:, ::1] y, const double[:] w, Py_ssize_t start
     ) noexcept nogil:
         """Take rows from start on; the position of the first that found no room, or the end."""
-        return start
+        cdef Py_ssize_t row
+        for row in range(start, x.shape[0]):
+            if not self.take_one(x[row], &y[row, 0], w[row]):
+                return row
+        return x.shape[0]
 
     cdef bint take_one(self, double x, const double* y, double w) noexcept nogil:
         """Take one row; False if there is no room."""

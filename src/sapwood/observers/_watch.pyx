@@ -194,7 +194,8 @@ cdef class Watch:
     @property
     def _reach(self):
         """The first value and the spread of each target, as the door remembers them."""
-        return np.array(<double[: self.targets, :REACH]>self.reach) if self.enter() == 0 else None
+        self.enter()
+        return np.array(<double[: self.targets, :REACH]>self.reach)
 
     def _set_reach(self, double weight, const double[:, ::1] reach):
         """Restore what the door remembers; the values have been checked."""

@@ -146,10 +146,11 @@ class TableObserver(Watch):
             weight = float(header["weight"])
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"the saved observer is not valid: {error}") from None
-        sizes = [2 * observer.targets, elements, elements * (2 + 3 * observer.targets)]
+        width = packing.CELLS + packing.CELL * observer.targets
+        sizes = [2 * observer.targets, elements, elements * width]
         packing.check(sum(sizes) <= len(numbers), "numbers are missing")
         reach, keys, table, more = np.split(numbers, np.cumsum(sizes))
-        reach, table = reach.reshape(-1, 2), table.reshape(elements, 2 + 3 * observer.targets)
+        reach, table = reach.reshape(-1, 2), table.reshape(elements, width)
         packing.check_state(keys, table, weight, reach)
         observer._restore(keys, table, more)
         observer._set_reach(weight, reach)

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.observers._store import LAYOUT
+
 __all__ = ["check_state", "pack", "unpack"]
 
 FloatArray = NDArray[np.float64]
@@ -26,9 +28,8 @@ VERSION = 1
 PREFIX = struct.Struct("<8sII")
 CHECKSUM = struct.Struct("<I")
 
-# As in _door.pxd and _rows.pxd.
-LIMIT = sys.float_info.max / 4
-WEIGHT, PROTOTYPE, CELLS, CELL = 0, 1, 2, 3
+LIMIT = sys.float_info.max / 4  # as in sapwood/_door.pxd
+WEIGHT, PROTOTYPE, CELLS, CELL = LAYOUT
 
 
 def pack(header: dict[str, Any], numbers: list[FloatArray]) -> bytes:
