@@ -144,7 +144,8 @@ class AutoTwin(Twin):
         return next((slot for slot in self.keys if slot[0] <= x < slot[1]), None)
 
     def threshold(self, low, high):
-        return low[1]
+        """The multiple of the largest power of two that parts the slots."""
+        return roundest(low[1], high[0])
 
     def cells(self, level):
         return len({cell(lower, level) for lower, _ in self.keys})
@@ -180,6 +181,17 @@ class AutoTwin(Twin):
         (lower, _), (_, upper) = self.keys[cut : cut + 2]
         rows = zip(self.x[: self.seen], self.w, strict=False)
         return sum(Fraction(w) for x, w in rows if lower <= x < upper)
+
+
+def roundest(low, high):
+    """The multiple of the largest power of two from low to high."""
+    low, high = Fraction(low), Fraction(high)
+    if low <= 0 <= high:
+        return 0.0
+    unit = Fraction(2) ** COARSEST_LEVEL
+    while -(-low // unit) * unit > high:
+        unit /= 2
+    return float(-(-low // unit) * unit)
 
 
 def common_slot(low, high):

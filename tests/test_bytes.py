@@ -359,7 +359,7 @@ def test_slots_of_a_level_can_be_read():
     numbers[end:] = [1, 1, 4]
     restored = QuantizerObserver.from_bytes(packing.pack(header, [numbers]))
     assert restored.radius == 2
-    assert restored.candidates().thresholds.tolist() == [1]
+    assert restored.candidates().thresholds.tolist() == [2]
     assert restored.best_split().merit == 0.25
 
 

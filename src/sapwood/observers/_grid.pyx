@@ -84,6 +84,7 @@ cdef class GridStore(Store):
     cdef void coarsen(self) noexcept nogil:
         """Merge the least promising neighbours, until some slots are free."""
         cdef Py_ssize_t wanted = self.slots - self.slots // FREED, row
+        cdef int level
         cdef double lower, upper
         cdef double* promise = <double*>malloc(self.count * sizeof(double))
         if promise == NULL:
@@ -92,7 +93,8 @@ cdef class GridStore(Store):
         self.find_promise(promise)
         while self.count > wanted:
             row = self.least_promising(promise)
-            lower = common_slot(self.keys[row], self.keys[row + 1], &upper)
+            level = common_level(self.keys[row], self.keys[row + 1])
+            lower = lower_border(self.keys[row], level, &upper)
             if self.reaches_neighbour(row, lower, upper):
                 promise[row] = -promise[row]  # not before that neighbour is merged
                 continue
@@ -257,17 +259,35 @@ cdef class GridStore(Store):
         return [*Store.arrays(self), self.ends.base]
 
 
-cdef double common_slot(double low, double high, double* upper) noexcept nogil:
-    """The smallest slot that holds both of two numbers of one sign."""
+cdef int common_level(double low, double high) noexcept nogil:
+    """The level of the smallest slot that holds both of two numbers of one sign."""
     cdef int level
-    cdef double lower
+    cdef double upper
     frexp(high - low, &level)
     level -= 1  # the difference may have been rounded up
     while True:
-        lower = lower_border(low, level, upper)
-        if high < upper[0]:
-            return lower
+        lower_border(low, level, &upper)
+        if high < upper:
+            return level
         level += 1
+
+
+def roundest_between(const double[::1] keys):
+    """Return the roundest number that parts each slot from the next, given their lower borders.
+
+    The smallest slot that holds both has one of them in its lower half and the other in its
+    upper half, so that its middle parts them, and no multiple of a larger power of two does.
+    """
+    cdef Py_ssize_t cut
+    cdef double low, high, upper
+    cdef double[::1] middles = np.empty(max(keys.shape[0] - 1, 0))
+    for cut in range(middles.shape[0]):
+        low, high = keys[cut], keys[cut + 1]
+        if low < 0.0 <= high:
+            middles[cut] = 0.0
+        else:
+            middles[cut] = lower_border(high, common_level(low, high) - 1, &upper)
+    return middles.base
 
 
 cdef int level_below_gaps(const double[::1] keys, Py_ssize_t count) noexcept nogil:

@@ -145,11 +145,11 @@ def _time_run(cell: Cell, run: int, factories: Sequence[Factory]) -> list[TimeRo
     for turn in range(ROUNDS):
         for factory, own in zip(factories, stopwatches, strict=True):
             with _naming(factory, cell, run):
-                own.observe.take_turn(turn, lambda empty: empty.update_many(x, y))
+                own.observe.take_turn(turn, own.empty, lambda empty: empty.update_many(x, y))
     for turn in range(ROUNDS):
         for factory, own in zip(factories, stopwatches, strict=True):
             with _naming(factory, cell, run):
-                own.query.take_turn(turn, lambda filled: filled.best_split())
+                own.query.take_turn(turn, own.filled, lambda filled: filled.best_split())
     return [
         TimeRow(run, factory.name, own.observe.seconds, own.query.seconds)
         for factory, own in zip(factories, stopwatches, strict=True)
@@ -159,36 +159,46 @@ def _time_run(cell: Cell, run: int, factories: Sequence[Factory]) -> list[TimeRo
 class _Stopwatch:
     """The best time of one kind of call, from several turns."""
 
-    def __init__(self, subjects: Callable[[int], Iterable[Contender]]) -> None:
-        self._subjects = subjects
+    def __init__(self) -> None:
         self._repeats = 1
         self._spent = 0
         self._best = math.inf
 
-    def take_turn(self, turn: int, call: Callable[[Contender], object]) -> None:
+    def take_turn(
+        self,
+        turn: int,
+        subjects: Callable[[int], Iterable[Contender]],
+        call: Callable[[Contender], object],
+    ) -> None:
         """Measure once more, unless enough was measured.
 
         Parameters
         ----------
         turn : int
             The first one, 0, goes on until it is known how many calls make a turn.
+        subjects : callable
+            Makes as many observers as it is told, before the time starts.
         call : callable
             What to time; it is given an observer.
         """
         if self._spent >= LONG_ENOUGH:
             return
-        spent = self._time(call)
+        spent = self._time(subjects, call)
         while turn == 0 and spent < SHORTEST_TURN and self._repeats < MAX_REPEATS:
             enough = math.ceil(1.2 * SHORTEST_TURN / max(spent, 1) * self._repeats)
             self._repeats = min(MAX_REPEATS, max(enough, self._repeats + 1))
-            spent = self._time(call)
+            spent = self._time(subjects, call)
         self._spent += spent
         self._best = min(self._best, spent / self._repeats)
 
-    def _time(self, call: Callable[[Contender], object]) -> int:
-        subjects = self._subjects(self._repeats)
+    def _time(
+        self,
+        subjects: Callable[[int], Iterable[Contender]],
+        call: Callable[[Contender], object],
+    ) -> int:
+        made = subjects(self._repeats)
         start = time.thread_time_ns()
-        for subject in subjects:
+        for subject in made:
             call(subject)
         return time.thread_time_ns() - start
 
@@ -199,19 +209,27 @@ class _Stopwatch:
 
 
 class _Stopwatches:
-    """Both stopwatches of one observer: empty ones are made before the first is started."""
+    """Both stopwatches of one observer, and what they time.
+
+    Nothing here refers back to it: workers that measure times have no garbage collector.
+    """
 
     def __init__(self, factory: Factory, sd: float) -> None:
         self._factory = factory
         self._sd = sd
         self._filled = factory.make(sd)
-        self.observe = _Stopwatch(self._empty)
-        self.query = _Stopwatch(lambda repeats: [self._filled] * repeats)
+        self.observe = _Stopwatch()
+        self.query = _Stopwatch()
 
-    def _empty(self, repeats: int) -> list[Contender]:
+    def empty(self, repeats: int) -> list[Contender]:
+        """Return new observers; the last one is queried when it has watched."""
         made = [self._factory.make(self._sd) for _ in range(repeats)]
         self._filled = made[-1]
         return made
+
+    def filled(self, repeats: int) -> list[Contender]:
+        """Return an observer that has watched, as often as it shall be queried."""
+        return [self._filled] * repeats
 
 
 @contextmanager
