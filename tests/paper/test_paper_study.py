@@ -1,5 +1,6 @@
 """The study from the command line: what it writes, how it resumes, and how it fails."""
 
+import gc
 import signal
 import subprocess
 import sys
@@ -11,9 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from sapwood.cli.app import app
+from sapwood.observers._watch import Watch
 from sapwood.paper import protocol, run
 from sapwood.paper.findings import check_study
 from sapwood.paper.folder import StudyFolder
+from sapwood.paper.measure import measure_times
 from sapwood.paper.observers import OURS, PAPERS, find_contender
 from sapwood.paper.statistics import METRICS, average_over_runs, compare
 
@@ -207,3 +210,16 @@ def test_the_real_quick_study_takes_under_a_minute(tmp_path) -> None:
     arguments = [sys.executable, script, "paper", "--quick", "--output", tmp_path / "out"]
     subprocess.run(arguments, check=True, capture_output=True)
     assert time.monotonic() - start < 60
+
+
+def test_measuring_times_keeps_no_observer_alive() -> None:
+    """Workers have no garbage collector: what refers to itself would stay for ever."""
+    cell = protocol.Cell(50, "N(0, 1)", "lin", noisy=False)
+    gc.collect()
+    gc.disable()
+    try:
+        measure_times(cell, 2, [*PAPERS.values()])
+        alive = sum(isinstance(thing, Watch) for thing in gc.get_objects())
+    finally:
+        gc.enable()
+    assert alive == 0

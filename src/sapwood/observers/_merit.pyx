@@ -51,6 +51,21 @@ def best_cut(const double[:, ::1] table, const Py_ssize_t[::1] order):
     return best, merit[best], left, right
 
 
+def middles(const double[:] values):
+    """Return a cut between each value and the next, as near to the middle as doubles allow.
+
+    Between neighbouring doubles there is no middle: the upper one parts them as well.
+    """
+    cdef Py_ssize_t cut
+    cdef double low, high, middle
+    cdef double[::1] result = np.empty(max(values.shape[0] - 1, 0))
+    for cut in range(result.shape[0]):
+        low, high = values[cut], values[cut + 1]
+        middle = low / 2 + high / 2
+        result[cut] = middle if low < middle <= high else high
+    return result.base
+
+
 cdef list gathered(
     const double[:, ::1] table,
     const Py_ssize_t[::1] order,

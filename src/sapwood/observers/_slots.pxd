@@ -42,3 +42,6 @@ cdef class SlotStore(Store):
 
     cdef Py_ssize_t find(self, double key) noexcept nogil
     cdef Py_ssize_t add_slot(self, double key, Py_ssize_t place) noexcept nogil
+    cdef void fill_order(
+        self, Py_ssize_t[::1] order, int32_t* starts, double lowest, double density
+    ) noexcept nogil

@@ -4,6 +4,7 @@ cimport cython
 import numpy as np
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, nextafter
+from libc.stdlib cimport calloc, free
 
 from sapwood.observers._rows cimport row_add, row_merge
 
@@ -69,26 +70,50 @@ cdef class SlotStore(Store):
     def order(self):
         """Return the rows in use, in ascending order of their keys.
 
-        Where keys are dense, as those of a quantizer mostly are, each is put into its place.
+        Keys are whole numbers and mostly near to each other, so each is put into one of a few
+        times as many places; only keys that share one are yet to be compared.
         """
-        cdef double lowest = INFINITY, highest = -INFINITY
-        cdef Py_ssize_t row, place, seen = 0
-        cdef int32_t[::1] places
+        cdef double lowest = INFINITY, highest = -INFINITY, density
+        cdef Py_ssize_t row
+        cdef int32_t* starts
         cdef Py_ssize_t[::1] order
         for row in range(self.count):
             lowest = min(lowest, self.keys[row])
             highest = max(highest, self.keys[row])
-        if not 0.0 <= highest - lowest < 4 * self.count:
+        if not 0.0 <= highest - lowest < 64.0 * self.count:
             return Store.order(self)
-        places = np.full(<Py_ssize_t>(highest - lowest) + 1, -1, dtype=np.int32)
+        density = min(1.0, 4.0 * self.count / (highest - lowest + 1.0))
+        starts = <int32_t*>calloc(<size_t>((highest - lowest) * density) + 2, sizeof(int32_t))
+        if starts == NULL:
+            raise MemoryError
         order = np.empty(self.count, dtype=np.intp)
-        for row in range(self.count):
-            places[<Py_ssize_t>(self.keys[row] - lowest)] = row
-        for place in range(places.shape[0]):
-            if places[place] >= 0:
-                order[seen] = places[place]
-                seen += 1
+        self.fill_order(order, starts, lowest, density)
+        free(starts)
         return order.base
+
+    cdef void fill_order(
+        self, Py_ssize_t[::1] order, int32_t* starts, double lowest, double density
+    ) noexcept nogil:
+        """Count how many keys have each place, put them there, and sort what shares a place."""
+        cdef Py_ssize_t row, place, total = 0, last
+        for row in range(self.count):
+            starts[<Py_ssize_t>((self.keys[row] - lowest) * density)] += 1
+        place = 0
+        while total < self.count:
+            total += starts[place]
+            starts[place] = total - starts[place]
+            place += 1
+        for row in range(self.count):
+            place = <Py_ssize_t>((self.keys[row] - lowest) * density)
+            order[starts[place]] = row
+            starts[place] += 1
+        for place in range(1, self.count):
+            row = order[place]
+            last = place
+            while last > 0 and self.keys[order[last - 1]] > self.keys[row]:
+                order[last] = order[last - 1]
+                last -= 1
+            order[last] = row
 
     def coarsen(self, double radius):
         """Go over to a radius that is a power of two times the present one, exactly."""

@@ -12,21 +12,11 @@ from sapwood.observers import _merit, packing
 from sapwood.observers._watch import Watch
 from sapwood.observers.protocol import Candidates, Split
 
-__all__ = ["TableObserver", "middles"]
+__all__ = ["TableObserver"]
 
 FloatArray = NDArray[np.float64]
 
 MAX_TARGETS = 2**16
-
-
-def middles(values: FloatArray) -> FloatArray:
-    """Return a cut between each value and the next, as near to the middle as doubles allow.
-
-    Between neighbouring doubles there is no middle: the upper one parts them as well.
-    """
-    low, high = values[:-1], values[1:]
-    middle = low / 2 + high / 2
-    return np.where((low < middle) & (middle <= high), middle, high)
 
 
 class TableObserver(Watch):

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.observers import packing
+from sapwood.observers._merit import middles
 from sapwood.observers._search_tree import SearchTreeStore
-from sapwood.observers.base import MAX_TARGETS, TableObserver, middles
+from sapwood.observers.base import MAX_TARGETS, TableObserver
 
 __all__ = ["EBSTObserver", "TEBSTObserver"]
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sapwood import door
 from sapwood.observers import packing
 from sapwood.observers._grid import GridStore, are_slots, roundest_between
+from sapwood.observers._merit import middles
 from sapwood.observers._slots import SlotStore, coarser_keys, slot_keys, upper_borders
-from sapwood.observers.base import MAX_TARGETS, TableObserver, middles
+from sapwood.observers.base import MAX_TARGETS, TableObserver
 
 __all__ = ["QuantizerObserver"]
 
