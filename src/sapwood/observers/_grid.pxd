@@ -3,6 +3,8 @@
 cimport cython
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, fabs, ldexp, nextafter
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
 
 from sapwood.observers._slots cimport floor_fast
 from sapwood.observers._store cimport Store
@@ -10,6 +12,17 @@ from sapwood.observers._store cimport Store
 cdef enum:
     FINEST = -1074   # the level of the smallest positive double
     COARSEST = 1024  # one slot holds all that is positive, one all that is negative
+
+
+cdef inline double power_of_two(int exponent) noexcept nogil:
+    """2^exponent; inlined, as most are of normal size."""
+    cdef double result
+    cdef uint64_t bits
+    if not -1022 <= exponent <= 1023:
+        return ldexp(1.0, exponent)
+    bits = <uint64_t>(exponent + 1023) << 52
+    memcpy(&result, &bits, sizeof(result))
+    return result
 
 
 cdef inline double lower_border(double x, int level, double* upper) noexcept nogil:
@@ -21,10 +34,10 @@ cdef inline double lower_border(double x, int level, double* upper) noexcept nog
     if level >= COARSEST:
         upper[0] = 0.0 if x < 0.0 else INFINITY
         return -DBL_MAX if x < 0.0 else 0.0
-    if fabs(x) >= ldexp(1.0, level + 52):
+    if fabs(x) >= power_of_two(level + 52):
         upper[0] = nextafter(x, INFINITY)
         return x
-    unit = ldexp(1.0, level)
+    unit = power_of_two(level)
     h = floor_fast(x / unit) + 0.0
     if x < 0.0 and h == 0.0:
         h = -1.0  # x / unit underflowed
@@ -60,5 +73,7 @@ cdef class GridStore(Store):
     cdef Py_ssize_t cells_with_data(self) noexcept nogil
     cdef void find_promise(self, double* promise) noexcept nogil
     cdef void add_explained(self, double* explained, Py_ssize_t target) noexcept nogil
-    cdef Py_ssize_t least_promising(self, const double* promise) noexcept nogil
+    cdef void set_price(
+        self, double* price, const double* promise, Py_ssize_t row
+    ) noexcept nogil
     cdef bint reaches_neighbour(self, Py_ssize_t row, double lower, double upper) noexcept nogil

@@ -14,7 +14,7 @@ cimport cython
 import numpy as np
 from libc.math cimport frexp, isfinite
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memmove
+from libc.string cimport memmove
 
 from sapwood.moments cimport CELL, M2, PIVOT, SHIFT
 from sapwood.observers._rows cimport CELLS, WEIGHT, row_add, row_clear, row_merge, row_width
@@ -84,26 +84,37 @@ cdef class GridStore(Store):
     cdef void coarsen(self) noexcept nogil:
         """Merge the least promising neighbours, until some slots are free."""
         cdef Py_ssize_t wanted = self.slots - self.slots // FREED, row
-        cdef int level
         cdef double lower, upper
-        cdef double* promise = <double*>malloc(self.count * sizeof(double))
+        cdef double* promise = <double*>malloc(2 * self.count * sizeof(double))
+        cdef double* price = promise + self.count
         if promise == NULL:
             return  # `grow` will complain
         self.raise_level()
         self.find_promise(promise)
+        for row in range(self.count - 1):
+            self.set_price(price, promise, row)
         while self.count > wanted:
-            row = self.least_promising(promise)
-            level = common_level(self.keys[row], self.keys[row + 1])
-            lower = lower_border(self.keys[row], level, &upper)
+            row = lowest(price, self.count - 1)
+            lower = lower_border(
+                self.keys[row], common_level(self.keys[row], self.keys[row + 1]), &upper
+            )
             if self.reaches_neighbour(row, lower, upper):
-                promise[row] = -promise[row]  # not before that neighbour is merged
+                price[row] = INFINITY  # until that neighbour is merged
                 continue
             self.merge_with_next(row, lower, upper)
             memmove(&promise[row], &promise[row + 1], (self.count - 1 - row) * sizeof(double))
-            promise[row] = fabs(promise[row])
+            memmove(&price[row], &price[row + 1], (self.count - 1 - row) * sizeof(double))
             if row > 0:
-                promise[row - 1] = fabs(promise[row - 1])
+                self.set_price(price, promise, row - 1)
+            if row < self.count - 1:
+                self.set_price(price, promise, row)
         free(promise)
+
+    cdef void set_price(
+        self, double* price, const double* promise, Py_ssize_t row
+    ) noexcept nogil:
+        """What it costs to merge a slot with the next: the promise of the cut times the weight."""
+        price[row] = promise[row] * (self.table[row, WEIGHT] + self.table[row + 1, WEIGHT])
 
     cdef void raise_level(self) noexcept nogil:
         """Double the radius until half of the slots could cover all cells with data."""
@@ -169,17 +180,6 @@ cdef class GridStore(Store):
             # Where the right side weighs nothing beside the left, rounding decides.
             explained[row] += share if share <= 1.0 else 1.0
 
-    cdef Py_ssize_t least_promising(self, const double* promise) noexcept nogil:
-        """The cut of the least promise times weight on both sides, of those that are open."""
-        cdef Py_ssize_t row, result = 0
-        cdef double price, lowest = INFINITY
-        for row in range(self.count - 1):
-            price = promise[row] * (self.table[row, WEIGHT] + self.table[row + 1, WEIGHT])
-            if 0.0 <= price < lowest:
-                lowest = price
-                result = row
-        return result
-
     cdef bint reaches_neighbour(self, Py_ssize_t row, double lower, double upper) noexcept nogil:
         """Whether a slot for a row and the next one would hold more than these two."""
         return (row > 0 and lower < self.ends[row - 1]) or (
@@ -190,19 +190,14 @@ cdef class GridStore(Store):
         # One more than there may be, for the moment before they are coarsened.
         return min(Store.room(self), self.slots + 1)
 
-    cdef int grow(self) except -1:
+    cdef int grow(self, Py_ssize_t rows) except -1:
         if self.count > self.slots:
             raise MemoryError("no memory to make room among the slots")
-        return Store.grow(self)
+        return Store.grow(self, min(rows, self.slots + 1 - self.count))
 
     cdef int resize(self, Py_ssize_t size) except -1:
         Store.resize(self, size)
         self.ends = resized(self.ends.base, size)
-        return 0
-
-    cdef int trim(self) except -1:
-        if self.keys.shape[0] > self.room() + 8:
-            self.resize(self.room())
         return 0
 
     def absorb(
@@ -257,6 +252,15 @@ cdef class GridStore(Store):
     def arrays(self):
         """Return the arrays that the store holds, as they are."""
         return [*Store.arrays(self), self.ends.base]
+
+
+cdef Py_ssize_t lowest(const double* values, Py_ssize_t count) noexcept nogil:
+    """The position of the lowest value, the first of equals."""
+    cdef Py_ssize_t place, result = 0
+    for place in range(1, count):
+        if values[place] < values[result]:
+            result = place
+    return result
 
 
 cdef int common_level(double low, double high) noexcept nogil:

@@ -152,9 +152,10 @@ cdef class SearchTreeStore(Store):
         for other in range(keys.shape[0]):
             node = self.find_or_add(keys[other])
             if node < 0:
-                self.grow()
+                self.grow(keys.shape[0] - other)
                 node = self.find_or_add(keys[other])
             row_merge(&self.table[node, 0], &table[other, 0], self.targets)
+        self.trim(0)
 
     def arrays(self):
         """Return the arrays that the store holds, as they are."""

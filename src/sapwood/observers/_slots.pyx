@@ -128,11 +128,12 @@ cdef class SlotStore(Store):
         for other in range(keys.shape[0]):
             row = self.find(keys[other])
             if row < 0 and self.count == self.keys.shape[0]:
-                self.grow()
+                self.grow(keys.shape[0] - other)
                 row = self.find(keys[other])
             if row < 0:
                 row = self.add_slot(keys[other], ~row)
             row_merge(&self.table[row, 0], &table[other, 0], self.targets)
+        self.trim(0)
 
     def arrays(self):
         """Return the arrays that the store holds, as they are."""

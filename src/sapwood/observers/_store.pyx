@@ -40,6 +40,8 @@ cdef class Store:
 
     cdef Py_ssize_t room(self):
         """How many elements the tables should have room for, now that there are so many."""
+        if self.count < 64:
+            return max(16, 2 * self.count)
         return self.count + max(8, self.count // 16)
 
     cdef int resize(self, Py_ssize_t size) except -1:
@@ -48,12 +50,15 @@ cdef class Store:
         self.table = resized(self.table.base, size)
         return 0
 
-    cdef int grow(self) except -1:
-        """Make room for more elements."""
-        return self.resize(self.room())
+    cdef int grow(self, Py_ssize_t rows) except -1:
+        """Make room for more elements, ample if many rows are yet to come."""
+        cdef Py_ssize_t ample = min(self.count + rows, 2 * self.count)
+        return self.resize(max(self.room(), ample))
 
-    cdef int trim(self) except -1:
-        """Give room back that became spare; most stores never lose elements."""
+    cdef int trim(self, Py_ssize_t spare) except -1:
+        """Give back what exceeds the room that there should be by more than `spare`."""
+        if self.keys.shape[0] > self.room() + spare:
+            self.resize(self.room())
         return 0
 
     def order(self):

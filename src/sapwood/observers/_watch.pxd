@@ -9,6 +9,6 @@ cdef class Watch:
     cdef double* reach  # of each target, as in sapwood/_door.pxd
     cdef double* trial  # a copy of it, for what may be refused
     cdef double* row    # the targets of one observation
-    cdef bint ready     # set up, and not in use without the GIL
+    cdef bint ready     # set up, and its tables not about to change
 
     cdef int enter(self) except -1

@@ -45,7 +45,7 @@ cdef class Watch:
         PyMem_Free(self.reach)
 
     cdef int enter(self) except -1:
-        """Prepare to take rows: none may be under way in another thread."""
+        """Prepare to take rows: no other thread may be at it, or the tables may be changing."""
         if not self.ready:
             raise RuntimeError(
                 "the observer is in use by another thread (or was never initialised); "
@@ -89,9 +89,13 @@ cdef class Watch:
             door.refuse_row(x_value, np.array([self.row[t] for t in range(self.targets)]), w_value)
         memcpy(self.reach, self.trial, REACH * self.targets * sizeof(double))
         self._weight = weight
-        while not self._store.take_one(x_value, self.row, w_value):
-            self._store.grow()
-        self._store.trim()
+        self.ready = False
+        try:
+            while not self._store.take_one(x_value, self.row, w_value):
+                self._store.grow(1)
+            self._store.trim(8)
+        finally:
+            self.ready = True
 
     def update_many(self, x, y, w=None):
         """Watch many observations: the same as `update` in a loop, or nothing at all.
@@ -141,8 +145,8 @@ cdef class Watch:
                 with nogil:
                     row = self._store.take(xs, ys, ws, row)
                 if row < rows:
-                    self._store.grow()
-            self._store.trim()
+                    self._store.grow(rows - row)
+            self._store.trim(0)
         finally:
             self.ready = True
 
