@@ -202,14 +202,14 @@ def test_a_missing_package_names_the_extra(tmp_path, monkeypatch) -> None:
 
 
 @pytest.mark.long
-def test_the_real_quick_study_takes_under_a_minute(tmp_path) -> None:
+def test_the_real_quick_study_runs_as_a_program(tmp_path) -> None:
     command = "from sapwood.cli import main\nif __name__ == '__main__':\n    main()\n"
     script = tmp_path / "command.py"
     script.write_text(command, encoding="utf-8")
-    start = time.monotonic()
     arguments = [sys.executable, script, "paper", "--quick", "--output", tmp_path / "out"]
-    subprocess.run(arguments, check=True, capture_output=True)
-    assert time.monotonic() - start < 60
+    done = subprocess.run(arguments, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == str(tmp_path / "out" / "report.html")
+    assert (tmp_path / "out" / "report.html").stat().st_size > 100_000
 
 
 def test_measuring_times_keeps_no_observer_alive() -> None:
