@@ -11,6 +11,9 @@ from benchmarks import (
     observers_memory,
     observers_regret,
     observers_speed,
+    tree_accuracy,
+    tree_growth,
+    tree_speed,
 )
 from benchmarks.tables import Answer, Bound, Table
 
@@ -22,6 +25,9 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "moments_accuracy": moments_accuracy.run,
     "observers_accuracy": observers_accuracy.run,
     "observers_regret": observers_regret.run,
+    "tree_speed": tree_speed.run,
+    "tree_growth": tree_growth.run,
+    "tree_accuracy": tree_accuracy.run,
 }
 
 

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.streams import DISTRIBUTIONS, HOSTILE, Hostile, cubic, linear, noisy
+from benchmarks.streams import HOSTILE, Hostile
 from benchmarks.tables import Answer, Bound, Cell, Table, percent
 from sapwood import EBSTObserver, Observer, QuantizerObserver
+from sapwood.paper.protocol import DISTRIBUTIONS, TARGETS, all_cells, sample
 
 __all__ = ["run"]
 
@@ -24,7 +25,6 @@ FloatArray = NDArray[np.float64]
 SLOTS = 128
 FIXED_RADIUS = 0.01
 MAX_FIXED_ELEMENTS = 200_000
-TARGETS = {"linear": linear, "cubic": cubic}
 PAPER_RUNS = {
     **dict.fromkeys((200, 400, 500, 750, 1_000), 20),
     **dict.fromkeys((2_500, 5_000, 7_000, 10_000), 10),
@@ -74,14 +74,10 @@ def _paper(most: int) -> Iterator[Record]:
     for n, runs in PAPER_RUNS.items():
         if n > most:
             break
-        cells = product(DISTRIBUTIONS, TARGETS, ("clean", "noisy"), range(runs))
-        for distribution, target, variant, seed in cells:
-            rng = np.random.default_rng(seed)
-            x = distribution.sample(rng, n)
-            y = TARGETS[target](rng, x)
-            if variant == "noisy":
-                x = noisy(rng, x, distribution.noise)
-            yield _record(("paper", distribution.name, variant, target), seed, x, y)
+        for cell, seed in product(all_cells([n]), range(runs)):
+            variant = "noisy" if cell.noisy else "clean"
+            labels = ("paper", cell.distribution, variant, cell.target)
+            yield _record(labels, seed, *sample(cell, seed))
 
 
 def _hostile(most: int) -> Iterator[Record]:
@@ -165,7 +161,7 @@ def _cell_means(records: Sequence[Record]) -> list[float]:
 
 
 def _paper_table(records: Sequence[Record]) -> Table:
-    rows = [(d.name, *_summary([r for r in records if r.feature == d.name])) for d in DISTRIBUTIONS]
+    rows = [(name, *_summary([r for r in records if r.feature == name])) for name in DISTRIBUTIONS]
     return Table(
         f'Regret of radius="auto", slots={SLOTS}: the paper\'s distributions, '
         "both targets, with and without noise, all sizes",

@@ -1,4 +1,4 @@
-"""The features that observers are tried on: the paper's nine distributions, and hostile ones."""
+"""Hostile features that observers are tried on; the harmless ones are the paper's."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,18 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DISTRIBUTIONS", "HOSTILE", "Distribution", "Hostile", "cubic", "linear", "noisy"]
+__all__ = ["HOSTILE", "Hostile"]
 
 FloatArray = NDArray[np.float64]
 Sampler = Callable[[np.random.Generator, int], FloatArray]
-
-
-class Distribution(NamedTuple):
-    """One of the paper's distributions, and the standard deviation of the noise it is given."""
-
-    name: str
-    sample: Sampler
-    noise: float
 
 
 def _normal(mean: float, sd: float) -> Sampler:
@@ -26,72 +18,6 @@ def _normal(mean: float, sd: float) -> Sampler:
 
 def _uniform(reach: float) -> Sampler:
     return lambda rng, n: rng.uniform(-reach, reach, n)
-
-
-def _bimodal(left: tuple[float, float], right: tuple[float, float]) -> Sampler:
-    def sample(rng: np.random.Generator, n: int) -> FloatArray:
-        half = n // 2
-        return rng.permutation(np.append(rng.normal(*left, half), rng.normal(*right, n - half)))
-
-    return sample
-
-
-DISTRIBUTIONS = (
-    Distribution("N(0, 1)", _normal(0, 1), 0.1),
-    Distribution("N(0, 0.1)", _normal(0, 0.1), 0.01),
-    Distribution("N(0, 7)", _normal(0, 7), 0.1),
-    Distribution("U[-1, 1]", _uniform(1), 0.1),
-    Distribution("U[-0.1, 0.1]", _uniform(0.1), 0.01),
-    Distribution("U[-7, 7]", _uniform(7), 0.1),
-    Distribution("N(-1, 1) | N(1, 1)", _bimodal((-1, 1), (1, 1)), 0.1),
-    Distribution("N(-0.1, 0.1) | N(0.1, 0.1)", _bimodal((-0.1, 0.1), (0.1, 0.1)), 0.01),
-    Distribution("N(-7, 7) | N(7, 0.1)", _bimodal((-7, 7), (7, 0.1)), 0.1),
-)
-
-
-def linear(rng: np.random.Generator, x: FloatArray) -> FloatArray:
-    """Return a·x + b, a and b standard normal.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Gives a and b.
-    x : array
-        The feature.
-    """
-    a, b = rng.normal(size=2)
-    return np.asarray(a * x + b)
-
-
-def cubic(rng: np.random.Generator, x: FloatArray) -> FloatArray:
-    """Return a·x³, a standard normal.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Gives a.
-    x : array
-        The feature.
-    """
-    return np.asarray(rng.normal() * x**3)
-
-
-def noisy(rng: np.random.Generator, x: FloatArray, sd: float) -> FloatArray:
-    """Return x with normal noise on a tenth of the rows.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Chooses the rows and gives the noise.
-    x : array
-        The feature; it is not changed.
-    sd : float
-        Standard deviation of the noise.
-    """
-    rows = rng.choice(len(x), len(x) // 10, replace=False)
-    result = x.copy()
-    result[rows] += rng.normal(0, sd, len(rows))
-    return result
 
 
 class Hostile(NamedTuple):

@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from sapwood.modelfile import ModelFileError
 from sapwood.moments import Moments
 from sapwood.observers import (
     Candidates,
@@ -11,15 +12,20 @@ from sapwood.observers import (
     Split,
     TEBSTObserver,
 )
+from sapwood.tree import HoeffdingTreeRegressor
+from sapwood.tree.storage import load
 
 __all__ = [
     "Candidates",
     "EBSTObserver",
+    "HoeffdingTreeRegressor",
+    "ModelFileError",
     "Moments",
     "Observer",
     "QuantizerObserver",
     "Split",
     "TEBSTObserver",
+    "load",
 ]
 
 __version__ = version("sapwood")

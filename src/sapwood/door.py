@@ -1,5 +1,8 @@
 """The one door for input: what is refused, with which words, before any state changes."""
 
+import math
+import sys
+from reprlib import Repr
 from typing import Any, NoReturn
 
 import numpy as np
@@ -7,9 +10,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from sapwood import _door
 
-__all__ = ["check_values", "column", "rows", "weights"]
+__all__ = [
+    "Unfit",
+    "check_number",
+    "check_values",
+    "column",
+    "feature_name",
+    "feature_sentence",
+    "label",
+    "plain",
+    "rows",
+    "shown",
+    "weights",
+]
 
 FloatArray = NDArray[np.float64]
+Label = str | int  # of a category; a bool is an int
+Plain = str | bool | int | float | None  # what the value of a feature comes down to
 
 FINITE = "must be a finite number; drop the row or mend the value"
 WEIGHT = "must be a positive finite number; leave out a row that should not count"
@@ -18,6 +35,23 @@ SPREAD = (
     "sum of all of them, comes too near to the largest double; scale y down or drop the row"
 )
 TOTAL_WEIGHT = "takes the total weight too near to the largest double; scale the weights down"
+
+LONGEST = 1000  # characters of a feature's name or a label
+FEATURE = "must be a number or a string; use NaN or None for a missing value"
+FEATURE_FINITE = "must be finite; use NaN or None for a missing value"
+FEATURE_RANGE = "is beyond the largest double; scale it down"
+FEATURE_NUMBER = (
+    "must be a number, as the values of this feature before it; turn text into numbers, or give it "
+    "a feature of its own"
+)
+FEATURE_LABEL = (
+    "must be a string or a whole number, as the values of this feature are categories; give "
+    "numbers a feature of their own"
+)
+LABEL_LENGTH = f"must have at most {LONGEST} characters, as a category; shorten or hash it"
+LABEL_RANGE = "must be from -2**63 to 2**64 - 1, as a category; make a string of it"
+DATES = "turn dates and times into numbers, such as seconds since a fixed day"
+FAR = "is more than {reach:g} from the first y, {first!r}; scale y down or drop the row"
 
 SPREAD_OF_BOTH = (
     "the y of both observers are too far apart: their squares exceed the largest double"
@@ -91,6 +125,17 @@ def refuse_row(x: float, y: FloatArray, w: float, row: int | None = None) -> NoR
     raise OverflowError(_sentence(_target_name(y, widest), y[widest], row, SPREAD))
 
 
+def refuse_far_row(
+    y: float, w: float, first: float, reach: float, row: int | None = None
+) -> NoReturn:
+    """Raise the error for a row that a tree may not learn."""
+    if not (np.isfinite(y) and np.isfinite(w) and w > 0):
+        refuse_value(y, w, row)
+    if not abs(y - first) <= reach:
+        raise OverflowError(_sentence("y", y, row, FAR.format(reach=reach, first=first)))
+    raise OverflowError(_sentence("w", w, row, TOTAL_WEIGHT))
+
+
 def refuse_kind(name: str, value: Any, row: int | None = None) -> NoReturn:
     """Raise the ValueError for what is no number."""
     raise ValueError(_sentence(name, value, row, "must be a number"))
@@ -104,6 +149,17 @@ def positive(value: Any, name: str) -> float:
         number = np.nan
     if isinstance(value, str) or not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name} = {value!r}: a positive finite number is expected")
+    return number
+
+
+def between(value: Any, name: str, low: float, high: float) -> float:
+    """Return value as a float above or at low and below high, or raise ValueError."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = np.nan
+    if isinstance(value, str) or not low <= number < high:
+        raise ValueError(f"{name} = {value!r}: a number from {low:g} to below {high:g} is expected")
     return number
 
 
@@ -143,3 +199,144 @@ def _sentence(name: str, value: Any, row: int | None, rule: str) -> str:
 
 def _target_name(y: FloatArray, target: int) -> str:
     return "y" if len(y) == 1 else f"y[{target}]"
+
+
+# The values of features: numbers, categories, or missing.
+
+
+class Unfit(ValueError):  # noqa: N818 - it is made a sentence before anybody sees it
+    """The rule that a value breaks; whoever knows its place tells it by `feature_sentence`."""
+
+
+def plain(value: Any) -> Plain:
+    """Return the value of a feature as a str, bool, int or float of Python; None if missing.
+
+    Raises `Unfit` for what is neither number nor text. NaN stays NaN.
+
+    Examples
+    --------
+    >>> plain(np.float32(0.5)), plain(np.str_("red")), plain(np.ma.masked)
+    (0.5, 'red', None)
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bool | np.bool):
+        return bool(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if value is None or value is np.ma.masked or _is_missing_in_pandas(value):
+        return None
+    return _other_number(value)
+
+
+def check_number(value: Plain) -> None:
+    """Raise `Unfit` if a plain value is not a number that a feature may have; missing is legal."""
+    if isinstance(value, str):
+        raise Unfit(FEATURE_NUMBER)
+    if isinstance(value, float) and math.isinf(value):
+        raise Unfit(FEATURE_FINITE)
+    if isinstance(value, int):
+        try:
+            float(value)
+        except OverflowError:
+            raise Unfit(FEATURE_RANGE) from None
+
+
+def label(value: Plain, whole: bool) -> Label | None:
+    """Return a plain value as the label of a category, None if missing; else raise `Unfit`.
+
+    Parameters
+    ----------
+    value : str, bool, int, float or None
+        What `plain` returned.
+    whole : bool
+        Whether a whole float is a label too: 3.0 is the label 3.
+
+    Examples
+    --------
+    >>> label("red", whole=False), label(3.0, whole=True)
+    ('red', 3)
+    """
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        if math.isinf(value):
+            raise Unfit(FEATURE_FINITE)
+        if not (whole and value.is_integer()):
+            raise Unfit(FEATURE_LABEL)
+        value = int(value)
+    if isinstance(value, str) and len(value) > LONGEST:
+        raise Unfit(LABEL_LENGTH)
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise Unfit(LABEL_RANGE)
+    return value
+
+
+def feature_name(key: Any) -> Label:
+    """Return the name of a feature as a str or int of Python, or raise ValueError."""
+    if isinstance(key, str | int | np.integer) and not isinstance(key, bool | np.timedelta64):
+        name = plain(key)
+        if isinstance(name, str) and len(name) <= LONGEST:
+            return name
+        if isinstance(name, int) and -(2**63) <= name < 2**63:
+            return name
+    raise ValueError(
+        f"{shown(key)} is the name of a feature: a string of at most {LONGEST} characters or a "
+        "whole number of 64 bits is expected; rename it"
+    )
+
+
+def feature_sentence(name: Label, value: Any, row: int | None, rule: str) -> str:
+    """Return the message for a feature's value that breaks a rule.
+
+    Examples
+    --------
+    >>> feature_sentence("age", float("inf"), 3, FEATURE_FINITE)
+    "x['age'] = inf at position 3 must be finite; use NaN or None for a missing value"
+    """
+    place = "" if row is None else f" at position {row}"
+    return f"x[{shown(name)}] = {shown(value)}{place} {rule}"
+
+
+def shown(value: Any) -> str:
+    """Return how a message shows any value: like repr, but short, and it never fails."""
+    if isinstance(value, np.floating):
+        value = float(value)
+    try:
+        return _SHORT.repr(value)
+    except Exception:  # of a hostile value, or an int of too many digits
+        return f"<{type(value).__name__}>"
+
+
+def _other_number(value: Any) -> int | float:
+    """Return what is no number of Python, but can be made one."""
+    if isinstance(value, np.integer) and not isinstance(value, np.timedelta64):
+        return int(value)
+    if (
+        not hasattr(type(value), "__float__")
+        or (isinstance(value, np.generic) and not isinstance(value, np.floating))
+        or getattr(value, "ndim", 0) != 0
+    ):
+        raise Unfit(FEATURE)
+    try:
+        return float(value)
+    except OverflowError:
+        raise Unfit(FEATURE_RANGE) from None
+    except (TypeError, ValueError):
+        raise Unfit(FEATURE) from None
+
+
+def _is_missing_in_pandas(value: Any) -> bool:
+    """Whether a value is pandas' NA or NaT; pandas is not imported for it."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and any(
+        value is getattr(pandas, name, pandas) for name in ("NA", "NaT")
+    )
+
+
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60

@@ -21,6 +21,7 @@ FloatArray = NDArray[np.float64]
 Cut = Literal["border", "prototype"]
 
 MAX_SLOTS = 2**24
+COLD_START = 0.01  # the paper's radius where the deviation is not known
 MAX = sys.float_info.max
 
 
@@ -29,11 +30,13 @@ class QuantizerObserver(TableObserver):
 
     Parameters
     ----------
-    radius : float or "auto"
+    radius : float, "auto" or "std/k"
         Width of a slot: x falls into slot ``floor(x / radius)``. With "auto" the observer starts
         with a slot for each value. Whenever it would need more than `slots`, it merges those that
         promise least: about half of the slots cover the feature evenly, by a radius that doubles
-        as it must, and the others crowd where the merit is near its largest.
+        as it must, and the others crowd where the merit is near its largest. With "std/2",
+        "std/3" or any other divisor the radius is that part of the feature's deviation where it
+        is known, which is in the leaves of a tree that come from a split, and else 0.01.
     slots : int
         With ``radius="auto"``, how many slots there may be; from 2 on.
     cut : "border" or "prototype"
@@ -68,14 +71,15 @@ class QuantizerObserver(TableObserver):
     True
     """
 
-    __slots__ = ("cut",)
+    __slots__ = ("cut", "divisor")
 
     cut: Cut
+    divisor: float | None
     _store: SlotStore | GridStore
 
     def __init__(
         self,
-        radius: float | Literal["auto"] = "auto",
+        radius: float | str = "auto",
         slots: int = 128,
         cut: Cut = "border",
         targets: int = 1,
@@ -84,8 +88,12 @@ class QuantizerObserver(TableObserver):
         slots = door.whole(slots, "slots", 2, MAX_SLOTS)
         if cut not in ("border", "prototype"):
             raise ValueError(f"cut = {cut!r}: 'border' or 'prototype' is expected")
-        if isinstance(radius, str) and radius == "auto":
+        self.divisor = None
+        if radius == "auto":
             super().__init__(GridStore(targets, slots))
+        elif isinstance(radius, str):
+            self.divisor = _divisor(radius)
+            super().__init__(SlotStore(targets, COLD_START))
         else:
             super().__init__(SlotStore(targets, door.positive(radius, "radius")))
         self.cut = cut
@@ -104,6 +112,8 @@ class QuantizerObserver(TableObserver):
         store = self._store
         if isinstance(store, GridStore):
             own: dict[str, Any] = {"radius": "auto", "slots": store.slots}
+        elif self.divisor is not None:
+            own = {"radius": f"std/{self.divisor!r}"}
         else:
             own = {"radius": store.radius}
         return {**own, "cut": self.cut, "targets": self.targets}
@@ -167,3 +177,13 @@ class QuantizerObserver(TableObserver):
 
 def _is_power_of_two(quotient: float) -> bool:
     return frexp(quotient)[0] == 0.5
+
+
+def _divisor(radius: str) -> float:
+    """Return the k of "std/k", or raise ValueError."""
+    if radius.startswith("std/"):
+        try:
+            return door.positive(float(radius[4:]), "radius")
+        except ValueError:
+            pass
+    raise ValueError(f"radius = {radius!r}: a positive number, 'auto' or 'std/k' is expected")

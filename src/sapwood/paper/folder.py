@@ -1,7 +1,6 @@
 """The folder of a study: one small file for each cell that is done, so that it can be resumed."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sapwood
+from sapwood.atomic import write_atomically
 from sapwood.paper.errors import StudyError
 from sapwood.paper.machine import describe_machine
 from sapwood.paper.protocol import DISTRIBUTIONS, Cell, Plan
@@ -180,14 +180,9 @@ class StudyFolder(NamedTuple):
             If it cannot be written.
         """
         file = self.path / name
-        unfinished = file.with_name(f".{file.name}.{os.getpid()}")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            with unfinished.open("wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            unfinished.replace(file)
+            write_atomically(file, data)
         except OSError as error:
             raise StudyError(f"{file} cannot be written: {error.strerror}") from error
 

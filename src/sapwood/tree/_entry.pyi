@@ -1,0 +1,18 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.tree.features import Features
+
+class RowReader:
+    features: Features
+    row: NDArray[np.float64]
+    width: int
+    def __init__(self, features: Features) -> None: ...
+    def refresh(self) -> None: ...
+    def read(self, x: Any, learn: bool) -> bool: ...
+    @property
+    def nbytes(self) -> int: ...
+
+def first_infinite(X: NDArray[np.float64]) -> tuple[int, int] | None: ...

@@ -1,0 +1,350 @@
+"""The quick way in: a plain dict becomes a row of doubles; `sapwood.tree.intake` does the rest.
+
+No code of a caller runs while a dict is walked: keys and values are looked at only if they are of
+Python's own types, and numbers of NumPy are put aside until the walk is over. Whatever is odd is
+left to the slow way, which judges it and finds the words.
+"""
+
+import sys
+
+import numpy as np
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
+from libc.float cimport DBL_MAX
+from libc.math cimport NAN, fabs, floor
+from libc.string cimport memset
+
+from sapwood import door
+
+cdef extern from "Python.h":
+    bint PyBool_Check(PyObject*)
+    bint PyDict_CheckExact(PyObject*)
+    bint PyFloat_Check(PyObject*)
+    bint PyFloat_CheckExact(PyObject*)
+    bint PyLong_CheckExact(PyObject*)
+    bint PyUnicode_CheckExact(PyObject*)
+    bint PyDict_Next(PyObject*, Py_ssize_t*, PyObject**, PyObject**)
+    Py_ssize_t PyDict_Size(PyObject*)
+    PyObject* PyDict_GetItemWithError(PyObject*, PyObject*)
+    double PyFloat_AS_DOUBLE(PyObject*)
+    double PyLong_AsDouble(PyObject*)
+    long long PyLong_AsLongLongAndOverflow(PyObject*, int*)
+    PyObject* PyLong_FromDouble(double)
+    long PyLong_AsLong(PyObject*)
+    Py_ssize_t PyUnicode_GET_LENGTH(PyObject*)
+    PyObject* PyErr_Occurred()
+    void PyErr_Clear()
+    void* Py_TYPE(PyObject*)
+    void Py_INCREF(PyObject*)
+    void Py_XDECREF(PyObject*)
+
+cdef enum:
+    UNKNOWN = 0  # kinds of a column
+    NUMBER = 1
+    CATEGORY = 2
+    DECLARED = 3  # a category of which whole floats are labels too
+    MOST_LABELS = 63  # that have codes, and the code of all others: as in sapwood.tree.column
+    MOST_KEYS = 4096  # that are remembered; there are no more features either
+    SCALARS = 12
+    NOWHERE = -1  # no column has this name
+    ODD = -2  # the key has to be looked at with care
+
+cdef dict KIND_CODES = {"unknown": UNKNOWN, "number": NUMBER, "category": CATEGORY}
+cdef Py_ssize_t LONGEST = door.LONGEST
+
+# Their values are got by code of NumPy alone. A float64 is a float anyway.
+cdef tuple SCALAR_TYPES = (
+    np.bool, np.float16, np.float32, np.str_,
+    np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
+)  # fmt: skip
+cdef object np_str = np.str_
+cdef void* scalar_types[SCALARS]
+for place in range(SCALARS):
+    scalar_types[place] = <void*>SCALAR_TYPES[place]
+
+
+cdef inline bint is_scalar(PyObject* value) noexcept:
+    """Whether a value is a scalar of NumPy, and no float."""
+    cdef int place
+    if PyUnicode_CheckExact(value) or PyLong_CheckExact(value) or PyFloat_Check(value):
+        return False
+    for place in range(SCALARS):
+        if Py_TYPE(value) == scalar_types[place]:
+            return True
+    return False
+
+
+cdef class RowReader:
+    """Reads dicts into one row of doubles, if they are plain.
+
+    Parameters
+    ----------
+    features : Features
+        What is known of the columns.
+
+    Examples
+    --------
+    >>> from sapwood.tree.features import Features
+    >>> features = Features()
+    >>> _ = features.matrix({"age": [31.0], "colour": ["red"]}, learn=True)
+    >>> reader = RowReader(features)
+    >>> reader.read({"colour": "red", "age": 40}, learn=True)
+    True
+    >>> reader.row
+    array([40.,  0.])
+    >>> reader.read({"age": "old"}, learn=True)  # let `features.read_one` find the words
+    False
+    """
+
+    def __init__(self, features):
+        self.features = features
+        self.refresh()
+
+    def __dealloc__(self):
+        cdef Py_ssize_t place
+        for place in range(self.room):
+            Py_XDECREF(self.places[place].key)
+        PyMem_Free(self.places)
+        PyMem_Free(self.kinds)
+
+    def refresh(self):
+        """Take up what the features have learned; `row` is another array after it."""
+        cdef Py_ssize_t column, width, place
+        cdef double[::1] view
+        features = self.features
+        if features is None:
+            raise RuntimeError("the reader was never initialised")
+        names, tables = features.names, list(features.categories)
+        width = len(names)
+        if not (len(features.kinds) == len(tables) == width <= MOST_KEYS):
+            raise ValueError("the features are in disorder")
+        row = np.full(width, np.nan)
+        view = row
+        cdef char* kinds = <char*>PyMem_Calloc(max(width, 1), 1)
+        if kinds == NULL:
+            raise MemoryError
+        try:
+            for column in range(width):
+                kinds[column] = KIND_CODES[features.kinds[column]]
+                if kinds[column] == CATEGORY and names[column] in features.categorical:
+                    kinds[column] = DECLARED
+            index = <dict?>features.index
+            names = <list?>names
+        except BaseException:
+            PyMem_Free(kinds)
+            raise
+        PyMem_Free(self.kinds)
+        self.kinds, self.width = kinds, width
+        self.index, self.names, self.tables, self.row = index, names, tables, row
+        self.values = &view[0] if width > 0 else NULL
+        for place in range(self.room):
+            Py_XDECREF(self.places[place].key)
+            self.places[place].key = NULL
+
+    def read(self, x, bint learn):
+        """Fill `row` from a dict, if it is plain; else `row` is in disorder.
+
+        Parameters
+        ----------
+        x : dict
+            Names and values of features.
+        learn : bool
+            Whether the row is to be learned: then all that is new is left to the slow way. If not,
+            features and labels that are not known count as missing.
+
+        Returns
+        -------
+        bool
+            Whether all was plain; if not, `features.read_one` has to judge.
+        """
+        return self.fill(x, learn)
+
+    cdef bint fill(self, object x, bint learn) except -1:
+        """As `read`."""
+        cdef PyObject* items = <PyObject*>x
+        cdef Py_ssize_t column
+        cdef bint is_plain
+        if self.index is None:
+            raise RuntimeError("the reader was never initialised")
+        if not PyDict_CheckExact(items):
+            return False
+        if len(self.names) != self.width:
+            self.refresh()
+        if PyDict_Size(items) > self.room and self.room < MOST_KEYS:
+            self.make_room(min(PyDict_Size(items), MOST_KEYS))
+        for column in range(self.width):
+            self.values[column] = NAN
+        while self.holding > 0:  # of a row that memory did not suffice for
+            self.holding -= 1
+            Py_XDECREF(self.places[self.holding].held)
+        is_plain = self.walk(items, learn)
+        while self.holding > 0:
+            self.holding -= 1
+            held = <object>self.places[self.holding].held
+            Py_XDECREF(self.places[self.holding].held)
+            column = self.places[self.holding].held_column
+            is_plain = is_plain and self.put_scalar(column, held, learn)
+        return is_plain
+
+    cdef bint put_scalar(self, int column, object scalar, bint learn) except -1:
+        """Write a scalar of NumPy; whether it was plain."""
+        cdef double number
+        if self.kinds[column] == NUMBER and type(scalar) is not np_str:
+            number = scalar
+            self.values[column] = number
+            return not fabs(number) > DBL_MAX
+        value = scalar.item()
+        return self.put(column, <PyObject*>value, learn)
+
+    cdef bint walk(self, PyObject* items, bint learn) noexcept:
+        """Write all values but scalars of NumPy, which are held. Allocates nothing.
+
+        For an allocation might collect garbage, and so run code that changes the dict.
+        """
+        cdef PyObject *key
+        cdef PyObject *value
+        cdef Py_ssize_t place = 0, count = 0
+        cdef int column
+        cdef double number
+        while PyDict_Next(items, &place, &key, &value):
+            if count < self.room and self.places[count].key == key:
+                column = self.places[count].column
+            else:
+                column = self.find(key, count)
+            count += 1
+            if column < 0:
+                if learn or column == ODD:
+                    return False
+                continue
+            if PyFloat_CheckExact(value) and self.kinds[column] == NUMBER:
+                number = PyFloat_AS_DOUBLE(value)
+                if fabs(number) > DBL_MAX:
+                    return False
+                self.values[column] = number
+            elif is_scalar(value):
+                if self.holding == self.room:
+                    return False
+                Py_INCREF(value)
+                self.places[self.holding].held = value
+                self.places[self.holding].held_column = column
+                self.holding += 1
+            elif not self.put(column, value, learn):
+                return False
+        return True
+
+    cdef int find(self, PyObject* key, Py_ssize_t count) noexcept:
+        """Column of a key, to be remembered for its place; or why there is none."""
+        cdef PyObject* column
+        if not (PyUnicode_CheckExact(key) or PyLong_CheckExact(key)):
+            return ODD
+        column = PyDict_GetItemWithError(<PyObject*>self.index, key)
+        if column == NULL:
+            PyErr_Clear()
+            return NOWHERE
+        if count < self.room:
+            Py_INCREF(key)
+            Py_XDECREF(self.places[count].key)
+            self.places[count].key = key
+            self.places[count].column = PyLong_AsLong(column)
+        return PyLong_AsLong(column)
+
+    cdef bint put(self, int column, PyObject* value, bint learn) noexcept:
+        """Write a value of one of Python's own types; whether it was plain."""
+        cdef char kind = self.kinds[column]
+        cdef double number
+        cdef int overflow = 0
+        cdef PyObject* label
+        cdef bint done
+        if value == <PyObject*>None:
+            return True
+        if PyFloat_Check(value):
+            number = PyFloat_AS_DOUBLE(value)
+            if number != number:
+                return True
+            if kind == DECLARED and number == floor(number) and fabs(number) < 2.0**63:
+                label = PyLong_FromDouble(number)
+                done = label != NULL and self.put_label(column, label, learn)
+                Py_XDECREF(label)
+                return done
+            return fabs(number) <= DBL_MAX and self.put_number(column, number, learn)
+        if PyUnicode_CheckExact(value):
+            if PyUnicode_GET_LENGTH(value) > LONGEST or kind == NUMBER:
+                return False
+            return self.put_label(column, value, learn)
+        if not (PyLong_CheckExact(value) or PyBool_Check(value)):
+            return False
+        if kind >= CATEGORY:
+            PyLong_AsLongLongAndOverflow(value, &overflow)
+            return overflow == 0 and self.put_label(column, value, learn)
+        number = PyLong_AsDouble(value)
+        if number == -1.0 and PyErr_Occurred() != NULL:
+            PyErr_Clear()
+            return False
+        return self.put_number(column, number, learn)
+
+    cdef bint put_number(self, int column, double number, bint learn) noexcept:
+        """Write a number if it is one that is expected; whether it was."""
+        if self.kinds[column] == NUMBER:
+            self.values[column] = number
+            return True
+        return self.kinds[column] == UNKNOWN and not learn
+
+    cdef bint put_label(self, int column, PyObject* label, bint learn) noexcept:
+        """Write the code of a label, unless it has to be learned; whether that was done."""
+        cdef PyObject* table = <PyObject*>self.tables[column]
+        cdef PyObject* code
+        if self.kinds[column] < CATEGORY:
+            return self.kinds[column] == UNKNOWN and not learn
+        code = PyDict_GetItemWithError(table, label)
+        if code != NULL:
+            self.values[column] = PyLong_AsLong(code)
+            return True
+        PyErr_Clear()
+        if PyDict_Size(table) < MOST_LABELS:
+            return not learn
+        self.values[column] = MOST_LABELS
+        return True
+
+    cdef int make_room(self, Py_ssize_t wanted) except -1:
+        """Room for the keys of a longer dict."""
+        places = <Place*>PyMem_Realloc(self.places, wanted * sizeof(Place))
+        if places == NULL:
+            raise MemoryError
+        memset(places + self.room, 0, (wanted - self.room) * sizeof(Place))
+        self.places, self.room = places, wanted
+        return 0
+
+    @property
+    def nbytes(self):
+        """Bytes that the reader occupies, and the keys that it remembers."""
+        cdef Py_ssize_t place, total = self.width + self.room * sizeof(Place)
+        for place in range(self.room):
+            if self.places[place].key != NULL:
+                total += sys.getsizeof(<object>self.places[place].key)
+        return total + sum([sys.getsizeof(part) for part in (self, self.row, self.tables)])
+
+
+def first_infinite(const double[:, ::1] X):
+    """Row and column of the first value of X that is not finite and not NaN, or None.
+
+    Examples
+    --------
+    >>> first_infinite(np.array([[1.0, np.nan], [-np.inf, 0.0]]))
+    (1, 0)
+    """
+    cdef Py_ssize_t rows = X.shape[0], width = X.shape[1], row, column, bad = -1
+    cdef int any_bad
+    if rows == 0 or width == 0:
+        return None
+    with nogil:
+        for row in range(rows):
+            any_bad = 0
+            for column in range(width):
+                any_bad |= fabs(X[row, column]) > DBL_MAX
+            if any_bad:
+                bad = row
+                break
+    if bad < 0:
+        return None
+    for column in range(width):
+        if fabs(X[bad, column]) > DBL_MAX:
+            return bad, column

@@ -1,0 +1,512 @@
+"""What a leaf has seen, and what its children start from."""
+
+import numpy as np
+from libc.math cimport fabs, sqrt
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from sapwood.moments cimport CELL, PIVOT, SHIFT
+from sapwood.observers._rows cimport CELLS, PROTOTYPE, WEIGHT
+from sapwood.observers._store cimport Store
+from sapwood.tree._cuts cimport (
+    LINE, MEASURES, STEP, TARGET, Cut, Sums, cut_category, cut_number,
+)
+from sapwood.tree._kernel cimport TreeKernel, slots_between
+from sapwood.tree._tables cimport (
+    CATEGORIES, EXPERTS, LEAF, RATES, SQUARE_TERMS, LeafRecord, NodeRecord, centres_at, covariance_at, model_size, scales_at, terms_of,
+)
+from sapwood.tree._watch cimport Grid, KeptRow, Slot, lay_over
+
+# The variance of a coefficient of which nothing is known, and of the constant.
+cdef double PRIOR = 1.0
+cdef double PRIOR_OF_CONSTANT = 1000.0
+# A child is so much less sure of the coefficients than its parent was; but nothing becomes more
+# uncertain than so many times its prior.
+cdef double INFLATION = 3.0
+cdef double MOST_UNCERTAIN = 4.0
+# The mean of a side counts for at most so many rows when a child starts from it.
+cdef double MOST_INHERITED = 10.0
+# A child trusts its parent's errors half as much as its own.
+cdef double INHERITED_ERROR = 0.5
+# Scales that are off by more than this factor (centres: by half of it, in scales) are set anew;
+# by more than the second, the coefficient is forgotten.
+cdef double TOLERATED_SCALE = 2.0
+cdef double USELESS_SCALE = 16.0
+cdef double MANY_ROWS = 1000.0
+# A grid is laid anew if more than this share of the rows is in the slots at its ends.
+cdef double TOLERATED_BEYOND = 0.125
+
+
+cdef inline double prior_of(Py_ssize_t term) noexcept nogil:
+    return PRIOR_OF_CONSTANT if term == 0 else PRIOR
+
+
+def fresh_model(TreeKernel kernel not None):
+    """Return the model page of a leaf that knows nothing."""
+    cdef Py_ssize_t terms = terms_of(kernel.features), term
+    cdef double[::1] page = np.zeros(model_size(kernel.features))
+    cdef Py_ssize_t at = covariance_at(kernel.features)
+    for term in range(terms):
+        page[at + (terms * term if terms <= SQUARE_TERMS else 0) + term] = prior_of(term)
+    return page.base
+
+
+def child_model(TreeKernel kernel not None, Py_ssize_t leaf, double shift):
+    """Return a model page for a child: the parent's, less sure, its constant moved by a shift."""
+    cdef double[::1] page = np.array(kernel.model_pages[leaf])
+    cdef Py_ssize_t terms = terms_of(kernel.features), i, j, rate
+    cdef double* covariance = &page[covariance_at(kernel.features)]
+    cdef double[::1] factors = np.empty(terms)
+    cdef double variance
+    for rate in range(RATES):
+        page[rate] += shift
+    for i in range(terms):
+        variance = covariance[(terms * i if terms <= SQUARE_TERMS else 0) + i]
+        factors[i] = sqrt(min(INFLATION, MOST_UNCERTAIN * prior_of(i) / variance))
+    if terms > SQUARE_TERMS:
+        for i in range(terms):
+            covariance[i] *= factors[i] * factors[i]
+        return page.base
+    for i in range(terms):
+        for j in range(terms):
+            covariance[terms * i + j] *= factors[i] * factors[j]
+    return page.base
+
+
+def fresh_watch(TreeKernel kernel not None):
+    """Return the watch page of a leaf that has seen nothing."""
+    cdef double[::1] page = np.zeros(kernel.watch_doubles)
+    cdef Grid* grids
+    cdef Py_ssize_t feature
+    if kernel.has_categories:
+        grids = <Grid*>&page[0]
+        for feature in range(kernel.features):
+            if kernel.is_category[feature]:
+                grids[feature] = Grid(0.0, 1.0, 1.0, 0.0)
+    return page.base
+
+
+def child_watch(
+    TreeKernel kernel not None, Py_ssize_t leaf, Py_ssize_t cut, Py_ssize_t place, bint right
+):
+    """Return the watch page of a child: empty grids over what its parent saw on its side.
+
+    Parameters
+    ----------
+    kernel : TreeKernel
+        The tables of the tree.
+    leaf : int
+        The parent.
+    cut, place : int
+        The feature that is cut, and the slot after which.
+    right : bool
+        Whether the child is the right one.
+    """
+    cdef double[::1] page = fresh_watch(kernel)
+    cdef Grid* grids
+    cdef const Grid* grid
+    cdef const Slot* slots
+    cdef Py_ssize_t feature, first, last
+    if kernel.slots == 0 or kernel.features == 0:
+        return page.base
+    grids = <Grid*>&page[0]
+    for feature in range(kernel.features):
+        grid = kernel.grid_of(leaf, feature)
+        if kernel.is_category[feature] or grid.inverse == 0.0:
+            continue
+        slots = kernel.slots_of(leaf, feature)
+        first, last = 0, kernel.slots - 1
+        if feature == cut:
+            first, last = (place + 1, last) if right else (first, place)
+        while first < last and slots[first].weight == 0.0:
+            first += 1
+        while last > first and slots[last].weight == 0.0:
+            last -= 1
+        lay_over(
+            grids + feature,
+            grid.low + first * grid.width,
+            grid.low + (last + 1) * grid.width,
+            kernel.slots,
+        )
+    return page.base
+
+
+def divide(
+    TreeKernel kernel not None,
+    Py_ssize_t leaf,
+    NodeRecord split,
+    const double[:, ::1] sides,
+    double grace,
+):
+    """Turn a leaf into a split with two leaves; the tables have room for them.
+
+    Parameters
+    ----------
+    kernel : TreeKernel
+        The tables of the tree.
+    leaf : int
+        What is split; its record becomes that of the left child, the right one gets the last.
+    split : dict
+        Of a node's record, what is to be decided: kind, feature, missing_left, threshold, subset
+        and gain.
+    sides : array
+        As `sides_of` returns them.
+    grace : float
+        When the children are to be decided on.
+    """
+    cdef LeafRecord parent = kernel.leaves[leaf]
+    cdef LeafRecord* child
+    cdef NodeRecord* node = kernel.nodes + parent.node
+    cdef Py_ssize_t side, row, error, at = kernel.node_count
+    kernel.set_counts(at + 2, kernel.leaf_count + 1)
+    split.parent, split.depth, split.child = node.parent, node.depth, at
+    # A leaf's node holds the weight of the rows that it inherited; their mean is its origin.
+    split.weight = node.weight + parent.weight
+    split.mean = parent.origin + parent.target_mean * (parent.weight / split.weight)
+    split.deviation = sqrt(parent.target_m2 / parent.weight)
+    node[0] = split
+    for side in range(2):
+        row = leaf if side == 0 else kernel.leaf_count - 1
+        node = kernel.nodes + at + side
+        memset(node, 0, sizeof(NodeRecord))
+        node.kind, node.child, node.parent, node.depth = LEAF, row, parent.node, split.depth + 1
+        node.weight = sides[side, 0]
+        child = kernel.leaves + row
+        memset(child, 0, sizeof(LeafRecord))
+        child.node = at + side
+        child.due = child.review = grace
+        child.born = kernel.weight
+        child.origin = parent.origin + sides[side, 1] / sides[side, 0]
+        child.mean_weight = min(sides[side, 0], MOST_INHERITED)
+        for error in range(EXPERTS):
+            child.errors[error] = INHERITED_ERROR * parent.errors[error]
+
+
+# -- cuts -------------------------------------------------------------------------------------
+
+
+cdef struct Elements:
+    # The elements of an observer, as slots.
+    Slot* slots
+    double* places
+    Py_ssize_t count
+
+
+cdef Elements elements_of(Store store, const Py_ssize_t[::1] order) except *:
+    """Elements of an observer as slots, in ascending order; places are from 0 to 1."""
+    cdef Elements elements
+    cdef Py_ssize_t row, count = order.shape[0]
+    cdef const double* element
+    cdef double low = 0.0, reach = 0.0
+    elements.count = count
+    elements.slots = <Slot*>malloc(max(count, 1) * (sizeof(Slot) + sizeof(double)))
+    if elements.slots == NULL:
+        raise MemoryError
+    elements.places = <double*>(elements.slots + count)
+    if count > 0:
+        low = store.table[order[0], PROTOTYPE]
+        reach = store.table[order[count - 1], PROTOTYPE] / 2 - low / 2
+    for row in range(count):
+        element = &store.table[order[row], 0]
+        elements.slots[row] = Slot(
+            element[WEIGHT],
+            element[WEIGHT] * (element[CELLS + PIVOT] + element[CELLS + SHIFT]),
+            element[WEIGHT] * (element[CELLS + CELL + PIVOT] + element[CELLS + CELL + SHIFT]),
+        )
+        elements.places[row] = 0.0
+        if reach > 0.0:
+            elements.places[row] = (element[PROTOTYPE] / 2 - low / 2) / reach
+    return elements
+
+
+cdef int cut_feature(
+    TreeKernel kernel, Py_ssize_t leaf, Py_ssize_t feature, double min_share, Cut* cuts
+) except -1:
+    """Find the best cut of a feature by each measure; merits are those over all of the leaf."""
+    cdef const Slot* slots = kernel.slots_of(leaf, feature)
+    cdef Elements elements
+    cdef Py_ssize_t measure
+    cdef double present = 0.0
+    cdef Store store
+    for measure in range(MEASURES):
+        cuts[measure] = Cut(0.0, -1, 0)
+    if kernel.is_category[feature]:
+        present = cut_category(slots, min_share, TARGET, &cuts[TARGET])
+        if kernel.linear:
+            cut_category(slots, min_share, STEP, &cuts[STEP])
+            cuts[LINE] = cuts[STEP]
+    elif kernel.slots == 0:
+        store = kernel.observers[leaf][feature]._store
+        elements = elements_of(store, store.order())
+        present = cut_number(
+            elements.slots, elements.places, elements.count, min_share, kernel.linear, cuts
+        )
+        free(elements.slots)
+    elif kernel.grid_of(leaf, feature).inverse > 0.0:
+        present = cut_number(slots, NULL, kernel.slots, min_share, kernel.linear, cuts)
+    for measure in range(MEASURES):
+        cuts[measure].merit *= present / kernel.leaves[leaf].weight
+    return 0
+
+
+def best_cuts(TreeKernel kernel not None, Py_ssize_t leaf, double min_share):
+    """Return for each measure (target, step, line) the best cut of a leaf.
+
+    Returns
+    -------
+    list of tuple
+        The merit, the best merit of any other feature, the feature (-1 if there is no cut), the
+        slot or element after which it is cut, and the codes that go left.
+    """
+    cdef Cut cuts[MEASURES]
+    cdef Cut best[MEASURES]
+    cdef double second[MEASURES]
+    cdef Py_ssize_t which[MEASURES]
+    cdef Py_ssize_t feature, measure
+    for measure in range(MEASURES):
+        best[measure] = Cut(0.0, -1, 0)
+        second[measure] = 0.0
+        which[measure] = -1
+    for feature in range(kernel.features):
+        cut_feature(kernel, leaf, feature, min_share, cuts)
+        for measure in range(MEASURES):
+            if cuts[measure].merit > best[measure].merit:
+                second[measure] = best[measure].merit
+                best[measure] = cuts[measure]
+                which[measure] = feature
+            elif cuts[measure].merit > second[measure]:
+                second[measure] = cuts[measure].merit
+    return [
+        (
+            best[measure].merit,
+            second[measure],
+            which[measure],
+            best[measure].place,
+            best[measure].subset,
+        )
+        for measure in range(MEASURES)
+    ]
+
+
+def sides_of(
+    TreeKernel kernel not None,
+    Py_ssize_t leaf,
+    Py_ssize_t feature,
+    Py_ssize_t place,
+    uint64_t subset,
+):
+    """Return weight and sums of y and residual: left of a cut, right of it, and where missing.
+
+    Returns
+    -------
+    sides : ndarray, shape (3, 3)
+        Left, right, missing; each the weight, the sum of y from the leaf's origin, and the sum
+        of the residual.
+    seen : int
+        Of a category, the codes that were seen.
+    """
+    cdef double[:, ::1] sides = np.zeros((3, 3))
+    cdef const Slot* slots = kernel.slots_of(leaf, feature)
+    cdef const Slot* missing = slots + slots_between(kernel.slot_starts, feature)
+    cdef Py_ssize_t count = slots_between(kernel.slot_starts, feature), slot
+    cdef Elements elements
+    cdef uint64_t seen = 0
+    cdef Store store
+    elements.slots = NULL
+    if not kernel.is_category[feature] and kernel.slots == 0:
+        store = kernel.observers[leaf][feature]._store
+        elements = elements_of(store, store.order())
+        slots, count = elements.slots, elements.count
+    for slot in range(count):
+        if slots[slot].weight == 0.0:
+            continue
+        if kernel.is_category[feature]:
+            add_side(sides, not (subset >> slot) & 1, slots + slot)
+            seen |= <uint64_t>1 << slot
+        else:
+            add_side(sides, slot > place, slots + slot)
+    add_side(sides, 2, missing)
+    free(elements.slots)
+    return sides.base, seen
+
+
+cdef inline void add_side(double[:, ::1] sides, Py_ssize_t side, const Slot* slot) noexcept nogil:
+    sides[side, 0] += slot.weight
+    sides[side, 1] += slot.target
+    sides[side, 2] += slot.residual
+
+
+def threshold_of(TreeKernel kernel not None, Py_ssize_t leaf, Py_ssize_t feature, Py_ssize_t place):
+    """Return where the grid of a number is cut after a slot."""
+    cdef const Grid* grid = kernel.grid_of(leaf, feature)
+    return grid.low + (place + 1) * grid.width
+
+
+# -- review -----------------------------------------------------------------------------------
+
+
+cdef struct Scale:
+    double centre
+    double deviation
+
+
+cdef Scale scale_of_slots(const Slot* slots, Py_ssize_t count, const Grid* grid) noexcept nogil:
+    """Mean and deviation of a number, by its slots or the rows that are still kept."""
+    cdef const KeptRow* rows = <KeptRow*>slots
+    cdef double weight = 0.0, mean = 0.0, spread = 0.0
+    cdef Py_ssize_t slot
+    if grid.inverse == 0.0:
+        for slot in range(<Py_ssize_t>grid.kept):
+            add_to_moments(rows[slot].x, rows[slot].sums.weight, &weight, &mean, &spread)
+        return Scale(mean, sqrt(spread / weight) if weight > 0.0 else 0.0)
+    for slot in range(count):
+        if slots[slot].weight > 0.0:
+            add_to_moments(slot + 0.5, slots[slot].weight, &weight, &mean, &spread)
+    if spread == 0.0:
+        return Scale(grid.low + mean * grid.width, 0.0)
+    # Within a slot, rows are spread evenly, as far as anyone knows.
+    spread = spread / weight + 1.0 / 12.0
+    return Scale(grid.low + mean * grid.width, sqrt(spread) * grid.width)
+
+
+cdef inline void add_to_moments(
+    double value, double w, double* weight, double* mean, double* spread
+) noexcept nogil:
+    cdef double delta = value - mean[0]
+    weight[0] += w
+    mean[0] += delta * (w / weight[0])
+    spread[0] += w * delta * (value - mean[0])
+
+
+cdef Scale scale_of_category(const Slot* slots, const double* levels) noexcept nogil:
+    """Mean and deviation of what stands for a category in the linear models."""
+    cdef double weight = 0.0, mean = 0.0, spread = 0.0
+    cdef Py_ssize_t code
+    for code in range(CATEGORIES):
+        if slots[code].weight > 0.0:
+            add_to_moments(levels[2 * code + 1], slots[code].weight, &weight, &mean, &spread)
+    return Scale(mean, sqrt(spread / weight) if weight > 0.0 else 0.0)
+
+
+cdef Scale scale_of_observer(Store store) noexcept nogil:
+    cdef double weight = 0.0, mean = 0.0, spread = 0.0
+    cdef Py_ssize_t row
+    for row in range(store.count):
+        add_to_moments(
+            store.table[row, PROTOTYPE], store.table[row, WEIGHT], &weight, &mean, &spread
+        )
+    return Scale(mean, sqrt(spread / weight) if weight > 0.0 else 0.0)
+
+
+cdef Scale scale_of(TreeKernel kernel, Py_ssize_t leaf, Py_ssize_t feature):
+    cdef const Slot* slots = kernel.slots_of(leaf, feature)
+    if kernel.is_category[feature]:
+        return scale_of_category(slots, kernel.levels + 2 * CATEGORIES * feature)
+    if kernel.slots == 0:
+        return scale_of_observer(kernel.observers[leaf][feature]._store)
+    return scale_of_slots(slots, kernel.slots, kernel.grid_of(leaf, feature))
+
+
+def deviation_of(TreeKernel kernel not None, Py_ssize_t leaf, Py_ssize_t feature):
+    """Return the standard deviation of a feature in a leaf, as far as it was watched."""
+    return scale_of(kernel, leaf, feature).deviation
+
+
+def review(TreeKernel kernel not None, Py_ssize_t leaf):
+    """Bring the scales of a leaf's model, and the grids that it watches by, up to its rows.
+
+    What a few rows of one region say of a scale is not worth a change, so that scales are only
+    looked at while the tree is one leaf, and then in leaves of many rows.
+    """
+    cdef Py_ssize_t feature
+    cdef Scale scale
+    cdef bint rescaling = kernel.linear and (
+        kernel.leaf_count == 1 or kernel.leaves[leaf].weight >= MANY_ROWS
+    )
+    for feature in range(kernel.features):
+        if rescaling:
+            scale = scale_of(kernel, leaf, feature)
+            if 1e-300 < scale.deviation < 1e300 and fabs(scale.centre) < 1e300:
+                rescale(kernel, leaf, feature, scale.centre, 1.0 / scale.deviation)
+        if kernel.slots and not kernel.is_category[feature]:
+            renew_grid(
+                kernel.grid_of(leaf, feature), kernel.slots_of(leaf, feature), kernel.slots
+            )
+
+
+cdef void renew_grid(Grid* grid, Slot* slots, Py_ssize_t count) noexcept nogil:
+    """Start a grid anew that has much beyond its ends, or all in one slot."""
+    cdef double weight = 0.0, most = 0.0, beyond
+    cdef Py_ssize_t slot
+    if grid.inverse == 0.0:
+        return
+    for slot in range(count):
+        weight += slots[slot].weight
+        most = max(most, slots[slot].weight)
+    beyond = max(slots[0].weight, slots[count - 1].weight)
+    if beyond > TOLERATED_BEYOND * weight or most == weight:
+        memset(slots, 0, count * sizeof(Slot))
+        grid.inverse = grid.kept = grid.low = grid.width = 0.0
+
+
+cdef void rescale(
+    TreeKernel kernel, Py_ssize_t leaf, Py_ssize_t feature, double centre, double scale
+) noexcept nogil:
+    """Standardise a feature by another centre and scale, predicting the same as before."""
+    cdef double* page = kernel.models[leaf]
+    cdef double* old_centre = page + centres_at(kernel.features) + feature
+    cdef double* old_scale = page + scales_at(kernel.features) + feature
+    cdef double stretch, move
+    cdef Py_ssize_t rate
+    if old_scale[0] > 0.0:
+        stretch = old_scale[0] / scale
+        move = (centre - old_centre[0]) * old_scale[0]
+        if (
+            1.0 / TOLERATED_SCALE < stretch < TOLERATED_SCALE
+            and fabs(move) < 0.5 * TOLERATED_SCALE
+        ):
+            return
+        if 1.0 / USELESS_SCALE < stretch < USELESS_SCALE and fabs(move) < 0.5 * USELESS_SCALE:
+            for rate in range(RATES):
+                page[rate] += move * page[RATES * (feature + 1) + rate]
+                page[RATES * (feature + 1) + rate] *= stretch
+            change_variable(kernel, leaf, feature + 1, move, stretch)
+        else:
+            for rate in range(RATES):
+                page[RATES * (feature + 1) + rate] = 0.0
+            forget_variable(kernel, leaf, feature + 1)
+    old_centre[0] = centre
+    old_scale[0] = scale
+
+
+cdef void change_variable(
+    TreeKernel kernel, Py_ssize_t leaf, Py_ssize_t term, double move, double stretch
+) noexcept nogil:
+    """The covariance of the coefficients for z' = (z - move) / stretch."""
+    cdef double* covariance = kernel.models[leaf] + covariance_at(kernel.features)
+    cdef Py_ssize_t terms = terms_of(kernel.features), i
+    if terms > SQUARE_TERMS:
+        covariance[term] *= stretch * stretch
+        return
+    for i in range(terms):
+        covariance[i] += move * covariance[terms * term + i]
+    for i in range(terms):
+        covariance[terms * i] += move * covariance[terms * i + term]
+    for i in range(terms):
+        covariance[terms * term + i] *= stretch
+    for i in range(terms):
+        covariance[terms * i + term] *= stretch
+
+
+cdef void forget_variable(TreeKernel kernel, Py_ssize_t leaf, Py_ssize_t term) noexcept nogil:
+    """Know no more of a coefficient than its prior."""
+    cdef double* covariance = kernel.models[leaf] + covariance_at(kernel.features)
+    cdef Py_ssize_t terms = terms_of(kernel.features), i
+    if terms > SQUARE_TERMS:
+        covariance[term] = PRIOR
+        return
+    for i in range(terms):
+        covariance[terms * term + i] = 0.0
+        covariance[terms * i + term] = 0.0
+    covariance[terms * term + term] = PRIOR

@@ -1,0 +1,163 @@
+"""The linear models of a leaf: recursive least squares on standardised features.
+
+All models of a leaf share one covariance P, which says in which direction a coefficient has to
+move: v = P z for a row z. The first model takes the step of least squares, v e / (1 + z'v); the
+others take a step in the same direction that never becomes shorter than their rate says, and so
+forget. A step moves the prediction for its own row by a share of the error that is below 1, which
+keeps every model stable. P only ever shrinks, symmetrically: by each row while the leaf is young,
+then by every SAMPLE-th, which counts for those between, and after LONG_MEMORY rows no more.
+"""
+
+from libc.math cimport sqrt
+
+from sapwood.tree._tables cimport BLOCK, RATES, SQUARE_TERMS
+
+cdef enum:
+    Z_REACH = 6            # standardised features are held within this distance
+    YOUNG = 4              # a leaf is, with fewer than so many rows a term
+    SAMPLE = 8
+    LONG_MEMORY = 1048576
+
+
+cdef inline void standardise(
+    const double* centres,
+    const double* scales,
+    const double* values,
+    Py_ssize_t features,
+    Py_ssize_t terms,
+    double* z,
+) noexcept nogil:
+    """The terms of a row; what is missing counts as the mean."""
+    cdef Py_ssize_t feature
+    cdef double distance
+    z[0] = 1.0
+    for feature in range(features + 1, terms):
+        z[feature] = 0.0
+    for feature in range(features):
+        distance = (values[feature] - centres[feature]) * scales[feature]
+        distance = distance if distance == distance else 0.0
+        distance = distance if distance < <double>Z_REACH else <double>Z_REACH
+        z[feature + 1] = distance if distance > -<double>Z_REACH else -<double>Z_REACH
+
+
+cdef inline void linear_predictions(
+    const double* coefficients, const double* z, Py_ssize_t terms, double* predictions
+) noexcept nogil:
+    cdef double sums[RATES]
+    cdef Py_ssize_t term, rate
+    for rate in range(RATES):
+        sums[rate] = 0.0
+    for term in range(terms):
+        for rate in range(RATES):
+            sums[rate] += coefficients[RATES * term + rate] * z[term]
+    for rate in range(RATES):
+        predictions[rate] = sums[rate]
+
+
+cdef inline double direction(
+    const double* covariance, const double* z, Py_ssize_t terms, double* v
+) noexcept nogil:
+    """Set v = P z and return z'v, which says how unusual the row is."""
+    cdef Py_ssize_t block, i
+    if terms > SQUARE_TERMS:
+        for i in range(terms):
+            v[i] = covariance[i] * z[i]
+    else:
+        for block in range(terms // BLOCK):
+            multiply_block(covariance + BLOCK * block, z, terms, v + BLOCK * block)
+    return inner_product(v, z, terms)
+
+
+cdef inline double inner_product(
+    const double* v, const double* z, Py_ssize_t terms
+) noexcept nogil:
+    """v'z, as four sums that need not wait for each other."""
+    cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
+    cdef Py_ssize_t block
+    for block in range(terms // BLOCK):
+        first += v[0] * z[0]
+        second += v[1] * z[1]
+        third += v[2] * z[2]
+        fourth += v[3] * z[3]
+        v += BLOCK
+        z += BLOCK
+    return (first + second) + (third + fourth)
+
+
+cdef inline void multiply_block(
+    const double* columns, const double* z, Py_ssize_t terms, double* v
+) noexcept nogil:
+    """BLOCK columns of a matrix times z; each sum in the order of the terms."""
+    cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
+    cdef Py_ssize_t term
+    for term in range(terms):
+        first += columns[0] * z[term]
+        second += columns[1] * z[term]
+        third += columns[2] * z[term]
+        fourth += columns[3] * z[term]
+        columns += terms
+    v[0], v[1], v[2], v[3] = first, second, third, fourth
+
+
+cdef inline void move_coefficients(
+    double* coefficients,
+    const double* v,
+    Py_ssize_t terms,
+    double unusual,
+    const double* errors,
+    const double* least_shares,
+    double w,
+) noexcept nogil:
+    """Move each model towards y, by a share of its own error.
+
+    The share is that of least squares, or that of the model's rate if it is larger.
+    """
+    cdef double steps[RATES]
+    cdef double share = w * unusual / (1.0 + w * unusual), per_unit = 1.0 / unusual, least
+    cdef Py_ssize_t term, rate
+    for rate in range(RATES):
+        least = least_shares[rate]
+        if w != 1.0:
+            least = weighted_share(least, w)
+        least = share if share > least else least
+        steps[rate] = least * per_unit * errors[rate]
+    for term in range(terms):
+        add_multiple(coefficients + RATES * term, v[term], steps[0], steps[1], steps[2], steps[3])
+
+
+cdef inline double weighted_share(double share, double w) noexcept nogil:
+    """What a rate for rows of weight 1 becomes for another weight: its odds are multiplied."""
+    cdef double odds = w * share
+    return odds / (1.0 - share + odds)
+
+
+cdef inline void add_multiple(
+    double* block, double factor, double first, double second, double third, double fourth
+) noexcept nogil:
+    """Add a multiple of four numbers to a block; spelt out, as compilers then do it at once."""
+    block[0] += factor * first
+    block[1] += factor * second
+    block[2] += factor * third
+    block[3] += factor * fourth
+
+
+cdef inline void shrink_covariance(
+    double* covariance, const double* z, double* v, Py_ssize_t terms, double unusual, double w
+) noexcept nogil:
+    """P - v v' w / (1 + w z'v), symmetric to the last bit; v is used up."""
+    cdef Py_ssize_t block, i
+    cdef double factor, first, second, third, fourth
+    cdef double* columns
+    if terms > SQUARE_TERMS:
+        for i in range(terms):
+            covariance[i] /= 1.0 + w * v[i] * z[i]
+        return
+    factor = sqrt(w / (1.0 + w * unusual))
+    for i in range(terms):
+        v[i] *= factor
+    for block in range(terms // BLOCK):
+        columns = covariance + BLOCK * block
+        first, second = v[BLOCK * block], v[BLOCK * block + 1]
+        third, fourth = v[BLOCK * block + 2], v[BLOCK * block + 3]
+        for i in range(terms):
+            add_multiple(columns + terms * i, -v[i], first, second, third, fourth)

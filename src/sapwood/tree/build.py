@@ -1,0 +1,174 @@
+"""How the tables of a tree change: the first leaf, a split, another set of features."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.observers.base import TableObserver
+from sapwood.tree import _leaf
+from sapwood.tree._kernel import GRID_DOUBLES, SLOT_DOUBLES, TreeKernel
+from sapwood.tree.growth import FIRST_REVIEW, Cut
+from sapwood.tree.observing import Observing
+from sapwood.tree.tables import CATEGORY, LEAF_RECORD, NODE_RECORD, NUMBER
+
+__all__ = ["plant", "relay", "split", "table_room", "unwatch", "watch"]
+
+FloatArray = NDArray[np.float64]
+
+# What the record of a split gets from its leaf.
+UNDECIDED = dict.fromkeys(("child", "parent", "depth", "weight", "mean", "deviation"), 0)
+ALL_CATEGORIES = (1 << 64) - 1
+
+
+def plant(kernel: TreeKernel, observing: Observing) -> None:
+    """Make a tree of one leaf that knows nothing."""
+    kernel.set_tables(np.zeros(table_room(1), NODE_RECORD), np.zeros(table_room(1), LEAF_RECORD))
+    kernel.set_counts(1, 1)
+    kernel.node_table[0]["parent"] = -1
+    kernel.set_pages(0, _leaf.fresh_model(kernel) if kernel.linear else None, None)
+    watch(kernel, observing, 0)
+
+
+def watch(kernel: TreeKernel, observing: Observing, leaf: int) -> None:
+    """Let a leaf watch its features, from nothing."""
+    observers = observing.fresh(kernel.features) if observing.by_observers else None
+    kernel.set_pages(leaf, kernel.model_pages[leaf], _leaf.fresh_watch(kernel), observers)
+    kernel.restart(leaf, FIRST_REVIEW)
+
+
+def unwatch(kernel: TreeKernel, leaf: int) -> None:
+    """Let a leaf forget what it watched, and no longer watch."""
+    kernel.set_pages(leaf, kernel.model_pages[leaf], None)
+    kernel.set_due(leaf, np.inf, np.inf)
+
+
+def table_room(rows: int) -> int:
+    """Return how many rows a table should have room for that needs so many."""
+    return max(8, rows + rows // 4)
+
+
+def split(kernel: TreeKernel, observing: Observing, leaf: int, cut: Cut, grace: float) -> None:
+    """Turn a leaf into a node with two leaves, which start from what the split knows."""
+    feature = cut.feature
+    is_category = bool(observing.is_category[feature])
+    sides, seen = _leaf.sides_of(kernel, leaf, feature, cut.place, cut.subset)
+    weights, targets, residuals = sides.T.tolist()
+    missing_left = _missing_goes_left(weights, targets if cut.of_target else residuals)
+    unseen = ALL_CATEGORIES & ~seen if is_category and missing_left else 0
+    record = {
+        "kind": CATEGORY if is_category else NUMBER,
+        "feature": feature,
+        "missing_left": missing_left,
+        "threshold": observing.threshold(kernel, leaf, feature, cut.place),
+        "subset": cut.subset | unseen,
+        "gain": cut.merit * kernel.leaf_state(leaf)[0],
+        **UNDECIDED,
+    }
+    # A child measures y from its own mean, so that the constant of its model moves back by it.
+    shifts = [(residuals[side] - targets[side]) / weights[side] for side in (0, 1)]
+    pages = [_child_pages(kernel, observing, leaf, cut, (side, shifts[side])) for side in (0, 1)]
+    _make_room(kernel)
+    _leaf.divide(kernel, leaf, record, sides, grace)
+    kernel.set_pages(leaf, *pages[0])
+    kernel.set_pages(kernel.leaf_count - 1, *pages[1])
+
+
+def _child_pages(
+    kernel: TreeKernel, observing: Observing, leaf: int, cut: Cut, child: tuple[int, float]
+) -> tuple[FloatArray | None, FloatArray, list[TableObserver] | None]:
+    """Return the pages of a child: given are its side, and how its model's constant moves."""
+    side, shift = child
+    model = _leaf.child_model(kernel, leaf, shift) if kernel.linear else None
+    observers = None
+    if observing.by_observers:
+        deviations = [_leaf.deviation_of(kernel, leaf, f) for f in range(kernel.features)]
+        observers = observing.fresh(kernel.features, deviations)
+    return model, _leaf.child_watch(kernel, leaf, cut.feature, cut.place, side == 1), observers
+
+
+def _missing_goes_left(weights: list[float], sums: list[float]) -> bool:
+    """Send missing values where y (or the residual) is nearer to theirs; else to the heavier side.
+
+    Weights and sums are those of the left side, the right side and the rows without a value.
+    """
+    if weights[2] == 0.0:
+        return weights[0] >= weights[1]
+    left, right, missing = (total / weight for total, weight in zip(sums, weights, strict=True))
+    return abs(left - missing) <= abs(right - missing)
+
+
+def _make_room(kernel: TreeKernel) -> None:
+    """Let the tables have room for one more split."""
+    nodes, leaves = kernel.node_table, kernel.leaf_table
+    if len(nodes) < kernel.node_count + 2:
+        nodes = np.zeros(table_room(kernel.node_count + 2), NODE_RECORD)
+        nodes[: kernel.node_count] = kernel.node_table[: kernel.node_count]
+    if len(leaves) < kernel.leaf_count + 1:
+        leaves = np.zeros(table_room(kernel.leaf_count + 1), LEAF_RECORD)
+        leaves[: kernel.leaf_count] = kernel.leaf_table[: kernel.leaf_count]
+    if nodes is not kernel.node_table or leaves is not kernel.leaf_table:
+        kernel.set_tables(nodes, leaves)
+
+
+def relay(kernel: TreeKernel, observing: Observing, is_category: NDArray[np.bool_]) -> None:
+    """Give all pages the layout for another set of features: more of them, or of other kinds."""
+    old, old_kinds = _Layout(kernel), observing.is_category
+    models, watches, observers = kernel.model_pages[:], kernel.watch_pages[:], kernel.observers[:]
+    kernel.set_features(is_category)
+    observing.is_category = is_category
+    new = _Layout(kernel)
+    same = [f for f in range(old.features) if old_kinds[f] == is_category[f]]
+    for leaf in range(kernel.leaf_count):
+        model = watching = stores = None
+        if kernel.linear:
+            model = _leaf.fresh_model(kernel)
+            _copy_model(models[leaf], old, model, new)
+        if watches[leaf] is not None:
+            watching = _leaf.fresh_watch(kernel)
+            _copy_watch(watches[leaf], old, watching, new, same)
+        if observers[leaf] is not None:
+            stores = observing.fresh(kernel.features)
+            stores[: old.features] = observers[leaf]
+        kernel.set_pages(leaf, model, watching, stores)
+        models[leaf] = watches[leaf] = observers[leaf] = None  # both layouts need not exist at once
+
+
+class _Layout:
+    """Where the parts of pages are, for a set of features."""
+
+    def __init__(self, kernel: TreeKernel) -> None:
+        self.features = kernel.features
+        self.centres, self.scales, self.covariance, self.terms = kernel.page_parts()
+        self.slots = [kernel.slot_start(feature) for feature in range(kernel.features + 1)]
+
+
+def _copy_model(source: FloatArray, old: _Layout, target: FloatArray, new: _Layout) -> None:
+    rates = old.centres // old.terms
+    known = old.features + 1
+    target[: rates * known] = source[: rates * known]
+    target[new.centres : new.centres + old.features] = source[old.centres : old.scales]
+    target[new.scales : new.scales + old.features] = source[old.scales : old.covariance]
+    before, after = source[old.covariance :], target[new.covariance :]
+    if len(after) == new.terms:
+        diagonal = before if len(before) == old.terms else before[:: old.terms + 1]
+        after[:known] = diagonal[:known]
+    elif len(before) == old.terms:
+        after[: (new.terms + 1) * known : new.terms + 1] = before[:known]
+    else:
+        square = after.reshape(new.terms, new.terms)
+        square[:known, :known] = before.reshape(old.terms, old.terms)[:known, :known]
+
+
+def _copy_watch(
+    source: FloatArray, old: _Layout, target: FloatArray, new: _Layout, same: list[int]
+) -> None:
+    for feature in same:
+        grid = slice(GRID_DOUBLES * feature, GRID_DOUBLES * (feature + 1))
+        target[grid] = source[grid]
+        target[new.slots[feature] : new.slots[feature + 1]] = source[
+            old.slots[feature] : old.slots[feature + 1]
+        ]
+    for feature in set(range(old.features)) - set(same):
+        # It was missing in all rows so far.
+        target[new.slots[feature + 1] - SLOT_DOUBLES : new.slots[feature + 1]] = source[
+            old.slots[feature + 1] - SLOT_DOUBLES : old.slots[feature + 1]
+        ]

@@ -1,0 +1,123 @@
+"""When a leaf splits, and where."""
+
+from dataclasses import dataclass
+from math import inf, log
+from typing import Literal
+
+from sapwood.tree import _leaf
+from sapwood.tree._kernel import TreeKernel
+
+__all__ = ["Cut", "Growth", "SplitOn"]
+
+SplitOn = Literal["best", "residual", "target"]
+
+TARGET, STEP, LINE = range(3)
+MEASURES: dict[SplitOn, tuple[int, ...]] = {
+    "target": (TARGET,),
+    "residual": (STEP, LINE),
+    "best": (TARGET, STEP, LINE),
+}
+
+# A split has to explain so many times the variance that one row's worth of noise would.
+LEAST_EVIDENCE = 15.0
+# After an attempt in vain the next one waits until it should succeed, or a little less long.
+OPTIMISM = 0.8
+# A leaf that knows nothing is reviewed early, as its scales are yet to be found.
+FIRST_REVIEW = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A split that was decided on."""
+
+    feature: int
+    place: int  # the slot or element after which a number is cut
+    subset: int  # the categories that go left, as bits
+    merit: float  # reduction of the variance of y or of the residual
+    of_target: bool  # whether it is that of y
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The rules of growth: what the parameters of the tree say."""
+
+    grace_period: float
+    delta: float
+    tau: float
+    min_share: float
+    max_depth: int
+    split_on: SplitOn
+
+    def attempt(self, kernel: TreeKernel, leaf: int) -> Cut | None:
+        """Decide on a leaf that is due, and set when it will be due again.
+
+        Parameters
+        ----------
+        kernel : TreeKernel
+            The tables of the tree.
+        leaf : int
+            A leaf that watches.
+
+        Returns
+        -------
+        Cut or None
+            The split that the leaf has earned, if any.
+        """
+        weight, depth, review, target_m2, residual_m2 = kernel.leaf_state(leaf)
+        if weight >= review:
+            _leaf.review(kernel, leaf)
+            review = 2.0 * weight
+        if weight < self.grace_period:
+            kernel.set_due(leaf, min(review, self.grace_period), review)
+            return None
+        if depth >= self.max_depth:
+            kernel.set_due(leaf, review, review)
+            return None
+        cuts = _leaf.best_cuts(kernel, leaf, self.min_share)
+        cut, needed = self.decide(cuts, weight, target_m2 / weight, residual_m2 / weight)
+        if cut is None:
+            due = min(max(weight + self.grace_period, needed), 2.0 * weight)
+            kernel.set_due(leaf, due, review)
+        return cut
+
+    def postpone(self, kernel: TreeKernel, leaf: int) -> None:
+        """Let a leaf that could not be split wait."""
+        weight, _, review, _, _ = kernel.leaf_state(leaf)
+        kernel.set_due(leaf, 2.0 * weight, review)
+
+    def decide(
+        self,
+        cuts: list[tuple[float, float, int, int, int]],
+        weight: float,
+        target_variance: float,
+        residual_variance: float,
+    ) -> tuple[Cut | None, float]:
+        """Take of the best cuts by each measure the one that leaves the smallest error.
+
+        It has to explain more than noise would, and to be better than the best cut of any other
+        feature by the Hoeffding bound, unless the two are so near that it does not matter.
+
+        Returns
+        -------
+        cut : Cut or None
+            The split, if it was earned.
+        needed : float
+            Otherwise, the weight at which it will be, if merits stay as they are.
+        """
+        smallest = inf
+        for measure in MEASURES[self.split_on]:
+            variance = target_variance if measure == TARGET else residual_variance
+            left_over = variance - cuts[measure][0]
+            if left_over < smallest:
+                smallest, best = left_over, measure
+        merit, second, feature, place, subset = cuts[best]
+        if feature < 0:
+            return None, inf
+        enough = LEAST_EVIDENCE * max(smallest, 0.0)
+        if weight * merit <= enough:
+            return None, OPTIMISM * enough / merit
+        lead = max(1.0 - second / merit, self.tau)
+        needed = log(1.0 / self.delta) / (2.0 * lead * lead)
+        if weight <= needed:
+            return None, OPTIMISM * needed
+        return Cut(feature, place, subset, merit, best == TARGET), weight

@@ -1,0 +1,104 @@
+"""The inside of a tree, for the views: its nodes as they are now, and how it predicts a row."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.tree._kernel import LEAST_SHARES, TreeKernel
+from sapwood.tree.explanation import Contribution, Expert, Explanation, path_to
+from sapwood.tree.features import Features
+from sapwood.tree.tables import LEAF
+from sapwood.tree.view import PICTURE_RECORD, TreePicture
+
+__all__ = ["explain", "picture"]
+
+ERRORS = ("error_mean", "error_0", "error_1", "error_2", "error_3")
+
+
+def picture(kernel: TreeKernel, features: Features) -> TreePicture:
+    """Return a tree as the views see it."""
+    source = kernel.node_table[: kernel.node_count]
+    nodes = np.zeros(kernel.node_count, PICTURE_RECORD)
+    for name in source.dtype.names or ():
+        nodes[name] = source[name]
+    at = np.flatnonzero(source["kind"] == LEAF)
+    records = kernel.leaf_table[source["child"][at]]
+    inherited = source["weight"][at]
+    nodes["weight"][at] = inherited + records["weight"]
+    nodes["mean"][at] = records["origin"] + records["mean"]
+    with np.errstate(invalid="ignore"):
+        variance = records["target_m2"] / records["weight"]
+    nodes["deviation"][at] = np.sqrt(np.where(records["weight"] > 0, variance, 0.0))
+    nodes["watching"][at] = records["watching"] != 0
+    errors = np.array([records[name] for name in ERRORS])
+    by_mean = not kernel.linear or (kernel.averaging & (errors[0] <= errors[1:].min(axis=0)))
+    nodes["model"][at] = np.where(by_mean, "mean", "linear")
+    labels = [[str(label) for label in table] for table in features.categories]
+    return TreePicture(nodes, [str(name) for name in features.names], labels)
+
+
+def explain(
+    kernel: TreeKernel,
+    features: Features,
+    tree: TreePicture,
+    x: Mapping[Any, Any],
+    row: NDArray[np.float64],
+) -> Explanation:
+    """Return how the prediction for a row comes about.
+
+    Parameters
+    ----------
+    kernel, features
+        Of the tree.
+    tree : TreePicture
+        Its picture.
+    x : mapping
+        The features by name.
+    row : ndarray
+        The same as the kernel reads them.
+    """
+    leaf, experts, terms, prediction, tracked = kernel.outlook(row)
+    record = kernel.leaf_table[leaf]
+    origin = float(record["origin"])
+    names = ["mean"] + [
+        f"linear, at least {share:g}" if share else "linear" for share in LEAST_SHARES
+    ]
+    shares = _shares(kernel, [float(record[name]) for name in ERRORS])
+    linear = sum(shares[1:])
+    contributions: list[Contribution] = []
+    intercept = 0.0
+    if linear > 0.0:
+        coefficients = np.reshape(kernel.model_pages[leaf][: kernel.page_parts()[0]], (-1, 4))
+        mixed = (coefficients @ (np.array(shares[1:]) / linear)).tolist()
+        intercept = origin + mixed[0]
+        contributions = [
+            Contribution(str(name), value, coefficient)
+            for name, value, coefficient in zip(features.names, terms[1:], mixed[1:], strict=False)
+        ]
+    return Explanation(
+        path=path_to(tree, int(record["node"]), {str(name): value for name, value in x.items()}),
+        experts=[
+            Expert(name, origin + expert, share)
+            for name, expert, share in zip(names, experts, shares, strict=False)
+            if share > 0.0
+        ],
+        intercept=intercept,
+        contributions=contributions,
+        leaf_prediction=prediction,
+        bounds=None,
+        tracking=tracked - prediction,
+        prediction=tracked,
+    )
+
+
+def _shares(kernel: TreeKernel, errors: list[float]) -> list[float]:
+    """Return the share of the mean and of each linear model in what a leaf predicts."""
+    if not kernel.linear:
+        return [1.0]
+    least = min(errors[0 if kernel.averaging else 1 :]) or 1e-300
+    weights = [(least / max(error, least)) ** 4 for error in errors]
+    if not kernel.averaging:
+        weights[0] = 0.0
+    return [weight / sum(weights) for weight in weights]

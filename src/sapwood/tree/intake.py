@@ -1,0 +1,284 @@
+"""Rows in: an array, a mapping of columns, a data frame or a dict becomes a matrix of doubles.
+
+Reading changes nothing: what the rows would add to the features is kept in a `Plan`, for the
+caller to commit once all else was found good too.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import door
+from sapwood.door import FloatArray, Label
+from sapwood.tree._entry import first_infinite
+from sapwood.tree.column import CATEGORY, NUMBER, UNKNOWN, Column, Refused, Values, as_doubles
+
+if TYPE_CHECKING:
+    from sapwood.tree.features import Features
+
+__all__ = ["MAX_FEATURES", "Plan", "read", "read_one"]
+
+MAX_FEATURES = 4096
+Convert = Callable[[Any, Any], tuple[Values, bool]]  # name, column -> values, are they categories
+
+
+class Plan:
+    """A matrix whose rows are good, and what they add to the features."""
+
+    __slots__ = ("_columns", "_features", "_version", "matrix")
+
+    def __init__(
+        self, features: Features, version: int, matrix: FloatArray, columns: Sequence[Column] = ()
+    ):
+        self.matrix = matrix
+        self._features, self._version, self._columns = features, version, columns
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of all features, once what is new is registered."""
+        kinds = list(self._features.kinds)
+        for column in self._columns:
+            place = self._features.index.get(column.name)
+            if place is None:
+                kinds.append(column.kind)
+            else:
+                kinds[place] = column.kind
+        return kinds
+
+    def commit(self) -> None:
+        """Register what is new.
+
+        Raises
+        ------
+        RuntimeError
+            If the features were changed since X was read, as by another thread: nothing is
+            registered then, and the matrix may lack columns.
+        """
+        self._features._register(self._version, self._columns)
+
+
+def read(features: Features, X: Any, learn: bool) -> Plan:
+    """Read rows, given as an array, a mapping of columns or a data frame."""
+    if isinstance(X, Mapping):
+        items = list(X.items())
+        lengths = [_length(name, column) for name, column in items]
+        for (name, _), length in zip(items, lengths, strict=True):
+            if length != lengths[0]:
+                raise ValueError(
+                    f"x[{door.shown(name)}] has {length} values and "
+                    f"x[{door.shown(items[0][0])}] has {lengths[0]}: the lengths must agree"
+                )
+        return _read_columns(features, items, _of_mapping, max(lengths, default=0), learn)
+    frame = _as_frame(X)
+    if frame is not None:
+        items = [(series.name, series) for series in frame.iter_columns()]
+        return _read_columns(features, items, _of_frame, len(frame), learn)
+    return _read_array(features, X, learn)
+
+
+def read_one(features: Features, x: Any, learn: bool) -> Plan:
+    """Read one row, given as a mapping of names to values."""
+    if not isinstance(x, Mapping):
+        raise ValueError(f"x = {door.shown(x)}: a dict of features is expected")
+    version = features.version
+    columns, width = _columns(features, x.items(), learn)
+    numbers = [np.nan] * width
+    for place, (column, value) in columns.items():
+        try:
+            numbers[place] = column.read_value(value)
+        except door.Unfit as rule:
+            sentence = door.feature_sentence(column.name, value, None, str(rule))
+            raise ValueError(sentence) from None
+    return Plan(features, version, np.array([numbers]), [column for column, _ in columns.values()])
+
+
+def _read_columns(
+    features: Features, items: Iterable[tuple[Any, Any]], convert: Convert, rows: int, learn: bool
+) -> Plan:
+    """Read named columns; of several bad values that in the first row is told."""
+    version, known = features.version, len(features.names)
+    columns, width = _columns(features, items, learn)
+    matrix = np.full((rows, width), np.nan)
+    refused: tuple[int, str] | None = None
+    for place, (column, content) in columns.items():
+        values, categorical = convert(column.name, content)
+        if len(values) != rows:
+            raise ValueError(f"x[{door.shown(column.name)}] has {len(values)} values, not {rows}")
+        try:
+            matrix[:, place] = column.read(values, categorical)
+        except Refused as error:
+            if refused is None or error.row < refused[0]:
+                value = values[error.row]
+                sentence = door.feature_sentence(column.name, value, error.row, error.rule)
+                refused = error.row, sentence
+    if refused is not None:
+        raise ValueError(refused[1])
+    if rows == 0:
+        return Plan(features, version, matrix[:, :known].copy())
+    return Plan(features, version, matrix, [column for column, _ in columns.values()])
+
+
+def _columns(
+    features: Features, items: Iterable[tuple[Any, Any]], learn: bool
+) -> tuple[dict[int, tuple[Column, Any]], int]:
+    """Return the columns to read, and what is in them, by their places; and how many there are.
+
+    New ones come last, in their order. What is no name, or not known, matters only for learning.
+    """
+    columns: dict[int, tuple[Column, Any]] = {}
+    width = len(features.names)
+    new: dict[Label, int] = {}
+    for key, content in items:
+        try:
+            name = door.feature_name(key)
+        except ValueError:
+            if learn:
+                raise
+            continue
+        place = features.index.get(name)
+        if place is None:
+            if not learn:
+                continue
+            place = new.setdefault(name, width + len(new))
+        if place in columns:
+            raise ValueError(f"x[{door.shown(name)}] is given twice: names must differ")
+        columns[place] = features._column(name, learn), content
+    _check_width(width + len(new))
+    return columns, width + len(new)
+
+
+def _read_array(features: Features, X: Any, learn: bool) -> Plan:
+    """Read rows without names: the columns are the features in their order."""
+    version, names = features.version, features.names
+    array = _as_array(X, bool(features.categorical) or CATEGORY in features.kinds)
+    if array.ndim != 2:
+        raise ValueError(f"X has shape {array.shape}: (rows, features) is expected")
+    rows, width = array.shape
+    if not names:
+        if not learn or rows == 0:
+            return Plan(features, version, np.empty((rows, 0)))
+        _check_width(width)
+        names = list(range(width))
+    if width != len(names):
+        raise ValueError(
+            f"X has {width} columns and there are {len(names)} features: give as many, or a "
+            "mapping of names to columns"
+        )
+    columns = [features._column(name, learn) for name in names]
+    if array.dtype.kind == "O" or any(column.kind == CATEGORY for column in columns):
+        return _read_columns(features, zip(names, array.T, strict=True), _of_mapping, rows, learn)
+    matrix = np.ascontiguousarray(as_doubles(array))
+    bad = first_infinite(matrix)
+    if bad is not None:
+        rule = door.FEATURE_FINITE
+        raise ValueError(door.feature_sentence(names[bad[1]], array[bad], bad[0], rule))
+    unknown = [place for place, column in enumerate(columns) if column.kind == UNKNOWN]
+    if unknown and not learn:
+        matrix = matrix.copy()
+        matrix[:, unknown] = np.nan
+    for place in unknown:
+        if not np.isnan(matrix[:, place]).all():
+            columns[place].kind = NUMBER
+    return Plan(features, version, matrix, columns if learn and rows else ())
+
+
+def _check_width(width: int) -> None:
+    if width > MAX_FEATURES:
+        raise ValueError(
+            f"there would be {width} features: at most {MAX_FEATURES} are possible; leave some out"
+        )
+
+
+def _as_array(X: Any, keep_types: bool) -> NDArray[Any]:
+    """Return X as an array of numbers or of objects, masked entries as NaN or None."""
+    is_array = isinstance(X, np.ndarray)
+    try:
+        array = np.asarray(X, dtype=object if keep_types and not is_array else None)
+        if array.dtype.kind in "US" and not is_array:  # numbers beside text became text
+            array = np.asarray(X, dtype=object)
+    except ValueError as error:
+        raise ValueError(f"X is no table of (rows, features): {error}") from error
+    if array.dtype.kind not in "biufOUS":
+        _refuse_dtype("X", array)
+    if array.dtype.kind in "US":
+        array = array.astype(object)
+    if isinstance(X, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(X)
+        if mask.any():
+            if array.dtype.kind == "O" or keep_types:
+                array = array.astype(object)
+                array[mask] = None
+            else:
+                array = np.where(mask, np.nan, as_doubles(array))
+    return array
+
+
+def _length(name: Any, column: Any) -> int:
+    """Return how many values a column of a mapping has."""
+    if isinstance(column, str | bytes | Mapping) or not hasattr(type(column), "__len__"):
+        raise ValueError(
+            f"x[{door.shown(name)}] = {door.shown(column)}: a column of values is expected"
+        )
+    return len(column)
+
+
+def _of_mapping(name: Any, column: Any) -> tuple[Values, bool]:
+    """Return the values of a column of a mapping, and whether it is a categorical."""
+    if isinstance(column, list | tuple):
+        return list(column), False
+    if hasattr(getattr(column, "dtype", None), "categories"):
+        return list(column), True
+    part = f"x[{door.shown(name)}]"
+    array = np.asarray(column)
+    if array.ndim != 1:
+        raise ValueError(f"{part} has shape {array.shape}: one dimension is expected")
+    if isinstance(column, np.ma.MaskedArray) and np.ma.getmaskarray(column).any():
+        return list(column), False
+    if array.dtype.kind in "biuf":
+        return array, False
+    if array.dtype.kind not in "OUS":
+        _refuse_dtype(part, array)
+    return array.tolist(), False
+
+
+def _refuse_dtype(part: str, array: NDArray[Any]) -> None:
+    remedy = door.DATES if array.dtype.kind in "mM" else "numbers or strings are expected"
+    example = f", e.g. {door.shown(array.flat[0])}" if array.size else ""
+    raise ValueError(f"{part} holds {array.dtype}{example}: {remedy}")
+
+
+def _as_frame(X: Any) -> Any:
+    """Return a data frame of pandas, polars or pyarrow behind narwhals' face; None for others."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return None
+    if not any(hasattr(X, mark) for mark in ("__arrow_c_stream__", "__dataframe__")):
+        return None
+    try:
+        narwhals: Any = importlib.import_module("narwhals.stable.v2")
+    except ImportError:
+        raise ImportError(
+            f"X is a {type(X).__name__}: install narwhals to read data frames, or give a mapping "
+            "of names to columns"
+        ) from None
+    try:
+        frame = narwhals.from_native(X, eager_only=True, pass_through=True)
+        return frame if isinstance(frame, narwhals.DataFrame) else None
+    except narwhals.exceptions.NarwhalsError as error:
+        raise ValueError(f"X is a {type(X).__name__} that cannot be read: {error}") from error
+
+
+def _of_frame(name: Any, series: Any) -> tuple[Values, bool]:
+    """Return the values of a column of a frame, and whether it is a categorical."""
+    dtype = series.dtype
+    if dtype.is_temporal():
+        raise ValueError(f"x[{door.shown(name)}] holds {dtype}: {door.DATES}")
+    if dtype.is_numeric():
+        array = np.asarray(series.to_numpy())
+        if array.dtype.kind in "iuf":
+            return array, False
+    return series.to_list(), type(dtype).__name__ in ("Categorical", "Enum")

@@ -1,0 +1,67 @@
+"""By what the leaves of a tree watch their features."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.observers.base import TableObserver
+from sapwood.observers.quantizer import QuantizerObserver
+from sapwood.tree import _leaf
+from sapwood.tree._kernel import TreeKernel
+
+__all__ = ["Observing"]
+
+LEAST_SLOTS, MOST_SLOTS = 8, 4096
+
+
+class Observing:
+    """The rules of watching: what the parameter `observer` of the tree says.
+
+    Parameters
+    ----------
+    observer : observer
+        One that is empty, as a model for those of the leaves. A quantizer of radius "auto" stands
+        for slots in the tree's own tables; others watch each number of each leaf.
+    """
+
+    def __init__(self, observer: Any) -> None:
+        if not isinstance(observer, TableObserver) or len(observer):
+            raise ValueError(
+                f"observer = {observer!r}: an empty QuantizerObserver, EBSTObserver or "
+                "TEBSTObserver is expected"
+            )
+        self.model = observer
+        self.by_observers = not (isinstance(observer, QuantizerObserver) and observer.adaptive)
+        self.slots = 0
+        if not self.by_observers:
+            self.slots = observer._parameters()["slots"]
+            if not LEAST_SLOTS <= self.slots <= MOST_SLOTS:
+                raise ValueError(
+                    f"observer = {observer!r}: in a tree, the number of slots has to be from "
+                    f"{LEAST_SLOTS} to {MOST_SLOTS}"
+                )
+        self.is_category: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+
+    def fresh(self, features: int, deviations: list[float] | None = None) -> list[TableObserver]:
+        """Return new observers, one a feature, each of two targets: y and the residual."""
+        known = deviations or [0.0] * features
+        return [self._like_model(deviation) for deviation in known]
+
+    def _like_model(self, deviation: float) -> TableObserver:
+        """Return an empty observer like the model, for a feature of such a deviation."""
+        parameters = {**self.model._parameters(), "targets": 2}
+        if isinstance(self.model, QuantizerObserver) and self.model.divisor and deviation > 0.0:
+            parameters["radius"] = deviation / self.model.divisor
+        return type(self.model)(**parameters)
+
+    def threshold(self, kernel: TreeKernel, leaf: int, feature: int, place: int) -> float:
+        """Return where a number is cut after a slot or element; 0 for a category."""
+        if self.is_category[feature]:
+            return 0.0
+        if not self.by_observers:
+            return _leaf.threshold_of(kernel, leaf, feature, place)
+        observer = kernel.observers[leaf][feature]
+        keys, table, order = observer._tables()
+        pair = order[place : place + 2]
+        return float(observer._thresholds(keys[pair], table[pair])[0])

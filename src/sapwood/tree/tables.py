@@ -1,0 +1,53 @@
+"""The records that a tree is made of.
+
+A tree is two tables, of nodes and of leaves, and for each leaf one or two *pages*: flat arrays of
+doubles that hold its model and what it watches. `sapwood/tree/_tables.pxd` declares the same
+records for the kernels.
+"""
+
+import numpy as np
+
+__all__ = ["CATEGORY", "LEAF", "LEAF_RECORD", "NODE_RECORD", "NUMBER"]
+
+# What a node is.
+LEAF, NUMBER, CATEGORY = 0, 1, 2
+
+NODE_RECORD = np.dtype(
+    [
+        ("kind", np.int32),  # LEAF, or the kind of feature that it splits on
+        ("feature", np.int32),  # which feature it splits on
+        ("child", np.int32),  # its left child, the right one is next; of a leaf, its leaf record
+        ("parent", np.int32),  # -1 for the root
+        ("depth", np.int32),
+        ("missing_left", np.int32),  # whether rows without a value go left
+        ("threshold", np.float64),  # smaller numbers go left
+        ("subset", np.uint64),  # bit k is set if category k goes left
+        ("weight", np.float64),  # of the rows that it saw; of a leaf, of those that it inherited
+        ("mean", np.float64),  # of their y; a leaf tells it in its own record, as the next
+        ("deviation", np.float64),  # of their y
+        ("gain", np.float64),  # weight times merit of the split
+    ]
+)
+
+LEAF_RECORD = np.dtype(
+    [
+        ("node", np.int32),
+        ("watching", np.int32),  # whether it has a page of what it watches
+        ("weight", np.float64),  # of the rows since it became a leaf
+        ("due", np.float64),  # the weight at which it has to be decided whether to split
+        ("review", np.float64),  # the weight at which scales and grids are looked at again
+        ("born", np.float64),  # the weight that the tree had learned before
+        ("origin", np.float64),  # what the y of this leaf are measured from
+        ("mean", np.float64),  # the mean predictor, from the origin
+        ("mean_weight", np.float64),  # its weight, which starts with what the split knew
+        ("target_mean", np.float64),  # of the y since it became a leaf, from the origin
+        ("target_m2", np.float64),
+        ("residual_mean", np.float64),  # of what the linear model could not explain
+        ("residual_m2", np.float64),
+        ("error_mean", np.float64),  # faded squared errors: of the mean predictor,
+        ("error_0", np.float64),  # and of each linear model
+        ("error_1", np.float64),
+        ("error_2", np.float64),
+        ("error_3", np.float64),
+    ]
+)

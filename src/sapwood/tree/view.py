@@ -1,0 +1,322 @@
+"""Looking inside a tree: as text, as a table, and in numbers."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import door
+from sapwood.tree.tables import CATEGORY, LEAF, NODE_RECORD, NUMBER
+from sapwood.tree.words import MOST_LETTERS, number, plain, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Summary",
+    "TreePicture",
+    "feature_importances",
+    "summary",
+    "to_frame",
+    "to_records",
+    "to_text",
+]
+
+# A node as the views see it; a leaf also tells whether it may still split, and what predicts there.
+PICTURE_RECORD = np.dtype([*NODE_RECORD.descr, ("watching", np.bool_), ("model", np.str_, 8)])
+
+KINDS = {LEAF: "leaf", NUMBER: "number", CATEGORY: "category"}
+OTHERS = 63  # the code of all categories that got none of their own
+MOST_GUIDES = 24  # levels that a line of text is indented by; deeper ones are counted instead
+
+
+class Limits(NamedTuple):
+    """How much of a split is shown: of its threshold, of each name, of its set."""
+
+    digits: int
+    letters: int = MOST_LETTERS
+    labels: int = 4
+
+
+class Below(NamedTuple):
+    """What the leaves below each node are together; a leaf is below itself."""
+
+    leaves: list[int]
+    weight: list[float]
+    mean: list[float]
+
+
+@dataclass(frozen=True, eq=False)
+class TreePicture:
+    """A tree as the views see it."""
+
+    nodes: NDArray[Any]  # of PICTURE_RECORD; the first is the root
+    names: Sequence[str]  # of the features
+    categories: Sequence[Sequence[str]]  # of each feature in the order of their codes
+
+    @cached_property
+    def columns(self) -> dict[str, list[Any]]:
+        """The nodes as lists, which Python reads faster than records."""
+        return {name: self.nodes[name].tolist() for name in self.nodes.dtype.names or ()}
+
+    @cached_property
+    def below(self) -> Below:
+        """The leaves below each node."""
+        kind, child = self.columns["kind"], self.columns["child"]
+        found = Below([1] * len(kind), self.columns["weight"][:], self.columns["mean"][:])
+        for node, _ in reversed(list(self.walk())):
+            if kind[node] != LEAF:
+                left, right = child[node], child[node] + 1
+                weight = found.weight[left] + found.weight[right]
+                share = found.weight[right] / weight if weight else 0.5
+                found.leaves[node] = found.leaves[left] + found.leaves[right]
+                found.weight[node] = weight
+                found.mean[node] = found.mean[left] * (1 - share) + found.mean[right] * share
+        return found
+
+    def walk(self, max_depth: int | None = None) -> Iterator[tuple[int, int]]:
+        """Yield each node and its depth: a node before its children, left before right."""
+        kind, child = self.columns["kind"], self.columns["child"]
+        waiting = [(0, 0)]
+        while waiting:
+            node, depth = waiting.pop()
+            yield node, depth
+            if kind[node] != LEAF and depth != max_depth:
+                waiting += [(child[node] + 1, depth + 1), (child[node], depth + 1)]
+
+    def is_left(self, node: int) -> bool:
+        """Whether a node is the left child of its parent."""
+        return bool(self.columns["child"][self.columns["parent"][node]] == node)
+
+
+def to_text(picture: TreePicture, max_depth: int | None = None, digits: int = 4) -> str:
+    """Return a tree as indented text, one line a node.
+
+    Parameters
+    ----------
+    picture : TreePicture
+        The tree.
+    max_depth : int, optional
+        Nodes at this depth stand for all that is below them; the root is at depth 0.
+    digits : int, default 4
+        Significant digits of a number. Thresholds get two more.
+
+    Examples
+    --------
+    >>> print(to_text(sample()))
+    temp < 12.5  (missing: no)
+    ├─ yes: 3.25  (weight 120, linear)
+    └─ no:  city in {Oslo, Rome}  (unseen or missing: yes)
+       ├─ yes: 8  (weight 60, mean)
+       └─ no:  10.5  (weight 20, mean, not watching)
+    >>> print(to_text(sample(), max_depth=1))
+    temp < 12.5  (missing: no)
+    ├─ yes: 3.25  (weight 120, linear)
+    └─ no:  … 2 leaves: 8.625  (weight 80)
+    """
+    check_limits(max_depth, digits)
+    lines: list[str] = []
+    guides: list[str] = []  # what stands before the children of the last node at each depth
+    for node, depth in picture.walk(max_depth):
+        line, guide = "", ""
+        if depth:
+            left, before = picture.is_left(node), guides[depth - 1]
+            hidden = depth - 1 - MOST_GUIDES
+            line = f"(+{hidden}) {before}" if hidden > 0 else before
+            line += "├─ yes: " if left else "└─ no:  "
+            guide = (before + ("│  " if left else "   "))[-3 * MOST_GUIDES :]
+        guides[depth:] = [guide]
+        lines.append(line + _line(picture, node, depth == max_depth, digits))
+    return "\n".join(lines)
+
+
+def _line(picture: TreePicture, node: int, at_end: bool, digits: int) -> str:
+    columns, below = picture.columns, picture.below
+    weight, mean = number(below.weight[node], digits), number(below.mean[node], digits)
+    if columns["kind"][node] == LEAF:
+        if node == 0 and below.weight[0] == 0:
+            return "no rows learned yet"
+        pause = "" if columns["watching"][node] else ", not watching"
+        return f"{mean}  (weight {weight}, {columns['model'][node]}{pause})"
+    if at_end:
+        return f"… {below.leaves[node]} leaves: {mean}  (weight {weight})"
+    return f"{question(picture, node, Limits(digits + 2))}  ({missing_way(picture, node)})"
+
+
+def to_records(picture: TreePicture) -> dict[str, list[Any]]:
+    """Return the nodes as columns; what a node has not is -1, NaN or None.
+
+    Examples
+    --------
+    >>> records = to_records(sample())
+    >>> records["condition"][:3]
+    ['root', 'temp < 12.5', 'temp >= 12.5 or missing']
+    >>> records["left"], records["gain"]
+    ([1, -1, 3, -1, -1], [900.0, nan, 75.0, nan, nan])
+    """
+    columns = picture.columns
+    kinds, names = columns["kind"], picture.names
+
+    def where(kinds_wanted: tuple[int, ...], values: Sequence[Any], otherwise: Any) -> list[Any]:
+        pairs = zip(kinds, values, strict=True)
+        return [value if kind in kinds_wanted else otherwise for kind, value in pairs]
+
+    leaf, split = (LEAF,), (NUMBER, CATEGORY)
+    features = where(split, columns["feature"], None)
+    return {
+        "node": list(range(len(kinds))),
+        "parent": columns["parent"][:],
+        "depth": columns["depth"][:],
+        "kind": [KINDS[kind] for kind in kinds],
+        "feature": [None if feature is None else names[feature] for feature in features],
+        "condition": [condition(picture, node) for node in range(len(kinds))],
+        "threshold": where((NUMBER,), columns["threshold"], math.nan),
+        "left": where(split, columns["child"], -1),
+        "right": where(split, [child + 1 for child in columns["child"]], -1),
+        "weight": columns["weight"][:],
+        "mean": columns["mean"][:],
+        "deviation": columns["deviation"][:],
+        "gain": where(split, columns["gain"], math.nan),
+        "model": where(leaf, columns["model"], None),
+        "watching": where(leaf, columns["watching"], False),
+    }
+
+
+def to_frame(picture: TreePicture) -> "pd.DataFrame":
+    """Return the nodes as a pandas DataFrame, one row a node; see `to_records`.
+
+    Examples
+    --------
+    >>> to_frame(sample()).query("kind == 'leaf'")["mean"].to_dict()
+    {1: 3.25, 3: 8.0, 4: 10.5}
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "to_frame needs pandas, which is not installed: run `pip install pandas`, "
+            "or call to_text"
+        ) from error
+    return pd.DataFrame(to_records(picture))
+
+
+def feature_importances(picture: TreePicture) -> dict[str, float]:
+    """Return for each feature its share of the merit that all splits gained.
+
+    They sum to 1; without a split, all are 0.
+
+    Examples
+    --------
+    >>> {name: round(share, 3) for name, share in feature_importances(sample()).items()}
+    {'temp': 0.923, 'city': 0.077}
+    """
+    inner = picture.nodes[picture.nodes["kind"] != LEAF]
+    largest = inner["gain"].max(initial=0.0)
+    if largest <= 0:
+        return dict.fromkeys(picture.names, 0.0)
+    gains = np.bincount(inner["feature"], inner["gain"] / largest, minlength=len(picture.names))
+    return dict(zip(picture.names, (gains / gains.sum()).tolist(), strict=True))
+
+
+class Summary(NamedTuple):
+    """The size of a tree in numbers: what it learned, what it consists of, what it occupies."""
+
+    rows: int
+    weight: float
+    features: int
+    nodes: int
+    leaves: int
+    watching: int  # leaves that may still split
+    depth: int  # of the deepest leaf; the root is at 0
+    nbytes: int
+
+    def __str__(self) -> str:
+        return table([[name, number(value, 15)] for name, value in self._asdict().items()])
+
+
+def summary(picture: TreePicture, *, rows: int, weight: float, nbytes: int) -> Summary:
+    """Return the size of a tree in numbers; what it learned and occupies is for the caller to say.
+
+    Examples
+    --------
+    >>> print(summary(sample(), rows=200, weight=200.0, nbytes=4096))
+    rows       200
+    weight     200
+    features     2
+    nodes        5
+    leaves       3
+    watching     2
+    depth        2
+    nbytes    4096
+    """
+    nodes = picture.nodes
+    leaves = nodes[nodes["kind"] == LEAF]
+    watching = int(np.count_nonzero(leaves["watching"]))
+    depth = int(nodes["depth"].max())
+    return Summary(
+        rows, weight, len(picture.names), len(nodes), len(leaves), watching, depth, nbytes
+    )
+
+
+def question(
+    picture: TreePicture, node: int, limits: Limits | None = None, left: bool = True
+) -> str:
+    """Return what a split asks, or its opposite; without limits, in full."""
+    columns = picture.columns
+    feature = columns["feature"][node]
+    name = plain(picture.names[feature], limits and limits.letters)
+    if columns["kind"][node] == NUMBER:
+        threshold = number(columns["threshold"][node], limits and limits.digits)
+        return f"{name} {'<' if left else '>='} {threshold}"
+    known, subset = picture.categories[feature], columns["subset"][node]
+    codes = [code for code in range(OTHERS + 1) if subset >> code & 1]
+    most = len(codes) if limits is None or len(codes) <= limits.labels else limits.labels - 1
+    labels = [
+        plain(known[code], limits and limits.letters) if code < len(known) else "others"
+        for code in codes[: max(most, 1)]
+    ]
+    if len(labels) < len(codes):
+        labels.append(f"+{len(codes) - len(labels)} more")
+    return f"{name} {'in' if left else 'not in'} {{{', '.join(labels)}}}"
+
+
+def condition(picture: TreePicture, node: int, limits: Limits | None = None) -> str:
+    """Return what holds for the rows that come to a node from its parent."""
+    if node == 0:
+        return "root"
+    parent, left = picture.columns["parent"][node], picture.is_left(node)
+    text = question(picture, parent, limits, left)
+    if left != bool(picture.columns["missing_left"][parent]):
+        return text
+    number_split = picture.columns["kind"][parent] == NUMBER
+    return text + (" or missing" if number_split else ", unseen or missing")
+
+
+def missing_way(picture: TreePicture, node: int) -> str:
+    """Return where a split sends the rows that do not answer it."""
+    who = "missing" if picture.columns["kind"][node] == NUMBER else "unseen or missing"
+    return f"{who}: {'yes' if picture.columns['missing_left'][node] else 'no'}"
+
+
+def check_limits(max_depth: int | None, digits: int) -> None:
+    """Raise ValueError if these are not what the views take."""
+    if max_depth is not None:
+        door.whole(max_depth, "max_depth", 0, 2**31)
+    door.whole(digits, "digits", 1, 15)
+
+
+def sample() -> TreePicture:
+    """Return a small tree, for examples."""
+    nodes = np.zeros(5, PICTURE_RECORD)
+    nodes["kind"] = NUMBER, LEAF, CATEGORY, LEAF, LEAF
+    nodes["feature"][2], nodes["subset"][2], nodes["threshold"][0] = 1, 0b101, 12.5
+    nodes["child"], nodes["parent"] = (1, 0, 3, 1, 2), (-1, 0, 0, 2, 2)
+    nodes["depth"], nodes["missing_left"] = (0, 1, 1, 2, 2), (0, 0, 1, 0, 0)
+    nodes["weight"], nodes["mean"] = (100, 120, 40, 60, 20), (5, 3.25, 8, 8, 10.5)
+    nodes["deviation"], nodes["gain"] = (3, 0.5, 1.5, 0.25, 0.75), (900, 0, 75, 0, 0)
+    nodes["watching"], nodes["model"] = (0, 1, 0, 1, 0), ("", "linear", "", "mean", "mean")
+    return TreePicture(nodes, ["temp", "city"], [[], ["Oslo", "Bonn", "Rome"]])

@@ -1,0 +1,62 @@
+"""Names, numbers and tables as plain text."""
+
+import math
+import unicodedata
+from collections.abc import Sequence
+
+__all__ = ["MOST_LETTERS", "aligned", "number", "plain", "table"]
+
+MOST_LETTERS = 40  # of a name that is shown in a line
+
+
+def number(value: float, digits: int | None) -> str:
+    """Return a number in significant digits, all of them if None, without an idle exponent."""
+    value = float(value) + 0.0  # no -0
+    text = repr(value) if digits is None else f"{value:.{digits}g}"
+    if "e+" in text and abs(value) < 1e15:
+        text = f"{value:.0f}"
+    return text.removesuffix(".0")
+
+
+def aligned(values: Sequence[float], digits: int = 5) -> list[str]:
+    """Return numbers that add up with their decimal points below each other."""
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    decimals = digits - 1 - math.floor(math.log10(largest)) if largest else 0
+    if not -11 < decimals < 11:
+        return [number(value, digits) for value in values]
+    return [f"{round(value, max(decimals, 0)) + 0.0:.{max(decimals, 0)}f}" for value in values]
+
+
+def plain(text: object, most: int | None = None) -> str:
+    r"""Return a name in one line of printable letters, quoted where it would be misread.
+
+    Examples
+    --------
+    >>> print(plain("wind"), plain("a\nb"), plain("Rome, Italy"), plain("x" * 9, most=4))
+    wind a\nb 'Rome, Italy' xxx…
+    """
+    letters = str(text)
+    found = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in (letters if most is None else letters[: most + 1])
+    )
+    if most is not None and len(found) > most:
+        found = found[: most - 1] + "…"
+    misread = not found or found != found.strip() or any(mark in found for mark in ",{}'")
+    return f"'{found}'" if misread else found
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as text: the first column to the left, the others to the right."""
+
+    def cells(text: str) -> int:
+        return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
+
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        line = first + " " * (widths[0] - cells(first))
+        for text, width in zip(others, widths[1:], strict=True):
+            line += "  " + " " * (width - cells(text)) + text
+        lines.append(line.rstrip())
+    return "\n".join(lines)
