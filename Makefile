@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: run test test-long test-debug lint bench clean
 
 run: $(VENV)/installed
-	$(BIN)/python examples/watch_a_stream.py
+	$(BIN)/python examples/follow_a_stream.py
 
 test: lint
 	$(BIN)/python -m pytest -m "not long"
@@ -36,6 +36,7 @@ $(VENV)/installed: $(BUILD)
 
 $(VENV)/bench-installed: $(VENV)/installed
 	$(PIP) install --editable '.[bench]'
+	$(PIP) install --no-deps capymoa==0.15.1  # for the jar of MOA that it carries
 	touch $@
 
 $(VENV)-debug/installed: $(BUILD) $(shell find src -name '*.py')

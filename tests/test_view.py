@@ -160,13 +160,21 @@ def test_an_empty_tree_as_text():
     assert to_text(picture(leaf(2.5, 3))) == "2.5  (weight 3, mean)"
 
 
+def test_others_are_told_once_all_codes_are_taken():
+    labels = [f"c{code}" for code in range(63)]
+    tree = picture(
+        split(leaf(), leaf(), feature=1, subset=1 << 63 | 2), categories=((), labels, ())
+    )
+    assert to_text(tree).startswith("city in {c1, others}  ")
+
+
 @pytest.mark.parametrize(
     ("subset", "told"),
     [
         (0b1111, "city in {Oslo, Bonn, Rome, Lima}"),
         (0b11111, "city in {Oslo, Bonn, Rome, +2 more}"),
         (0b111110, "city in {Bonn, Rome, Lima, +2 more}"),
-        (1 << 63 | 1, "city in {Oslo, others}"),
+        (1 << 63 | 1 << 20 | 1, "city in {Oslo}"),  # codes that no label has yet
         (0, "city in {}"),
     ],
 )

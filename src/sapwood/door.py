@@ -51,7 +51,7 @@ FEATURE_LABEL = (
 LABEL_LENGTH = f"must have at most {LONGEST} characters, as a category; shorten or hash it"
 LABEL_RANGE = "must be from -2**63 to 2**64 - 1, as a category; make a string of it"
 DATES = "turn dates and times into numbers, such as seconds since a fixed day"
-FAR = "is more than {reach:g} from the first y, {first!r}; scale y down or drop the row"
+LARGE = "must not be beyond {largest:g}; scale y down or drop the row"
 
 SPREAD_OF_BOTH = (
     "the y of both observers are too far apart: their squares exceed the largest double"
@@ -125,20 +125,29 @@ def refuse_row(x: float, y: FloatArray, w: float, row: int | None = None) -> NoR
     raise OverflowError(_sentence(_target_name(y, widest), y[widest], row, SPREAD))
 
 
-def refuse_far_row(
-    y: float, w: float, first: float, reach: float, row: int | None = None
-) -> NoReturn:
+def refuse_large_row(y: float, w: float, largest: float, row: int | None = None) -> NoReturn:
     """Raise the error for a row that a tree may not learn."""
     if not (np.isfinite(y) and np.isfinite(w) and w > 0):
         refuse_value(y, w, row)
-    if not abs(y - first) <= reach:
-        raise OverflowError(_sentence("y", y, row, FAR.format(reach=reach, first=first)))
+    if not abs(y) <= largest:
+        raise OverflowError(_sentence("y", y, row, LARGE.format(largest=largest)))
     raise OverflowError(_sentence("w", w, row, TOTAL_WEIGHT))
 
 
 def refuse_kind(name: str, value: Any, row: int | None = None) -> NoReturn:
     """Raise the ValueError for what is no number."""
-    raise ValueError(_sentence(name, value, row, "must be a number"))
+    place = "" if row is None else f" at position {row}"
+    raise ValueError(f"{name} = {shown(value)}{place} must be a number")
+
+
+def number(value: Any, name: str) -> float:
+    """Return a number as a float; raise ValueError for what is none."""
+    if isinstance(value, str | bytes):
+        refuse_kind(name, value)
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        refuse_kind(name, value)
 
 
 def positive(value: Any, name: str) -> float:
@@ -176,19 +185,32 @@ def _as_floats(values: ArrayLike, name: str) -> FloatArray:
     array = np.asarray(values)
     if array.size == 0:
         return array.astype(np.float64)
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        array = np.asarray(values, dtype=object)  # numbers beside text became text
     if array.dtype.kind not in "biufO":
         raise ValueError(
             f"{name} holds {array.dtype}, e.g. {array.flat[0]!r}: numbers are expected"
         )
     if array.dtype.kind == "O":
         for place, value in np.ndenumerate(array):
-            if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
+            if isinstance(value, str | bytes) or not _has_float(value):
                 part = f"{name}[{place[1]}]" if len(place) > 1 else name
                 refuse_kind(part, value, place[0] if place else None)
     array = array.astype(np.float64, copy=False)
     if isinstance(values, np.ma.MaskedArray):
         array = np.where(np.ma.getmaskarray(values), np.nan, array)
     return array
+
+
+def _has_float(value: Any) -> bool:
+    """Whether a value is a number that the doubles reach."""
+    if not hasattr(value, "__float__"):
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _sentence(name: str, value: Any, row: int | None, rule: str) -> str:

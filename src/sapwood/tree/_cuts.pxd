@@ -62,11 +62,11 @@ cdef inline double line_explains(const Sums* sums, double per_weight) noexcept n
     return slope_part * slope_part / spread
 
 
-cdef inline void keep_better(Cut* cut, double merit, Py_ssize_t place, uint64_t subset) noexcept nogil:
-    if merit > cut.merit:
-        cut.merit = merit
-        cut.place = place
-        cut.subset = subset
+cdef inline void keep_better(Cut* cut, double merit, Py_ssize_t place) noexcept nogil:
+    """Keep the better of two cuts, without a branch that nobody could foresee."""
+    cdef bint better = merit > cut.merit
+    cut.place = place if better else cut.place
+    cut.merit = merit if better else cut.merit
 
 
 cdef inline double cut_number(
@@ -84,10 +84,9 @@ cdef inline double cut_number(
     cdef Sums whole = Sums(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     cdef Sums left = whole, right
     cdef Py_ssize_t slot
-    cdef double least, per_weight, one_line = 0.0, share, excess, per_product, step
+    cdef double least, per_weight, one_line = 0.0, share, excess, per_product, step, line
     for slot in range(count):
-        if slots[slot].weight > 0.0:
-            sums_add(&whole, slots + slot, places[slot] if places != NULL else slot)
+        sums_add(&whole, slots + slot, places[slot] if places != NULL else slot)
     if whole.weight == 0.0:
         return 0.0
     least = min_share * whole.weight
@@ -95,10 +94,8 @@ cdef inline double cut_number(
     if lines:
         one_line = line_explains(&whole, per_weight)
     for slot in range(count - 1):
-        if slots[slot].weight == 0.0:
-            continue
         sums_add(&left, slots + slot, places[slot] if places != NULL else slot)
-        if left.weight < least:
+        if left.weight < least or slots[slot].weight == 0.0:
             continue
         if not (whole.weight - left.weight > least):
             break
@@ -106,24 +103,18 @@ cdef inline double cut_number(
         # n_L n_R / n^2 (mean_L - mean_R)^2, from sums.
         per_product = 1.0 / (left.weight * (whole.weight - left.weight))
         excess = left.target - whole.target * share
-        keep_better(&cuts[TARGET], excess * excess * per_product, slot, 0)
+        keep_better(&cuts[TARGET], excess * excess * per_product, slot)
         if lines:
             excess = left.residual - whole.residual * share
             step = excess * excess * per_product
-            keep_better(&cuts[STEP], step, slot, 0)
+            keep_better(&cuts[STEP], step, slot)
             right = difference(&whole, &left)
-            keep_better(
-                &cuts[LINE],
-                step
-                + (
-                    line_explains(&left, right.weight * per_product)
-                    + line_explains(&right, left.weight * per_product)
-                    - one_line
-                )
-                * per_weight,
-                slot,
-                0,
+            line = (
+                line_explains(&left, right.weight * per_product)
+                + line_explains(&right, left.weight * per_product)
+                - one_line
             )
+            keep_better(&cuts[LINE], step + line * per_weight, slot)
     return whole.weight
 
 
@@ -141,7 +132,7 @@ cdef inline double cut_category(
     cdef Py_ssize_t order[CATEGORIES]
     cdef double means[CATEGORIES]
     cdef Py_ssize_t present = 0, code, place
-    cdef double mean, excess, weight = 0.0, total = 0.0, left_weight = 0.0, left = 0.0
+    cdef double mean, excess, merit, weight = 0.0, total = 0.0, left_weight = 0.0, left = 0.0
     cdef uint64_t subset = 0
     for code in range(CATEGORIES):
         if slots[code].weight == 0.0:
@@ -164,7 +155,7 @@ cdef inline double cut_category(
         subset |= <uint64_t>1 << code
         if left_weight >= min_share * weight and weight - left_weight > min_share * weight:
             excess = left - total * (left_weight / weight)
-            keep_better(
-                cut, excess * excess / (left_weight * (weight - left_weight)), place, subset
-            )
+            merit = excess * excess / (left_weight * (weight - left_weight))
+            if merit > cut.merit:
+                cut.merit, cut.place, cut.subset = merit, place, subset
     return weight

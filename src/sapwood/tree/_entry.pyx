@@ -323,6 +323,21 @@ cdef class RowReader:
         return total + sum([sys.getsizeof(part) for part in (self, self.row, self.tables)])
 
 
+cdef bint all_finite(const double* values, Py_ssize_t count) noexcept nogil:
+    """Whether no value is infinite or NaN: then all products with 0 are 0, and so are their sums."""
+    cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
+    cdef Py_ssize_t block
+    for block in range(count // 4):
+        first += values[0] * 0.0
+        second += values[1] * 0.0
+        third += values[2] * 0.0
+        fourth += values[3] * 0.0
+        values += 4
+    for block in range(count % 4):
+        first += values[block] * 0.0
+    return first + second + third + fourth == 0.0
+
+
 def first_infinite(const double[:, ::1] X):
     """Row and column of the first value of X that is not finite and not NaN, or None.
 
@@ -333,7 +348,7 @@ def first_infinite(const double[:, ::1] X):
     """
     cdef Py_ssize_t rows = X.shape[0], width = X.shape[1], row, column, bad = -1
     cdef int any_bad
-    if rows == 0 or width == 0:
+    if rows == 0 or width == 0 or all_finite(&X[0, 0], rows * width):
         return None
     with nogil:
         for row in range(rows):

@@ -1,5 +1,7 @@
 """The tables of a tree, and the walk of a row through them."""
 
+cimport cython
+
 from sapwood.tree._cuts cimport Cut, Sums
 from sapwood.tree._tables cimport EXPERTS, LeafRecord, NodeRecord
 from sapwood.tree._track cimport TRACKS, Tracker
@@ -13,6 +15,7 @@ cdef struct Outlook:
     double tracks[TRACKS]    # the same, followed at each rate
     double prediction        # that of the best rate
 
+@cython.final
 cdef class TreeKernel:
     cdef readonly Py_ssize_t features  # columns of a row
     cdef readonly Py_ssize_t slots     # of a number; 0 if observers watch the numbers
@@ -50,6 +53,7 @@ cdef class TreeKernel:
     cdef int readers
     cdef bint writing
 
+    cdef int check_width(self, Py_ssize_t width) except -1
     cdef int begin_writing(self) except -1
     cdef int begin_reading(self) except -1
     cdef void look(self, const double* row, double* scratch, Outlook* outlook) noexcept nogil
@@ -75,6 +79,7 @@ cdef class TreeKernel:
         double residual,
         double w,
     ) noexcept nogil
+    cdef void move_origin(self, Py_ssize_t leaf, double origin) noexcept nogil
     cdef void learn_levels(self, const double* row, double y, double w) noexcept nogil
     cdef Slot* slots_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil
     cdef Grid* grid_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil

@@ -4,6 +4,7 @@ Nothing is decided here. A walk ends where a leaf's weight has reached its `due`
 decides, changes the tables, and lets the walk go on.
 """
 
+cimport cython
 import numpy as np
 from libc.math cimport INFINITY, NAN, fabs
 from libc.stdint cimport int64_t
@@ -11,17 +12,20 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
 
 from sapwood import door
+from sapwood.moments cimport PIVOT
+from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
 from sapwood.tree._entry cimport RowReader
 from sapwood.tree._model cimport (
-    LONG_MEMORY, SAMPLE, YOUNG, direction, linear_predictions, move_coefficients, shrink_covariance, standardise,
+    HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, direction, linear_predictions, move_coefficients, shrink_covariance, standardise,
 )
 from sapwood.tree._tables cimport (
-    CATEGORIES, CATEGORY, EXPERTS, LEAF, NUMBER, RATES, LeafRecord, NodeRecord, centres_at,
+    CATEGORIES, EXPERTS, RATES, LeafRecord, NodeRecord, centres_at,
     covariance_at, model_size, scales_at, terms_of,
 )
 from sapwood.tree._track cimport follow, start_following, tracked
-from sapwood.tree._watch cimport keep_row, most_kept, place_of, slot_add, slot_at
+from sapwood.tree._walk cimport leaf_of, leaves_of, mixed
+from sapwood.tree._watch cimport KeptRow, keep_row, most_kept, slot_add, slot_of
 
 from sapwood.tree.tables import LEAF_RECORD, NODE_RECORD
 
@@ -32,9 +36,15 @@ cdef enum:
 cdef double FADE = 0.99
 # How far beyond the range of y that was seen a prediction may go, as a share of it.
 cdef double MARGIN = 0.1
-# How far y may be from the first y, and how large the sum of all weights: with squares of the
-# one times the other, nothing comes near the largest double.
-cdef double REACH = 1e100
+# How large y and the sum of all weights may be: then squares of sums of both stay doubles.
+cdef double LARGEST_Y = 1e100
+cdef double LARGEST_WEIGHT = 1e50
+# A leaf starts anew if its errors lately were so many times smaller than over all of its rows.
+cdef double OUTDATED = 1e6
+cdef double OUTDATED_ROWS = 200.0
+# If, of the first few y, one is so much nearer to 0 than the first, it becomes the origin.
+cdef double EARLY = 8.0
+cdef double NEARER = 1e-6
 # The rates at which linear models forget: shares of an error by which a row moves them at least.
 cdef double[RATES] LEAST = [0.0, 0.02, 0.1, 0.3]
 LEAST_SHARES = (0.0, 0.02, 0.1, 0.3)
@@ -43,78 +53,16 @@ GRID_DOUBLES = sizeof(Grid) // sizeof(double)
 SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
 
 
-cdef inline Py_ssize_t step_down(
-    const NodeRecord* nodes, Py_ssize_t node, const double* row
-) noexcept nogil:
-    """The child of an inner node to which a row goes."""
-    cdef double value = row[nodes[node].feature]
-    cdef bint left
-    if value != value:
-        left = nodes[node].missing_left
-    elif nodes[node].kind == NUMBER:
-        left = value < nodes[node].threshold
-    else:
-        left = (nodes[node].subset >> <int>value) & 1
-    return nodes[node].child + (not left)
-
-
-cdef inline Py_ssize_t leaf_of(const NodeRecord* nodes, const double* row) noexcept nogil:
-    """The leaf to which a row goes."""
-    cdef Py_ssize_t node = 0
-    while nodes[node].kind != LEAF:
-        node = step_down(nodes, node, row)
-    return nodes[node].child
-
-
-cdef inline void leaves_of(
-    const NodeRecord* nodes, const double* row, Py_ssize_t width, Py_ssize_t rows,
-    Py_ssize_t* leaves,
-) noexcept nogil:
-    """The leaves of some rows, level by level: a step of one need not wait for another's."""
-    cdef Py_ssize_t i
-    cdef bint walking = True
-    for i in range(rows):
-        leaves[i] = 0
-    while walking:
-        walking = False
-        for i in range(rows):
-            if nodes[leaves[i]].kind != LEAF:
-                leaves[i] = step_down(nodes, leaves[i], row + i * width)
-                walking = True
-    for i in range(rows):
-        leaves[i] = nodes[leaves[i]].child
-
-
-cdef inline double mixed(
-    const double* experts, const double* errors, Py_ssize_t start
-) noexcept nogil:
-    """The mean of experts, weighted by the fourth power of one over their faded error."""
-    cdef double least = INFINITY, total = 0.0, result = 0.0, ratio
-    cdef Py_ssize_t expert
-    for expert in range(start, EXPERTS):
-        least = errors[expert] if errors[expert] < least else least
-    if least == 0.0:
-        least = 1e-300  # so that who made no error gets all of the weight
-    for expert in range(start, EXPERTS):
-        ratio = least / (errors[expert] if errors[expert] > least else least)
-        ratio *= ratio
-        ratio *= ratio
-        total += ratio
-        result += ratio * experts[expert]
-    return result / total
-
-
-cdef inline bint admissible(double y, double w, double first, double weight) noexcept nogil:
+cdef inline bint admissible(double y, double w, double weight) noexcept nogil:
     """Whether a row keeps all that is derived from it within the doubles; false for NaN."""
-    return fabs(y) < INFINITY and fabs(y - first) <= REACH and 0.0 < w and weight <= REACH
+    return fabs(y) <= LARGEST_Y and 0.0 < w and weight <= LARGEST_WEIGHT
 
 
-cdef inline double number(object value, str name) except? -1.0:
-    """A number as a double; anything else is refused."""
-    try:
-        return value
-    except (TypeError, OverflowError):
-        door.refuse_kind(name, value)
+cdef inline void shift_first_target(Store store, double shift) noexcept nogil:
+    """Add to the first target of all rows that an observer has seen."""
+    cdef Py_ssize_t row
+    for row in range(store.count):
+        store.table[row, CELLS + PIVOT] += shift
 
 
 def most_kept_rows(Py_ssize_t slots):
@@ -122,11 +70,12 @@ def most_kept_rows(Py_ssize_t slots):
     return most_kept(slots)
 
 
-def refuse_row(double y, double w, double first, row=None):
+def refuse_row(double y, double w, row=None):
     """Raise the error for a row that may not be learned."""
-    door.refuse_far_row(y, w, first, REACH, row)
+    door.refuse_large_row(y, w, LARGEST_Y, row)
 
 
+@cython.final
 cdef class TreeKernel:
     """The tables of one tree.
 
@@ -320,19 +269,60 @@ cdef class TreeKernel:
             record.residual_m2,
         )
 
+    def is_outdated(self, Py_ssize_t leaf):
+        """Whether the errors that a leaf has now are nothing beside those that it once had."""
+        cdef const LeafRecord* record = self.leaves + leaf
+        cdef Py_ssize_t expert
+        cdef double least = record.errors[0] if self.averaging else INFINITY
+        if self.linear:
+            for expert in range(1, EXPERTS):
+                least = min(least, record.errors[expert])
+        # A faded sum counts for about 1 / (1 - FADE) rows.
+        return (
+            record.rows >= OUTDATED_ROWS
+            and (1.0 - FADE) * least * record.rows * OUTDATED < record.residual_m2
+        )
+
     def restart(self, Py_ssize_t leaf, double review):
-        """Let a leaf count its rows from 0 again, as what it watches starts from nothing."""
+        """Let a leaf count its rows from 0 again, as what it watches starts from nothing.
+
+        It is to be reviewed after so many rows of the weight that rows have had so far.
+        """
         cdef LeafRecord* record = self.leaves + leaf
         record.weight = record.target_mean = record.target_m2 = 0.0
         record.residual_mean = record.residual_m2 = 0.0
         record.born = self.weight
-        record.due = record.review = review
+        record.due = record.review = review * (self.weight / self.rows if self.rows > 0.0 else 1.0)
 
     def set_due(self, Py_ssize_t leaf, double due, double review):
         """Set the weights at which a leaf is to be decided on and reviewed."""
         self.leaves[leaf].due, self.leaves[leaf].review = due, review
 
     # -- the walk -----------------------------------------------------------------------------
+
+    cdef int check_width(self, Py_ssize_t width) except -1:
+        if width != self.features:
+            raise RuntimeError(
+                f"rows of {width} features were read and there are {self.features}: another thread "
+                "has learned new ones; give each thread a copy, or wait"
+            )
+        return 0
+
+    def start_reading(self):
+        """Let nothing be changed until `stop_reading`, or raise RuntimeError."""
+        self.begin_reading()
+
+    def stop_reading(self):
+        """End what `start_reading` began."""
+        self.readers -= 1
+
+    def start_writing(self):
+        """Let nobody else read or change anything until `stop_writing`, or raise RuntimeError."""
+        self.begin_writing()
+
+    def stop_writing(self):
+        """End what `start_writing` began."""
+        self.writing = False
 
     cdef int begin_writing(self) except -1:
         if self.writing or self.readers > 0:
@@ -381,7 +371,7 @@ cdef class TreeKernel:
                 value = value if value > lowest else lowest
                 outlook.experts[expert] = value if value < highest else highest
             outlook.tree = record.origin + mixed(
-                outlook.experts, record.errors, 0 if self.averaging else 1
+                outlook.experts, record.errors, self.averaging
             )
         outlook.prediction = outlook.tree
         if self.tracking:
@@ -408,6 +398,9 @@ cdef class TreeKernel:
         else:
             self.first = self.low = self.high = y
             self.leaves[outlook.leaf].origin = y
+            # The first review is due after so many rows, whatever they weigh.
+            self.leaves[outlook.leaf].due *= w
+            self.leaves[outlook.leaf].review *= w
             start_following(self.tracker, y)
         self.take(row, y, w, outlook)
 
@@ -427,6 +420,7 @@ cdef class TreeKernel:
         record.mean += delta * (w / record.mean_weight)
         if self.linear:
             residual = self.learn_linear(outlook.leaf, outlook, target, w)
+        record.rows += 1.0
         record.weight += w
         share = w / record.weight
         delta = target - record.target_mean
@@ -439,6 +433,38 @@ cdef class TreeKernel:
             self.watch_row(outlook.leaf, row, target, residual, w)
         if self.has_categories:
             self.learn_levels(row, y - self.first, w)
+        if self.rows <= EARLY and fabs(y) < NEARER * fabs(record.origin):
+            self.move_origin(outlook.leaf, y)
+
+    cdef void move_origin(self, Py_ssize_t leaf, double origin) noexcept nogil:
+        """Measure the y of the first leaf from another one, as the first was very far away."""
+        cdef LeafRecord* record = self.leaves + leaf
+        cdef double shift = record.origin - origin
+        cdef Grid* grids = <Grid*>self.watches[leaf]
+        cdef Py_ssize_t feature, slot, count, rate
+        cdef Slot* slots
+        cdef KeptRow* kept
+        record.origin = origin
+        record.mean += shift
+        record.target_mean += shift
+        if self.linear:
+            for rate in range(RATES):
+                self.models[leaf][rate] += shift
+        if not record.watching:
+            return
+        for feature in range(self.features):
+            slots = self.slots_of(leaf, feature)
+            kept = <KeptRow*>slots
+            count = slots_between(self.slot_starts, feature)
+            slots[count].target += shift * slots[count].weight
+            if self.is_category[feature]:
+                for slot in range(count):
+                    slots[slot].target += shift * slots[slot].weight
+            elif self.slots:
+                for slot in range(<Py_ssize_t>grids[feature].kept):
+                    kept[slot].sums.target += shift * kept[slot].sums.weight
+            else:
+                shift_first_target(<Store>self.stores[leaf][feature], shift)
 
     cdef double learn_linear(
         self, Py_ssize_t leaf, const Outlook* outlook, double target, double w
@@ -461,12 +487,13 @@ cdef class TreeKernel:
             record.errors[1 + rate] = (
                 FADE * record.errors[1 + rate] + w * errors[rate] * errors[rate]
             )
+        w = w if w < <double>HEAVIEST else <double>HEAVIEST
         unusual = direction(covariance, z, terms, v)
         if unusual > 0.0:
             move_coefficients(page, v, terms, unusual, errors, LEAST, w)
-            if record.weight < YOUNG * terms:
+            if record.rows < YOUNG:
                 shrink_covariance(covariance, z, v, terms, unusual, w)
-            elif record.weight < LONG_MEMORY and <int64_t>self.rows % SAMPLE == 0:
+            elif record.rows < LONG_MEMORY and <int64_t>record.rows % SAMPLE == 0:
                 shrink_covariance(covariance, z, v, terms, unusual, SAMPLE * w)
         return residual
 
@@ -478,27 +505,25 @@ cdef class TreeKernel:
         cdef Slot* slots = <Slot*>(grids + self.features)
         cdef double weighted_target = w * target, weighted_residual = w * residual
         cdef Py_ssize_t feature, count
+        cdef double x
         for feature in range(self.features):
-            count = slots_between(self.slot_starts, feature)
-            if grids[feature].inverse > 0.0 or row[feature] != row[feature]:
+            count = self.slots if not self.has_categories else slots_between(self.slot_starts, feature)
+            x = row[feature]
+            if x == x and grids[feature].inverse > 0.0:
                 slot_add(
-                    slots + slot_at(place_of(grids + feature, count, row[feature]), count),
+                    slots + slot_of(grids + feature, count, x),
                     weighted_target,
                     weighted_residual,
                     w,
                 )
-            elif self.slots:
+            elif x != x:
+                slot_add(slots + count, weighted_target, weighted_residual, w)
+            elif count:
                 keep_row(
-                    grids + feature,
-                    slots,
-                    count,
-                    row[feature],
-                    weighted_target,
-                    weighted_residual,
-                    w,
+                    grids + feature, slots, count, x, weighted_target, weighted_residual, w
                 )
             else:
-                self.observe(leaf, feature, row[feature], target, residual, w)
+                self.observe(leaf, feature, x, target, residual, w)
             slots += count + 1
 
     cdef void observe(
@@ -550,8 +575,9 @@ cdef class TreeKernel:
         cdef bint predicting = predictions is not None
         cdef Py_ssize_t leaves[AHEAD]
         cdef Outlook outlook
-        if X.shape[0] != rows or w.shape[0] != rows or X.shape[1] != self.features:
+        if X.shape[0] != rows or w.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
+        self.check_width(X.shape[1])
         if predicting and predictions.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
         self.begin_writing()
@@ -578,46 +604,52 @@ cdef class TreeKernel:
     def check(self, const double[::1] y, const double[:] w):
         """Return the first row that may not be learned, or -1; nothing is changed."""
         cdef Py_ssize_t row, bad = -1
-        cdef double first, weight = self.weight
-        if y.shape[0] == 0:
-            return -1
-        first = self.first if self.rows > 0.0 else y[0]
+        cdef double weight = self.weight
         with nogil:
             for row in range(y.shape[0]):
                 weight += w[row]
-                if not admissible(y[row], w[row], first, weight):
+                if not admissible(y[row], w[row], weight):
                     bad = row
                     break
         return bad
 
-    def learn_one(self, RowReader reader not None, y_given, w_given, decide):
-        """Learn the row that a reader has read; `decide` is as for `learn`."""
+    def learn_one(self, RowReader reader not None, x, double y, double w, decide):
+        """Learn a row, if the reader can read it as it is; `decide` is as for `learn`.
+
+        Returns
+        -------
+        bool
+            Whether it was learned; if not, it brings something new, or something bad.
+        """
         cdef Outlook outlook
-        cdef double y = number(y_given, "y"), w = number(w_given, "w")
-        if not admissible(y, w, self.first if self.rows > 0.0 else y, self.weight + w):
-            refuse_row(y, w, self.first)
-        if reader.width != self.features:
-            raise ValueError("the row does not fit")
+        if not admissible(y, w, self.weight + w):
+            refuse_row(y, w)
         self.begin_writing()
         try:
+            # Nothing here runs code of others, so that no other row can come in between.
+            if not reader.fill(x, True) or reader.width != self.features:
+                return False
             outlook.leaf = leaf_of(self.nodes, reader.values)
             self.learn_row(reader.values, y, w, &outlook)
             if self.leaves[outlook.leaf].weight >= self.leaves[outlook.leaf].due:
                 decide(outlook.leaf)
         finally:
             self.writing = False
+        return True
 
-    def predict_one(self, RowReader reader not None):
-        """Predict the row that a reader has read."""
+    def predict_one(self, RowReader reader not None, x):
+        """Predict a row, or return None if the reader cannot read it as it is."""
         cdef Outlook outlook
-        if reader.width != self.features:
-            raise ValueError("the row does not fit")
-        if self.rows == 0.0:
-            return 0.0
         self.begin_reading()
-        outlook.leaf = leaf_of(self.nodes, reader.values)
-        self.look(reader.values, self.scratch, &outlook)
-        self.readers -= 1
+        try:
+            if not reader.fill(x, False) or reader.width != self.features:
+                return None
+            if self.rows == 0.0:
+                return 0.0
+            outlook.leaf = leaf_of(self.nodes, reader.values)
+            self.look(reader.values, self.scratch, &outlook)
+        finally:
+            self.readers -= 1
         return outlook.prediction
 
     def outlook(self, const double[::1] row):
@@ -631,8 +663,7 @@ cdef class TreeKernel:
         """
         cdef Outlook outlook
         cdef double[::1] scratch = np.zeros(self.features + terms_of(self.features))
-        if row.shape[0] != self.features:
-            raise ValueError("the row does not fit")
+        self.check_width(row.shape[0])
         self.begin_reading()
         outlook.leaf = leaf_of(self.nodes, &row[0] if self.features else NULL)
         self.look(&row[0] if self.features else NULL, &scratch[0], &outlook)
@@ -650,8 +681,9 @@ cdef class TreeKernel:
         cdef Py_ssize_t row
         cdef Outlook outlook
         cdef double* scratch
-        if X.shape[0] != predictions.shape[0] or X.shape[1] != self.features:
+        if X.shape[0] != predictions.shape[0]:
             raise ValueError("the arrays do not fit together")
+        self.check_width(X.shape[1])
         if self.rows == 0.0:
             predictions[:] = 0.0
             return

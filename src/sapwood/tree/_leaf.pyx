@@ -52,26 +52,38 @@ def fresh_model(TreeKernel kernel not None):
     return page.base
 
 
-def child_model(TreeKernel kernel not None, Py_ssize_t leaf, double shift):
-    """Return a model page for a child: the parent's, less sure, its constant moved by a shift."""
-    cdef double[::1] page = np.array(kernel.model_pages[leaf])
+def child_models(TreeKernel kernel not None, Py_ssize_t leaf, double left, double right):
+    """Return the model pages of two children: the parent's, less sure, their constants moved.
+
+    Parameters
+    ----------
+    kernel : TreeKernel
+        The tables of the tree.
+    leaf : int
+        The parent.
+    left, right : float
+        How far the constant of each child moves.
+    """
+    cdef double[::1] page = kernel.model_pages[leaf].copy()
     cdef Py_ssize_t terms = terms_of(kernel.features), i, j, rate
     cdef double* covariance = &page[covariance_at(kernel.features)]
-    cdef double[::1] factors = np.empty(terms)
-    cdef double variance
-    for rate in range(RATES):
-        page[rate] += shift
-    for i in range(terms):
-        variance = covariance[(terms * i if terms <= SQUARE_TERMS else 0) + i]
-        factors[i] = sqrt(min(INFLATION, MOST_UNCERTAIN * prior_of(i) / variance))
+    cdef double factors[SQUARE_TERMS]
     if terms > SQUARE_TERMS:
         for i in range(terms):
-            covariance[i] *= factors[i] * factors[i]
-        return page.base
-    for i in range(terms):
-        for j in range(terms):
-            covariance[terms * i + j] *= factors[i] * factors[j]
-    return page.base
+            covariance[i] = min(INFLATION * covariance[i], MOST_UNCERTAIN * prior_of(i))
+    else:
+        for i in range(terms):
+            factors[i] = sqrt(
+                min(INFLATION, MOST_UNCERTAIN * prior_of(i) / covariance[terms * i + i])
+            )
+        for i in range(terms):
+            for j in range(terms):
+                covariance[terms * i + j] *= factors[i] * factors[j]
+    cdef double[::1] right_page = page.base.copy()
+    for rate in range(RATES):
+        page[rate] += left
+        right_page[rate] += right
+    return page.base, right_page.base
 
 
 def fresh_watch(TreeKernel kernel not None):
@@ -87,10 +99,8 @@ def fresh_watch(TreeKernel kernel not None):
     return page.base
 
 
-def child_watch(
-    TreeKernel kernel not None, Py_ssize_t leaf, Py_ssize_t cut, Py_ssize_t place, bint right
-):
-    """Return the watch page of a child: empty grids over what its parent saw on its side.
+def child_watches(TreeKernel kernel not None, Py_ssize_t leaf, Py_ssize_t cut, Py_ssize_t place):
+    """Return the watch pages of two children: empty grids over what the parent saw on each side.
 
     Parameters
     ----------
@@ -100,43 +110,59 @@ def child_watch(
         The parent.
     cut, place : int
         The feature that is cut, and the slot after which.
-    right : bool
-        Whether the child is the right one.
     """
-    cdef double[::1] page = fresh_watch(kernel)
-    cdef Grid* grids
+    cdef double[::1] left = fresh_watch(kernel), right = fresh_watch(kernel)
     cdef const Grid* grid
     cdef const Slot* slots
-    cdef Py_ssize_t feature, first, last
+    cdef Py_ssize_t feature
     if kernel.slots == 0 or kernel.features == 0:
-        return page.base
-    grids = <Grid*>&page[0]
+        return left.base, right.base
     for feature in range(kernel.features):
         grid = kernel.grid_of(leaf, feature)
         if kernel.is_category[feature] or grid.inverse == 0.0:
             continue
         slots = kernel.slots_of(leaf, feature)
-        first, last = 0, kernel.slots - 1
-        if feature == cut:
-            first, last = (place + 1, last) if right else (first, place)
-        while first < last and slots[first].weight == 0.0:
-            first += 1
-        while last > first and slots[last].weight == 0.0:
-            last -= 1
-        lay_over(
-            grids + feature,
-            grid.low + first * grid.width,
-            grid.low + (last + 1) * grid.width,
+        lay_over_slots(
+            <Grid*>&left[0] + feature,
             kernel.slots,
+            grid,
+            slots,
+            0,
+            place if feature == cut else kernel.slots - 1,
         )
-    return page.base
+        lay_over_slots(
+            <Grid*>&right[0] + feature,
+            kernel.slots,
+            grid,
+            slots,
+            place + 1 if feature == cut else 0,
+            kernel.slots - 1,
+        )
+    return left.base, right.base
+
+
+cdef void lay_over_slots(
+    Grid* child, Py_ssize_t count, const Grid* grid, const Slot* slots, Py_ssize_t first,
+    Py_ssize_t last,
+) noexcept nogil:
+    """Lay a grid over those of some slots that have rows."""
+    while first < last and slots[first].weight == 0.0:
+        first += 1
+    while last > first and slots[last].weight == 0.0:
+        last -= 1
+    lay_over(child, grid.low + first * grid.width, grid.low + (last + 1) * grid.width, count)
 
 
 def divide(
     TreeKernel kernel not None,
     Py_ssize_t leaf,
-    NodeRecord split,
-    const double[:, ::1] sides,
+    int kind,
+    int feature,
+    double threshold,
+    uint64_t subset,
+    bint missing_left,
+    double merit,
+    sides,
     double grace,
 ):
     """Turn a leaf into a split with two leaves; the tables have room for them.
@@ -147,10 +173,11 @@ def divide(
         The tables of the tree.
     leaf : int
         What is split; its record becomes that of the left child, the right one gets the last.
-    split : dict
-        Of a node's record, what is to be decided: kind, feature, missing_left, threshold, subset
-        and gain.
-    sides : array
+    kind, feature, threshold, subset, missing_left
+        As in the record of a node.
+    merit : float
+        Of the split.
+    sides : sequence
         As `sides_of` returns them.
     grace : float
         When the children are to be decided on.
@@ -158,27 +185,30 @@ def divide(
     cdef LeafRecord parent = kernel.leaves[leaf]
     cdef LeafRecord* child
     cdef NodeRecord* node = kernel.nodes + parent.node
-    cdef Py_ssize_t side, row, error, at = kernel.node_count
+    cdef Py_ssize_t side, row, error, at = kernel.node_count, depth = node.depth + 1
+    cdef double weight, target
     kernel.set_counts(at + 2, kernel.leaf_count + 1)
-    split.parent, split.depth, split.child = node.parent, node.depth, at
+    node.kind, node.feature, node.child = kind, feature, at
+    node.missing_left, node.threshold, node.subset = missing_left, threshold, subset
     # A leaf's node holds the weight of the rows that it inherited; their mean is its origin.
-    split.weight = node.weight + parent.weight
-    split.mean = parent.origin + parent.target_mean * (parent.weight / split.weight)
-    split.deviation = sqrt(parent.target_m2 / parent.weight)
-    node[0] = split
+    node.weight += parent.weight
+    node.mean = parent.origin + parent.target_mean * (parent.weight / node.weight)
+    node.deviation = sqrt(parent.target_m2 / parent.weight)
+    node.gain = parent.weight * merit
     for side in range(2):
+        weight, target, _ = sides[side]
         row = leaf if side == 0 else kernel.leaf_count - 1
         node = kernel.nodes + at + side
         memset(node, 0, sizeof(NodeRecord))
-        node.kind, node.child, node.parent, node.depth = LEAF, row, parent.node, split.depth + 1
-        node.weight = sides[side, 0]
+        node.kind, node.child, node.parent, node.depth = LEAF, row, parent.node, depth
+        node.weight = weight
         child = kernel.leaves + row
         memset(child, 0, sizeof(LeafRecord))
         child.node = at + side
         child.due = child.review = grace
         child.born = kernel.weight
-        child.origin = parent.origin + sides[side, 1] / sides[side, 0]
-        child.mean_weight = min(sides[side, 0], MOST_INHERITED)
+        child.origin = parent.origin + target / weight
+        child.mean_weight = min(weight, MOST_INHERITED)
         for error in range(EXPERTS):
             child.errors[error] = INHERITED_ERROR * parent.errors[error]
 
@@ -300,13 +330,14 @@ def sides_of(
 
     Returns
     -------
-    sides : ndarray, shape (3, 3)
+    sides : list of tuple
         Left, right, missing; each the weight, the sum of y from the leaf's origin, and the sum
         of the residual.
     seen : int
         Of a category, the codes that were seen.
     """
-    cdef double[:, ::1] sides = np.zeros((3, 3))
+    cdef Slot sides[3]
+    memset(sides, 0, 3 * sizeof(Slot))
     cdef const Slot* slots = kernel.slots_of(leaf, feature)
     cdef const Slot* missing = slots + slots_between(kernel.slot_starts, feature)
     cdef Py_ssize_t count = slots_between(kernel.slot_starts, feature), slot
@@ -322,19 +353,19 @@ def sides_of(
         if slots[slot].weight == 0.0:
             continue
         if kernel.is_category[feature]:
-            add_side(sides, not (subset >> slot) & 1, slots + slot)
+            add_slot(&sides[not (subset >> slot) & 1], slots + slot)
             seen |= <uint64_t>1 << slot
         else:
-            add_side(sides, slot > place, slots + slot)
-    add_side(sides, 2, missing)
+            add_slot(&sides[slot > place], slots + slot)
+    add_slot(&sides[2], missing)
     free(elements.slots)
-    return sides.base, seen
+    return [(each.weight, each.target, each.residual) for each in sides], seen
 
 
-cdef inline void add_side(double[:, ::1] sides, Py_ssize_t side, const Slot* slot) noexcept nogil:
-    sides[side, 0] += slot.weight
-    sides[side, 1] += slot.target
-    sides[side, 2] += slot.residual
+cdef inline void add_slot(Slot* sums, const Slot* slot) noexcept nogil:
+    sums.weight += slot.weight
+    sums.target += slot.target
+    sums.residual += slot.residual
 
 
 def threshold_of(TreeKernel kernel not None, Py_ssize_t leaf, Py_ssize_t feature, Py_ssize_t place):
@@ -349,62 +380,82 @@ def threshold_of(TreeKernel kernel not None, Py_ssize_t leaf, Py_ssize_t feature
 cdef struct Scale:
     double centre
     double deviation
+    double spread_out  # the share of the rows that are not at the commonest place
 
 
 cdef Scale scale_of_slots(const Slot* slots, Py_ssize_t count, const Grid* grid) noexcept nogil:
     """Mean and deviation of a number, by its slots or the rows that are still kept."""
     cdef const KeptRow* rows = <KeptRow*>slots
-    cdef double weight = 0.0, mean = 0.0, spread = 0.0
+    cdef Places places = Places(0.0, 0.0, 0.0, 0.0)
+    cdef Scale scale
     cdef Py_ssize_t slot
     if grid.inverse == 0.0:
         for slot in range(<Py_ssize_t>grid.kept):
-            add_to_moments(rows[slot].x, rows[slot].sums.weight, &weight, &mean, &spread)
-        return Scale(mean, sqrt(spread / weight) if weight > 0.0 else 0.0)
+            add_place(&places, rows[slot].x, rows[slot].sums.weight)
+        return scale_of_places(&places)
     for slot in range(count):
         if slots[slot].weight > 0.0:
-            add_to_moments(slot + 0.5, slots[slot].weight, &weight, &mean, &spread)
-    if spread == 0.0:
-        return Scale(grid.low + mean * grid.width, 0.0)
-    # Within a slot, rows are spread evenly, as far as anyone knows.
-    spread = spread / weight + 1.0 / 12.0
-    return Scale(grid.low + mean * grid.width, sqrt(spread) * grid.width)
+            add_place(&places, slot + 0.5, slots[slot].weight)
+    if places.spread > 0.0:
+        # Within a slot, rows are spread evenly, as far as anyone knows.
+        places.spread += places.weight / 12.0
+    scale = scale_of_places(&places)
+    scale.centre = grid.low + scale.centre * grid.width
+    scale.deviation *= grid.width
+    return scale
 
 
-cdef inline void add_to_moments(
-    double value, double w, double* weight, double* mean, double* spread
-) noexcept nogil:
-    cdef double delta = value - mean[0]
-    weight[0] += w
-    mean[0] += delta * (w / weight[0])
-    spread[0] += w * delta * (value - mean[0])
+cdef struct Places:
+    # Weight, mean and M2 of places, and the largest weight of one of them.
+    double weight
+    double mean
+    double spread
+    double most
+
+
+cdef inline void add_place(Places* places, double place, double w) noexcept nogil:
+    cdef double delta = place - places.mean
+    places.weight += w
+    places.mean += delta * (w / places.weight)
+    places.spread += w * delta * (place - places.mean)
+    places.most = w if w > places.most else places.most
+
+
+cdef inline Scale scale_of_places(const Places* places) noexcept nogil:
+    if places.weight == 0.0:
+        return Scale(0.0, 0.0, 0.0)
+    return Scale(
+        places.mean, sqrt(places.spread / places.weight), 1.0 - places.most / places.weight
+    )
 
 
 cdef Scale scale_of_category(const Slot* slots, const double* levels) noexcept nogil:
     """Mean and deviation of what stands for a category in the linear models."""
-    cdef double weight = 0.0, mean = 0.0, spread = 0.0
+    cdef Places places = Places(0.0, 0.0, 0.0, 0.0)
     cdef Py_ssize_t code
     for code in range(CATEGORIES):
         if slots[code].weight > 0.0:
-            add_to_moments(levels[2 * code + 1], slots[code].weight, &weight, &mean, &spread)
-    return Scale(mean, sqrt(spread / weight) if weight > 0.0 else 0.0)
+            add_place(&places, levels[2 * code + 1], slots[code].weight)
+    return scale_of_places(&places)
 
 
-cdef Scale scale_of_observer(Store store) noexcept nogil:
-    cdef double weight = 0.0, mean = 0.0, spread = 0.0
+cdef Scale scale_of_observer(Store store, const Py_ssize_t[::1] order) noexcept nogil:
+    """Mean and deviation of a number, by the elements of an observer in ascending order."""
+    cdef Places places = Places(0.0, 0.0, 0.0, 0.0)
     cdef Py_ssize_t row
-    for row in range(store.count):
-        add_to_moments(
-            store.table[row, PROTOTYPE], store.table[row, WEIGHT], &weight, &mean, &spread
-        )
-    return Scale(mean, sqrt(spread / weight) if weight > 0.0 else 0.0)
+    for row in range(order.shape[0]):
+        add_place(&places, store.table[order[row], PROTOTYPE], store.table[order[row], WEIGHT])
+    return scale_of_places(&places)
 
 
 cdef Scale scale_of(TreeKernel kernel, Py_ssize_t leaf, Py_ssize_t feature):
+    cdef Store store
     cdef const Slot* slots = kernel.slots_of(leaf, feature)
     if kernel.is_category[feature]:
         return scale_of_category(slots, kernel.levels + 2 * CATEGORIES * feature)
     if kernel.slots == 0:
-        return scale_of_observer(kernel.observers[leaf][feature]._store)
+        store = kernel.observers[leaf][feature]._store
+        return scale_of_observer(store, store.order())
     return scale_of_slots(slots, kernel.slots, kernel.grid_of(leaf, feature))
 
 
@@ -416,18 +467,24 @@ def deviation_of(TreeKernel kernel not None, Py_ssize_t leaf, Py_ssize_t feature
 def review(TreeKernel kernel not None, Py_ssize_t leaf):
     """Bring the scales of a leaf's model, and the grids that it watches by, up to its rows.
 
-    What a few rows of one region say of a scale is not worth a change, so that scales are only
-    looked at while the tree is one leaf, and then in leaves of many rows.
+    What a few rows of one region say of a scale is not worth a change: scales are found while the
+    tree is one leaf, and then only in leaves of many rows, or where a feature that was constant
+    or missing has come to be spread out.
     """
     cdef Py_ssize_t feature
     cdef Scale scale
+    cdef const double* scales = kernel.models[leaf] + scales_at(kernel.features)
     cdef bint rescaling = kernel.linear and (
-        kernel.leaf_count == 1 or kernel.leaves[leaf].weight >= MANY_ROWS
+        kernel.leaf_count == 1 or kernel.leaves[leaf].rows >= MANY_ROWS
     )
     for feature in range(kernel.features):
-        if rescaling:
+        if rescaling or (kernel.linear and scales[feature] == 0.0):
             scale = scale_of(kernel, leaf, feature)
-            if 1e-300 < scale.deviation < 1e300 and fabs(scale.centre) < 1e300:
+            if (
+                1e-300 < scale.deviation < 1e300
+                and fabs(scale.centre) < 1e300
+                and (rescaling or scale.spread_out >= 0.5)
+            ):
                 rescale(kernel, leaf, feature, scale.centre, 1.0 / scale.deviation)
         if kernel.slots and not kernel.is_category[feature]:
             renew_grid(

@@ -14,9 +14,10 @@ from sapwood.tree._tables cimport BLOCK, RATES, SQUARE_TERMS
 
 cdef enum:
     Z_REACH = 6            # standardised features are held within this distance
-    YOUNG = 4              # a leaf is, with fewer than so many rows a term
+    YOUNG = 64             # a leaf is, with fewer rows than this
     SAMPLE = 8
     LONG_MEMORY = 1048576
+    HEAVIEST = 1000000     # a row that counts for more moves no coefficient farther
 
 
 cdef inline void standardise(
@@ -43,15 +44,16 @@ cdef inline void standardise(
 cdef inline void linear_predictions(
     const double* coefficients, const double* z, Py_ssize_t terms, double* predictions
 ) noexcept nogil:
-    cdef double sums[RATES]
-    cdef Py_ssize_t term, rate
-    for rate in range(RATES):
-        sums[rate] = 0.0
+    """What each model predicts for a row."""
+    cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
+    cdef Py_ssize_t term
     for term in range(terms):
-        for rate in range(RATES):
-            sums[rate] += coefficients[RATES * term + rate] * z[term]
-    for rate in range(RATES):
-        predictions[rate] = sums[rate]
+        first += coefficients[0] * z[term]
+        second += coefficients[1] * z[term]
+        third += coefficients[2] * z[term]
+        fourth += coefficients[3] * z[term]
+        coefficients += RATES
+    predictions[0], predictions[1], predictions[2], predictions[3] = first, second, third, fourth
 
 
 cdef inline double direction(
@@ -112,17 +114,21 @@ cdef inline void move_coefficients(
 
     The share is that of least squares, or that of the model's rate if it is larger.
     """
-    cdef double steps[RATES]
-    cdef double share = w * unusual / (1.0 + w * unusual), per_unit = 1.0 / unusual, least
-    cdef Py_ssize_t term, rate
-    for rate in range(RATES):
-        least = least_shares[rate]
-        if w != 1.0:
-            least = weighted_share(least, w)
-        least = share if share > least else least
-        steps[rate] = least * per_unit * errors[rate]
+    cdef double share = w * unusual / (1.0 + w * unusual), per_unit = 1.0 / unusual
+    cdef double first = step(least_shares[0], share, w) * per_unit * errors[0]
+    cdef double second = step(least_shares[1], share, w) * per_unit * errors[1]
+    cdef double third = step(least_shares[2], share, w) * per_unit * errors[2]
+    cdef double fourth = step(least_shares[3], share, w) * per_unit * errors[3]
+    cdef Py_ssize_t term
     for term in range(terms):
-        add_multiple(coefficients + RATES * term, v[term], steps[0], steps[1], steps[2], steps[3])
+        add_multiple(coefficients + RATES * term, v[term], first, second, third, fourth)
+
+
+cdef inline double step(double least, double share, double w) noexcept nogil:
+    """The share of an error by which a model moves."""
+    if w != 1.0:
+        least = weighted_share(least, w)
+    return share if share > least else least
 
 
 cdef inline double weighted_share(double share, double w) noexcept nogil:

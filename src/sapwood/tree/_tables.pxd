@@ -45,6 +45,7 @@ cdef struct NodeRecord:
 cdef struct LeafRecord:
     int32_t node
     int32_t watching
+    double rows
     double weight
     double due
     double review

@@ -30,20 +30,13 @@ cdef struct KeptRow:
     double x
 
 
-cdef inline double place_of(const Grid* grid, Py_ssize_t count, double x) noexcept nogil:
-    """Where x lies, in slots from the grid's low end, held within the grid; NaN stays NaN."""
+cdef inline Py_ssize_t slot_of(const Grid* grid, Py_ssize_t count, double x) noexcept nogil:
+    """The slot of a number, which is that at an end if it lies beyond."""
     cdef double place = (x - grid.low) * grid.inverse
-    place = place if not place < 0.0 else 0.0
-    return place if not place > <double>count else <double>count
-
-
-cdef inline Py_ssize_t slot_at(double place, Py_ssize_t count) noexcept nogil:
-    """The slot of a place; the one after all others if it is NaN."""
-    cdef Py_ssize_t slot
-    if place != place:
-        return count
-    slot = <Py_ssize_t>place
-    return slot if slot < count else count - 1
+    cdef double last = <double>count - 0.5
+    place = place if place > 0.0 else 0.0
+    place = place if place < last else last
+    return <Py_ssize_t>place
 
 
 cdef inline void slot_add(
@@ -63,7 +56,10 @@ cdef inline Py_ssize_t most_kept(Py_ssize_t count) noexcept nogil:
 cdef inline void keep_row(
     Grid* grid, Slot* slots, Py_ssize_t count, double x, double target, double residual, double w
 ) noexcept nogil:
-    """Keep a row as it is; with the last of them, lay the grid and put all into its slots."""
+    """Keep a row as it is; with the last of them, lay the grid and put all into its slots.
+
+    Rows of one value make no grid: they become one row, and others are waited for.
+    """
     cdef KeptRow rows[RAW]
     cdef KeptRow* kept = <KeptRow*>slots
     cdef Py_ssize_t row = <Py_ssize_t>grid.kept, enough = most_kept(count), slot
@@ -72,6 +68,9 @@ cdef inline void keep_row(
     grid.kept += 1.0
     if row + 1 < enough:
         return
+    if join_equal(kept, enough):
+        grid.kept = 1.0
+        return
     for row in range(enough):
         rows[row] = kept[row]
     for slot in range(count):
@@ -79,11 +78,24 @@ cdef inline void keep_row(
     lay_grid(grid, rows, enough, count)
     for row in range(enough):
         slot_add(
-            slots + slot_at(place_of(grid, count, rows[row].x), count),
+            slots + slot_of(grid, count, rows[row].x),
             rows[row].sums.target,
             rows[row].sums.residual,
             rows[row].sums.weight,
         )
+
+
+cdef inline bint join_equal(KeptRow* kept, Py_ssize_t count) noexcept nogil:
+    """Join all rows to the first if x is the same in all; whether it is."""
+    cdef Py_ssize_t row
+    for row in range(1, count):
+        if kept[row].x != kept[0].x:
+            return False
+    for row in range(1, count):
+        slot_add(
+            &kept[0].sums, kept[row].sums.target, kept[row].sums.residual, kept[row].sums.weight
+        )
+    return True
 
 
 cdef inline void lay_grid(
@@ -102,7 +114,7 @@ cdef inline void lay_grid(
         keep_smallest(largest, -rows[row].x)
     low, high = smallest[0], -largest[0]
     inner = -largest[FEW - 1] - smallest[FEW - 1]
-    if inner > 0.0:
+    if inner > 0.0 and kept >= 4 * FEW:
         if high + largest[FEW - 1] > 4.0 * inner:
             high = -largest[FEW - 1]
         if smallest[FEW - 1] - low > 4.0 * inner:
@@ -119,7 +131,7 @@ cdef inline void lay_over(Grid* grid, double low, double high, Py_ssize_t count)
     cdef double width = high / (count - 2) - low / (count - 2), first
     cdef int exponent
     if width == 0.0:
-        width = (fabs(low) if low != 0.0 else 1.0) * ldexp(1.0, -20)
+        width = fabs(low) * ldexp(1.0, -50)
     width = width if width > 1e-290 else 1e-290
     width = frexp(width, &exponent)
     width = ldexp(ceil(width * 16.0), exponent - 4)

@@ -14,8 +14,8 @@ __all__ = ["plant", "relay", "split", "table_room", "unwatch", "watch"]
 
 FloatArray = NDArray[np.float64]
 
-# What the record of a split gets from its leaf.
-UNDECIDED = dict.fromkeys(("child", "parent", "depth", "weight", "mean", "deviation"), 0)
+# Of a side: its weight, and the sums of y and of the residual.
+TARGET_SUM, RESIDUAL_SUM = 1, 2
 ALL_CATEGORIES = (1 << 64) - 1
 
 
@@ -43,57 +43,53 @@ def unwatch(kernel: TreeKernel, leaf: int) -> None:
 
 def table_room(rows: int) -> int:
     """Return how many rows a table should have room for that needs so many."""
-    return max(8, rows + rows // 4)
+    return max(16, rows + rows // 2)
 
 
 def split(kernel: TreeKernel, observing: Observing, leaf: int, cut: Cut, grace: float) -> None:
     """Turn a leaf into a node with two leaves, which start from what the split knows."""
-    feature = cut.feature
-    is_category = bool(observing.is_category[feature])
-    sides, seen = _leaf.sides_of(kernel, leaf, feature, cut.place, cut.subset)
-    weights, targets, residuals = sides.T.tolist()
-    missing_left = _missing_goes_left(weights, targets if cut.of_target else residuals)
-    unseen = ALL_CATEGORIES & ~seen if is_category and missing_left else 0
-    record = {
-        "kind": CATEGORY if is_category else NUMBER,
-        "feature": feature,
-        "missing_left": missing_left,
-        "threshold": observing.threshold(kernel, leaf, feature, cut.place),
-        "subset": cut.subset | unseen,
-        "gain": cut.merit * kernel.leaf_state(leaf)[0],
-        **UNDECIDED,
-    }
+    is_category = bool(observing.is_category[cut.feature])
+    threshold = observing.threshold(kernel, leaf, cut.feature, cut.place)
+    sides, seen = _leaf.sides_of(kernel, leaf, cut.feature, cut.place, cut.subset)
+    missing_left = _missing_goes_left(sides, TARGET_SUM if cut.of_target else RESIDUAL_SUM)
+    subset = cut.subset
+    if is_category and missing_left:
+        subset |= ALL_CATEGORIES & ~seen
     # A child measures y from its own mean, so that the constant of its model moves back by it.
-    shifts = [(residuals[side] - targets[side]) / weights[side] for side in (0, 1)]
-    pages = [_child_pages(kernel, observing, leaf, cut, (side, shifts[side])) for side in (0, 1)]
+    left, right = ((residual - target) / weight for weight, target, residual in sides[:2])
+    models = _leaf.child_models(kernel, leaf, left, right) if kernel.linear else (None, None)
+    watches = _leaf.child_watches(kernel, leaf, cut.feature, cut.place)
+    observers = [_child_observers(kernel, observing, leaf) for _ in range(2)]
     _make_room(kernel)
-    _leaf.divide(kernel, leaf, record, sides, grace)
-    kernel.set_pages(leaf, *pages[0])
-    kernel.set_pages(kernel.leaf_count - 1, *pages[1])
+    kind = CATEGORY if is_category else NUMBER
+    _leaf.divide(
+        kernel, leaf, kind, cut.feature, threshold, subset, missing_left, cut.merit, sides, grace
+    )
+    for side, row in ((0, leaf), (1, kernel.leaf_count - 1)):
+        kernel.set_pages(row, models[side], watches[side], observers[side])
 
 
-def _child_pages(
-    kernel: TreeKernel, observing: Observing, leaf: int, cut: Cut, child: tuple[int, float]
-) -> tuple[FloatArray | None, FloatArray, list[TableObserver] | None]:
-    """Return the pages of a child: given are its side, and how its model's constant moves."""
-    side, shift = child
-    model = _leaf.child_model(kernel, leaf, shift) if kernel.linear else None
-    observers = None
-    if observing.by_observers:
-        deviations = [_leaf.deviation_of(kernel, leaf, f) for f in range(kernel.features)]
-        observers = observing.fresh(kernel.features, deviations)
-    return model, _leaf.child_watch(kernel, leaf, cut.feature, cut.place, side == 1), observers
+def _child_observers(
+    kernel: TreeKernel, observing: Observing, leaf: int
+) -> list[TableObserver] | None:
+    """Return the observers of a leaf's child, by the deviations of the features in the leaf."""
+    if not observing.by_observers:
+        return None
+    deviations = [_leaf.deviation_of(kernel, leaf, f) for f in range(kernel.features)]
+    return observing.fresh(kernel.features, deviations)
 
 
-def _missing_goes_left(weights: list[float], sums: list[float]) -> bool:
+def _missing_goes_left(sides: list[tuple[float, float, float]], total: int) -> bool:
     """Send missing values where y (or the residual) is nearer to theirs; else to the heavier side.
 
-    Weights and sums are those of the left side, the right side and the rows without a value.
+    Sides are the left one, the right one and the rows without a value; `total` says which of
+    their sums counts.
     """
-    if weights[2] == 0.0:
-        return weights[0] >= weights[1]
-    left, right, missing = (total / weight for total, weight in zip(sums, weights, strict=True))
-    return abs(left - missing) <= abs(right - missing)
+    left, right, missing = sides
+    if missing[0] == 0.0:
+        return left[0] >= right[0]
+    mean = missing[total] / missing[0]
+    return abs(left[total] / left[0] - mean) <= abs(right[total] / right[0] - mean)
 
 
 def _make_room(kernel: TreeKernel) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf, log
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sapwood.tree import _leaf
 from sapwood.tree._kernel import TreeKernel
@@ -20,14 +20,20 @@ MEASURES: dict[SplitOn, tuple[int, ...]] = {
 
 # A split has to explain so many times the variance that one row's worth of noise would.
 LEAST_EVIDENCE = 15.0
+LEAST_LEAD = 1e-100
 # After an attempt in vain the next one waits until it should succeed, or a little less long.
 OPTIMISM = 0.8
+# So many grace periods a leaf waits for its residual to show something.
+PATIENCE = 10.0
 # A leaf that knows nothing is reviewed early, as its scales are yet to be found.
 FIRST_REVIEW = 8.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+# The merit, the best merit of another feature, the feature, the place, the subset.
+BestCut = tuple[float, float, int, int, int]
+
+
+class Cut(NamedTuple):
     """A split that was decided on."""
 
     feature: int
@@ -47,6 +53,11 @@ class Growth:
     min_share: float
     max_depth: int
     split_on: SplitOn
+
+    @property
+    def patience(self) -> float:
+        """The weight at which a leaf no longer waits for its residual to show something."""
+        return PATIENCE * self.grace_period
 
     def attempt(self, kernel: TreeKernel, leaf: int) -> Cut | None:
         """Decide on a leaf that is due, and set when it will be due again.
@@ -87,7 +98,7 @@ class Growth:
 
     def decide(
         self,
-        cuts: list[tuple[float, float, int, int, int]],
+        cuts: list[BestCut],
         weight: float,
         target_variance: float,
         residual_variance: float,
@@ -95,7 +106,9 @@ class Growth:
         """Take of the best cuts by each measure the one that leaves the smallest error.
 
         It has to explain more than noise would, and to be better than the best cut of any other
-        feature by the Hoeffding bound, unless the two are so near that it does not matter.
+        feature by the Hoeffding bound, unless the two are so near that it does not matter. What
+        two features do together shows in the residual neither as a step nor as a bend: where the
+        residual has long shown nothing, y decides.
 
         Returns
         -------
@@ -104,20 +117,28 @@ class Growth:
         needed : float
             Otherwise, the weight at which it will be, if merits stay as they are.
         """
-        smallest = inf
+        best, left_over = TARGET, inf
         for measure in MEASURES[self.split_on]:
             variance = target_variance if measure == TARGET else residual_variance
-            left_over = variance - cuts[measure][0]
-            if left_over < smallest:
-                smallest, best = left_over, measure
-        merit, second, feature, place, subset = cuts[best]
+            if variance - cuts[measure][0] < left_over:
+                best, left_over = measure, variance - cuts[measure][0]
+        cut, needed = self.judge(cuts[best], weight, left_over, best == TARGET)
+        if cut is None and self.split_on == "best" and weight >= self.patience:
+            return self.judge(cuts[TARGET], weight, target_variance - cuts[TARGET][0], True)
+        return cut, needed
+
+    def judge(
+        self, cut: BestCut, weight: float, left_over: float, of_target: bool
+    ) -> tuple[Cut | None, float]:
+        """Decide whether a cut was earned that leaves so much variance; returns as `decide`."""
+        merit, second, feature, place, subset = cut
         if feature < 0:
             return None, inf
-        enough = LEAST_EVIDENCE * max(smallest, 0.0)
+        enough = LEAST_EVIDENCE * max(left_over, 0.0)
         if weight * merit <= enough:
             return None, OPTIMISM * enough / merit
         lead = max(1.0 - second / merit, self.tau)
-        needed = log(1.0 / self.delta) / (2.0 * lead * lead)
+        needed = -log(self.delta) / (2.0 * lead * lead) if lead > LEAST_LEAD else inf
         if weight <= needed:
             return None, OPTIMISM * needed
-        return Cut(feature, place, subset, merit, best == TARGET), weight
+        return Cut(feature, place, subset, merit, of_target), weight

@@ -36,13 +36,22 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
     by_mean = not kernel.linear or (kernel.averaging & (errors[0] <= errors[1:].min(axis=0)))
     nodes["model"][at] = np.where(by_mean, "mean", "linear")
     labels = [[str(label) for label in table] for table in features.categories]
-    return TreePicture(nodes, [str(name) for name in features.names], labels)
+    return TreePicture(nodes, _texts(features), labels)
+
+
+def _texts(features: Features) -> list[str]:
+    """Return the names of features as texts, of which no two are the same."""
+    return [
+        repr(name)
+        if isinstance(name, str) and name.isdecimal() and int(name) in features.index
+        else str(name)
+        for name in features.names
+    ]
 
 
 def explain(
     kernel: TreeKernel,
     features: Features,
-    tree: TreePicture,
     x: Mapping[Any, Any],
     row: NDArray[np.float64],
 ) -> Explanation:
@@ -52,14 +61,14 @@ def explain(
     ----------
     kernel, features
         Of the tree.
-    tree : TreePicture
-        Its picture.
     x : mapping
         The features by name.
     row : ndarray
         The same as the kernel reads them.
     """
     leaf, experts, terms, prediction, tracked = kernel.outlook(row)
+    texts = _texts(features)
+    values = {text: x[name] for text, name in zip(texts, features.names, strict=True) if name in x}
     record = kernel.leaf_table[leaf]
     origin = float(record["origin"])
     names = ["mean"] + [
@@ -74,11 +83,11 @@ def explain(
         mixed = (coefficients @ (np.array(shares[1:]) / linear)).tolist()
         intercept = origin + mixed[0]
         contributions = [
-            Contribution(str(name), value, coefficient)
-            for name, value, coefficient in zip(features.names, terms[1:], mixed[1:], strict=False)
+            Contribution(text, value, coefficient)
+            for text, value, coefficient in zip(texts, terms[1:], mixed[1:], strict=False)
         ]
     return Explanation(
-        path=path_to(tree, int(record["node"]), {str(name): value for name, value in x.items()}),
+        path=path_to(picture(kernel, features), int(record["node"]), values),
         experts=[
             Expert(name, origin + expert, share)
             for name, expert, share in zip(names, experts, shares, strict=False)

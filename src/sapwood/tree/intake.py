@@ -39,6 +39,11 @@ class Plan:
         self._features, self._version, self._columns = features, version, columns
 
     @property
+    def columns(self) -> Sequence[Column]:
+        """What was read of each feature."""
+        return self._columns
+
+    @property
     def kinds(self) -> list[str]:
         """The kinds of all features, once what is new is registered."""
         kinds = list(self._features.kinds)
@@ -94,7 +99,12 @@ def read_one(features: Features, x: Any, learn: bool) -> Plan:
         except door.Unfit as rule:
             sentence = door.feature_sentence(column.name, value, None, str(rule))
             raise ValueError(sentence) from None
-    return Plan(features, version, np.array([numbers]), [column for column, _ in columns.values()])
+    return Plan(
+        features,
+        version,
+        np.array([numbers], dtype=np.float64),
+        [column for column, _ in columns.values()],
+    )
 
 
 def _read_columns(
@@ -182,7 +192,7 @@ def _read_array(features: Features, X: Any, learn: bool) -> Plan:
         matrix = matrix.copy()
         matrix[:, unknown] = np.nan
     for place in unknown:
-        if not np.isnan(matrix[:, place]).all():
+        if not (np.isnan(matrix[:1, place]).all() and np.isnan(matrix[:, place]).all()):
             columns[place].kind = NUMBER
     return Plan(features, version, matrix, columns if learn and rows else ())
 

@@ -51,8 +51,10 @@ class Observing:
     def _like_model(self, deviation: float) -> TableObserver:
         """Return an empty observer like the model, for a feature of such a deviation."""
         parameters = {**self.model._parameters(), "targets": 2}
-        if isinstance(self.model, QuantizerObserver) and self.model.divisor and deviation > 0.0:
-            parameters["radius"] = deviation / self.model.divisor
+        if isinstance(self.model, QuantizerObserver) and self.model.divisor:
+            radius = deviation / self.model.divisor
+            if 0.0 < radius < np.inf:
+                parameters["radius"] = radius
         return type(self.model)(**parameters)
 
     def threshold(self, kernel: TreeKernel, leaf: int, feature: int, place: int) -> float:

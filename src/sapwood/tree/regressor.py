@@ -1,13 +1,14 @@
 """The tree: an online regressor."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import door, modelfile
-from sapwood.atomic import StrPath
+from sapwood.atomic import StrPath, write_atomically
 from sapwood.door import Label
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
@@ -17,6 +18,7 @@ from sapwood.tree._kernel import TreeKernel, refuse_row
 from sapwood.tree.explanation import Explanation
 from sapwood.tree.features import CATEGORY, Features
 from sapwood.tree.growth import MEASURES, Growth, SplitOn
+from sapwood.tree.intake import Plan
 from sapwood.tree.memory import Memory
 from sapwood.tree.observing import Observing
 
@@ -31,6 +33,7 @@ LEAVES = ("adaptive", "linear", "mean")
 DEEPEST = 10**6
 SLOTS = 32
 LEAST_SHARE = 1e-6
+LEAST_DELTA = 1e-300
 
 
 class HoeffdingTreeRegressor:
@@ -124,7 +127,7 @@ class HoeffdingTreeRegressor:
         self._observing = Observing(observer)
         self._growth = Growth(
             grace_period=door.positive(grace_period, "grace_period"),
-            delta=door.between(delta, "delta", 0.0, 1.0),
+            delta=door.between(delta, "delta", LEAST_DELTA, 1.0),
             tau=door.between(tau, "tau", 0.0, 1.0),
             min_share=door.between(min_share, "min_share", LEAST_SHARE, 0.5),
             max_depth=DEEPEST
@@ -158,6 +161,9 @@ class HoeffdingTreeRegressor:
         """Start with some features; for a tree that has learned nothing yet."""
         self._features = features
         self._reader = RowReader(features)
+        self._growing_observers = (
+            self._observing.by_observers and self._parameters["max_bytes"] is not None
+        )
         self._memory = Memory(
             self._parameters["max_bytes"], self._kernel, self._observing, features
         )
@@ -193,9 +199,16 @@ class HoeffdingTreeRegressor:
         ...
         ValueError: x['temp'] = 'warm' must be a number, as the values of this feature before ...
         """
-        if not self._reader.read(x, True):
-            self._read_slowly(x, y, w)
-        self._kernel.learn_one(self._reader, y, w, self._decide)
+        # What is no float may run code of its own, and has to before anything else is read.
+        if type(y) is not float:
+            y = door.number(y, "y")
+        if type(w) is not float:
+            w = door.number(w, "w")
+        if self._growing_observers:
+            self._memory.rows_until_full()
+        if not self._kernel.learn_one(self._reader, x, y, w, self._decide):
+            # It brings something new, or something bad; y and w were found good.
+            self._learn_plan(self._features.read_one(x, learn=True), np.array([y]), np.array([w]))
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """Predict one row; nothing is changed.
@@ -211,9 +224,10 @@ class HoeffdingTreeRegressor:
         float
             The prediction; 0.0 before anything was learned.
         """
-        if not self._reader.read(x, False):
-            self._reader.row[:] = self._features.read_one(x, learn=False).matrix[0]
-        return self._kernel.predict_one(self._reader)
+        prediction = self._kernel.predict_one(self._reader, x)
+        if prediction is None:
+            return float(self._predict_plan(self._features.read_one(x, learn=False))[0])
+        return prediction
 
     def learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> None:
         """Learn many rows: the same as `learn_one` in a loop, or nothing at all.
@@ -243,11 +257,7 @@ class HoeffdingTreeRegressor:
         ndarray of float, shape (n,)
             The predictions.
         """
-        plan = self._features.read(X, learn=False)
-        plan.commit()
-        predictions = np.empty(len(plan.matrix))
-        self._kernel.predict(plan.matrix, predictions)
-        return predictions
+        return self._predict_plan(self._features.read(X, learn=False))
 
     def predict_learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> FloatArray:
         """Predict each row before it is learned: the prequential loop.
@@ -266,26 +276,40 @@ class HoeffdingTreeRegressor:
         self._learn(X, y, w, predictions)
         return predictions
 
+    def _predict_plan(self, plan: Plan) -> FloatArray:
+        predictions = np.empty(len(plan.matrix))
+        self._kernel.predict(plan.matrix, predictions)
+        return predictions
+
     def _learn(
         self, X: Any, y: ArrayLike, w: ArrayLike | None, predictions: FloatArray | None
     ) -> None:
         plan = self._features.read(X, learn=True)
-        matrix = plan.matrix
         targets = np.ascontiguousarray(door.column(y, "y"))
-        if len(targets) != len(matrix):
+        if len(targets) != len(plan.matrix):
             raise ValueError(
-                f"X has {len(matrix)} rows and y has {len(targets)} values: the lengths must agree"
+                f"X has {len(plan.matrix)} rows and y has {len(targets)} values: the lengths must "
+                "agree"
             )
-        weights = door.weights(w, len(targets))
+        self._learn_plan(plan, targets, door.weights(w, len(targets)), predictions)
+
+    def _learn_plan(
+        self,
+        plan: Plan,
+        targets: FloatArray,
+        weights: FloatArray,
+        predictions: FloatArray | None = None,
+    ) -> None:
+        """Learn rows that were read, if their y and weights are good."""
         bad = self._kernel.check(targets, weights)
         if bad >= 0:
-            refuse_row(targets[bad], weights[bad], self._first_y(targets), bad)
+            refuse_row(targets[bad], weights[bad], bad)
         self._register(plan)
         start = 0
         while start < len(targets):
             part = slice(start, start + min(self._memory.rows_until_full(), len(targets) - start))
             self._kernel.learn(
-                matrix[part],
+                plan.matrix[part],
                 targets[part],
                 weights[part],
                 self._decide,
@@ -293,32 +317,24 @@ class HoeffdingTreeRegressor:
             )
             start = part.stop
 
-    def _read_slowly(self, x: Any, y: Any, w: Any) -> None:
-        """Read a row that brings something new, or refuse it; y and w are checked first."""
-        plan = self._features.read_one(x, learn=True)
-        targets, weights = door.column([y], "y"), door.weights([w], 1)
-        if self._kernel.check(targets, weights) >= 0:
-            refuse_row(targets[0], weights[0], self._first_y(targets))
-        self._register(plan)
-        self._reader.row[:] = plan.matrix[0]
-
-    def _register(self, plan: Any) -> None:
+    def _register(self, plan: Plan) -> None:
         """Take the new features and categories of rows that are good."""
-        kinds = plan.kinds
-        is_category = np.array([kind == CATEGORY for kind in kinds], dtype=np.bool_)
-        if not np.array_equal(is_category, self._observing.is_category):
-            self._memory.check_features(is_category)
+        is_category = np.array([kind == CATEGORY for kind in plan.kinds], dtype=np.bool_)
+        self._kernel.start_writing()
+        try:
+            self._memory.check_features(is_category, plan.columns)
             plan.commit()
-            build.relay(self._kernel, self._observing, is_category)
-        else:
-            plan.commit()
-        self._reader.refresh()
-
-    def _first_y(self, targets: FloatArray) -> float:
-        return self._kernel.first if self._kernel.rows else float(targets[0])
+            if not np.array_equal(is_category, self._observing.is_category):
+                build.relay(self._kernel, self._observing, is_category)
+            self._reader.refresh()
+        finally:
+            self._kernel.stop_writing()
 
     def _decide(self, leaf: int) -> None:
         """Split a leaf that has earned it, if there is room."""
+        if self._kernel.is_outdated(leaf):
+            build.watch(self._kernel, self._observing, leaf)
+            return
         cut = self._growth.attempt(self._kernel, leaf)
         if cut is not None:
             if self._memory.admits_split(leaf):
@@ -347,7 +363,8 @@ class HoeffdingTreeRegressor:
     @property
     def nbytes(self) -> int:
         """Bytes that the tree occupies: all tables, and the names of features and categories."""
-        return self._memory.nbytes
+        with self._reading():
+            return self._memory.nbytes
 
     @property
     def feature_importances(self) -> dict[str, float]:
@@ -401,10 +418,21 @@ class HoeffdingTreeRegressor:
             The features, as for `predict_one`.
         """
         row = self._features.read_one(x, learn=False).matrix[0]
-        return inside.explain(self._kernel, self._features, self._picture(), x, row)
+        with self._reading():
+            return inside.explain(self._kernel, self._features, x, row)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Let no other thread change the tree meanwhile."""
+        self._kernel.start_reading()
+        try:
+            yield
+        finally:
+            self._kernel.stop_reading()
 
     def _picture(self) -> view.TreePicture:
-        return inside.picture(self._kernel, self._features)
+        with self._reading():
+            return inside.picture(self._kernel, self._features)
 
     def __repr__(self) -> str:
         default = type(self)()._parameters
@@ -438,11 +466,12 @@ class HoeffdingTreeRegressor:
         >>> twin.predict_one({0: 1.5}) == tree.predict_one({0: 1.5})
         True
         """
-        modelfile.write(path, storage.KIND, *storage.state_of(self))
+        write_atomically(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """Return what `save` would write."""
-        return modelfile.pack(storage.KIND, *storage.state_of(self))
+        with self._reading():
+            return modelfile.pack(storage.KIND, *storage.state_of(self))
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str = "the buffer") -> Self:

@@ -1,5 +1,6 @@
 """A tree as a header and arrays, and back: every value is checked before it is used."""
 
+import json
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,11 +12,10 @@ from sapwood.atomic import StrPath
 from sapwood.modelfile import damaged
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.observers.base import TableObserver
-from sapwood.tree import build
-from sapwood.tree._kernel import GRID_DOUBLES, SLOT_DOUBLES, TRACK_RATES, TreeKernel, most_kept_rows
-from sapwood.tree.features import CATEGORY as CATEGORY_KIND
-from sapwood.tree.features import Features
-from sapwood.tree.tables import CATEGORY, LEAF, LEAF_RECORD, NODE_RECORD, NUMBER
+from sapwood.tree import build, checking
+from sapwood.tree.checking import STREAM, check, doubles
+from sapwood.tree.features import CATEGORY, UNKNOWN, Features
+from sapwood.tree.tables import LEAF_RECORD, NODE_RECORD
 
 if TYPE_CHECKING:
     from sapwood.tree.regressor import HoeffdingTreeRegressor
@@ -29,61 +29,54 @@ KIND = "HoeffdingTreeRegressor"
 OBSERVERS: dict[str, type[TableObserver]] = {
     kind.__name__: kind for kind in (QuantizerObserver, EBSTObserver, TEBSTObserver)
 }
-STREAM = ("rows", "weight", "first", "low", "high", "ranked_at")
+OF_KERNEL, OF_MEMORY = STREAM[:5], STREAM[5:]
+ARRAYS = (
+    "nodes",
+    "leaves",
+    "stream",
+    "tracks",
+    "levels",
+    "models",
+    "watches",
+    "observer_sizes",
+    "observers",
+)
 
 
 def state_of(tree: "HoeffdingTreeRegressor") -> tuple[dict[str, Any], dict[str, Array]]:
     """Return all that a tree is."""
     kernel = tree._kernel
-    observer = tree._parameters["observer"]
-    header = {
-        "parameters": {
-            **tree._parameters,
-            "observer": [type(observer).__name__, observer._parameters()],
-            "categorical": list(tree._parameters["categorical"]),
-        },
-        "features": tree._features.to_header(),
-    }
     leaves = kernel.leaf_table[: kernel.leaf_count]
     watching = np.flatnonzero(leaves["watching"])
+    models = [kernel.model_pages[leaf] for leaf in range(len(leaves))]
+    watches = [kernel.watch_pages[leaf] for leaf in watching]
     blobs = [_observer_bytes(each) for leaf in watching for each in kernel.observers[leaf] or ()]
-    stream = [getattr(kernel, name) for name in STREAM[:-1]] + [tree._memory.ranked_at]
-    arrays = {
-        "nodes": kernel.node_table[: kernel.node_count],
-        "leaves": leaves,
-        "stream": np.array(stream, dtype=np.float64),
-        "tracks": kernel.track_table,
-        "levels": kernel.level_table,
-        "models": _stacked(
-            [kernel.model_pages[leaf] for leaf in range(len(leaves))], kernel.model_doubles
-        ),
-        "watches": _stacked([kernel.watch_pages[leaf] for leaf in watching], kernel.watch_doubles),
-        "observer_sizes": np.array([len(blob) for blob in blobs], dtype=np.int64),
-        "observers": np.frombuffer(b"".join(blobs), dtype=np.uint8),
+    arrays = (
+        kernel.node_table[: kernel.node_count],
+        leaves,
+        np.array([*_numbers(kernel, OF_KERNEL), *_numbers(tree._memory, OF_MEMORY)]),
+        kernel.track_table,
+        kernel.level_table,
+        _stacked(models, kernel.model_doubles),
+        _stacked(watches, kernel.watch_doubles),
+        np.array([len(blob) for blob in blobs], dtype=np.int64),
+        np.frombuffer(b"".join(blobs), dtype=np.uint8),
+    )
+    return _header(tree), dict(zip(ARRAYS, arrays, strict=True))
+
+
+def _header(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
+    observer = tree._parameters["observer"]
+    parameters = {
+        **tree._parameters,
+        "observer": [type(observer).__name__, observer._parameters()],
+        "categorical": list(tree._parameters["categorical"]),
     }
-    return header, arrays
+    return {"parameters": parameters, "features": tree._features.to_header()}
 
 
-def load(path: StrPath) -> "HoeffdingTreeRegressor":
-    """Return the tree that was saved to a file.
-
-    Parameters
-    ----------
-    path : str or path
-        What `HoeffdingTreeRegressor.save` has written. It may come from anywhere: no code is run,
-        and all is checked.
-
-    Raises
-    ------
-    ModelFileError
-        If it is not a tree, or damaged; the message says what is wrong.
-    OSError
-        If it cannot be read.
-    """
-    from sapwood.tree.regressor import HoeffdingTreeRegressor
-
-    header, arrays = modelfile.read(path, KIND)
-    return restore(HoeffdingTreeRegressor, header, arrays, os.fspath(path))
+def _numbers(owner: Any, names: tuple[str, ...]) -> list[float]:
+    return [float(getattr(owner, name)) for name in names]
 
 
 def _stacked(pages: list[Array | None], width: int) -> Array:
@@ -106,10 +99,41 @@ def _observer_bytes(observer: TableObserver) -> bytes:
     return observer.to_bytes()
 
 
+def load(path: StrPath) -> "HoeffdingTreeRegressor":
+    """Return the tree that was saved to a file.
+
+    Parameters
+    ----------
+    path : str or path
+        What `HoeffdingTreeRegressor.save` has written. It may come from anywhere: no code is run,
+        and all is checked.
+
+    Raises
+    ------
+    ModelFileError
+        If it is not a tree, or damaged; the message says what is wrong.
+    OSError
+        If it cannot be read.
+    """
+    from sapwood.tree.regressor import HoeffdingTreeRegressor
+
+    header, arrays = modelfile.read(path, KIND)
+    return restore(HoeffdingTreeRegressor, header, arrays, os.fsdecode(path))
+
+
 def restore(
     kind: type[Tree], header: dict[str, Any], arrays: dict[str, Array], source: str
 ) -> Tree:
     """Return the tree of a header and arrays, of which nothing is trusted.
+
+    Parameters
+    ----------
+    kind : type
+        Of the tree.
+    header, arrays
+        What `state_of` returned.
+    source : str
+        What messages call them.
 
     Raises
     ------
@@ -119,52 +143,66 @@ def restore(
     try:
         tree = _empty_tree(kind, header)
         _fill(tree, arrays)
-    except (ValueError, TypeError, KeyError, OverflowError, IndexError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise damaged(source, str(error)) from None
     return tree
 
 
 def _empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
-    _check(set(header) == {"parameters", "features"}, "the header is wrong")
-    parameters = dict(header["parameters"])
-    name, own = parameters["observer"]
-    _check(name in OBSERVERS, f"{name!r} is no observer")
-    parameters["observer"] = OBSERVERS[name](**own)
+    """Return a tree with the parameters and features of a header."""
+    check(
+        header.keys() == {"parameters", "features"}, "its header has other entries than it should"
+    )
+    parameters = header["parameters"]
+    check(isinstance(parameters, dict), "its parameters are no dict")
+    observer = parameters.get("observer")
+    good = isinstance(observer, list) and len(observer) == 2 and isinstance(observer[1], dict)
+    check(good, "its observer is no name and parameters")
+    name, own = observer
+    check(isinstance(name, str) and name in OBSERVERS, f"{name!r:.60} is no observer")
     features = Features.from_header(header["features"])
-    tree = kind(**parameters)
-    _check(features.categorical == tree._features.categorical, "the categorical features differ")
+    tree = kind(**{**parameters, "observer": OBSERVERS[name](**own)})
+    same = features.categorical == tree._features.categorical
+    check(same, "its parameters and its features differ in what is categorical")
     tree._use_features(features)
+    # No value may have been mended, or left to a default.
+    same = json.dumps(_header(tree), sort_keys=True) == json.dumps(header, sort_keys=True)
+    check(same, "its parameters are not as they were saved")
     return tree
 
 
 def _fill(tree: "HoeffdingTreeRegressor", arrays: dict[str, Array]) -> None:
-    kernel, features = tree._kernel, tree._features
-    is_category = np.array([each == CATEGORY_KIND for each in features.kinds], dtype=np.bool_)
-    build.relay(kernel, tree._observing, is_category)
-    nodes, leaves = arrays["nodes"], arrays["leaves"]
-    _check(nodes.dtype == NODE_RECORD and leaves.dtype == LEAF_RECORD, "a table has other columns")
-    _check(
-        nodes.ndim == leaves.ndim == 1 and len(nodes) == 2 * len(leaves) - 1,
-        "the tables' lengths are wrong",
-    )
-    _check_nodes(nodes, leaves, is_category)
-    _check_leaves(leaves)
-    _check_stream(arrays["stream"], leaves)
-    rows, weight, first, low, high, tree._memory.ranked_at = arrays["stream"].tolist()
-    tracks = _doubles(arrays["tracks"], kernel.track_table.shape, "the tracks")
-    _check(bool((tracks[0] == TRACK_RATES).all() and (tracks[4:] >= 0).all()), "a track is wrong")
-    levels = _doubles(arrays["levels"], kernel.level_table.shape, "the levels")
-    _check(bool((levels[:, 0] >= 0).all()), "the weight of a category is negative")
-    models = _doubles(arrays["models"], (len(leaves), kernel.model_doubles), "the models")
-    _check_models(models, kernel)
+    """Give a tree its tables, once they are known to be good."""
+    kernel, observing, memory = tree._kernel, tree._observing, tree._memory
+    check(arrays.keys() == set(ARRAYS), f"its arrays are not {', '.join(ARRAYS)}")
+    is_category = np.array([each == CATEGORY for each in tree._features.kinds], dtype=np.bool_)
+    is_unknown = np.array([each == UNKNOWN for each in tree._features.kinds], dtype=np.bool_)
+    kinds = is_category, is_unknown
+    nodes = _records(arrays["nodes"], NODE_RECORD, "nodes")
+    leaves = _records(arrays["leaves"], LEAF_RECORD, "leaves")
     watching = np.flatnonzero(leaves["watching"])
-    watches = _doubles(arrays["watches"], (len(watching), kernel.watch_doubles), "what is watched")
-    _check_watches(watches, is_category, kernel)
-    observers = _observers(tree, arrays, len(watching))
+    good = 0 < len(nodes) == 2 * len(leaves) - 1 < 2**31
+    check(good, f"there cannot be {len(nodes)} nodes and {len(leaves)} leaves")
+    model, watch, level = kernel.sizes_for(is_category)
+    stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
+    tracks = doubles(arrays["tracks"], kernel.track_table.shape, "the tracks")
+    levels = doubles(arrays["levels"], (level // 2, 2), "the levels")
+    models = doubles(arrays["models"], (len(leaves), model), "the models")
+    watches = doubles(arrays["watches"], (len(watching), watch), "the pages of what is watched")
 
-    kernel.set_tables(_roomy(nodes), _roomy(leaves))
+    build.relay(kernel, observing, is_category)
+    checking.check_stream(stream, len(leaves))
+    checking.check_nodes(nodes, leaves, stream, kinds, tree._growth.max_depth)
+    checking.check_leaves(leaves, stream)
+    checking.check_tracks(tracks)
+    checking.check_levels(levels, stream, is_category)
+    checking.check_models(models, kernel)
+    checking.check_watches(watches, leaves["weight"][watching], kinds, kernel)
+    observers = _observers(tree, arrays, leaves["weight"][watching], ~is_category & ~is_unknown)
+
+    kernel.set_tables(_roomy(nodes, step=2), _roomy(leaves, step=1))
     kernel.set_counts(len(nodes), len(leaves))
-    kernel.set_stream(rows, weight, first, low, high)
+    kernel.set_stream(*stream[: len(OF_KERNEL)].tolist())
     kernel.set_tracks(tracks)
     kernel.set_features(is_category, levels)
     place = {int(leaf): number for number, leaf in enumerate(watching)}
@@ -177,132 +215,49 @@ def _fill(tree: "HoeffdingTreeRegressor", arrays: dict[str, Array]) -> None:
             None if number is None or observers is None else observers[number],
         )
     tree._reader.refresh()
+    memory.ranked_at, memory.measure_at, memory.bound = stream[len(OF_KERNEL) :].tolist()
+    memory.check_loaded()
 
 
-def _roomy(table: Array) -> Array:
-    roomy = np.zeros(build.table_room(len(table)), table.dtype)
+def _records(array: Array, record: np.dtype[Any], what: str) -> Array:
+    check(array.dtype == record, f"its {what} have other columns than this release knows")
+    check(array.ndim == 1, f"its {what} have shape {array.shape}, not a row each")
+    return array
+
+
+def _roomy(table: Array, step: int) -> Array:
+    """Return a table with as much room as if its rows had come one split after the other.
+
+    For the limit of memory counts it, and a tree that was loaded is to go on like the saved one.
+    """
+    room = build.table_room(1)
+    while room < len(table):
+        room = build.table_room(room + 1 + (room % 2 if step == 2 else 0))
+    roomy = np.zeros(room, table.dtype)
     roomy[: len(table)] = table
     return roomy
 
 
-def _check_nodes(nodes: Array, leaves: Array, is_category: NDArray[np.bool_]) -> None:
-    """Check that nodes are a tree whose leaves are the leaves, each of them once."""
-    count, number = len(nodes), np.arange(len(nodes))
-    kind, child, parent, depth = (
-        nodes[name].astype(np.int64) for name in ("kind", "child", "parent", "depth")
-    )
-    inner = kind != LEAF
-    _check(bool(np.isin(kind, (LEAF, NUMBER, CATEGORY)).all()), "a node is of no kind")
-    _check(parent[0] == -1 and depth[0] == 0, "the root is wrong")
-    _check(
-        bool((child[inner] > number[inner]).all() and (child[inner] + 1 < count).all()),
-        "a child is no node",
-    )
-    children = np.sort(np.concatenate([child[inner], child[inner] + 1]))
-    _check(np.array_equal(children, number[1:]), "a node has no parent, or two")
-    for side in (0, 1):
-        own = child[inner] + side
-        _check(np.array_equal(parent[own], number[inner]), "a parent is wrong")
-        _check(np.array_equal(depth[own], depth[inner] + 1), "a depth is wrong")
-    rows = child[~inner]
-    _check(np.array_equal(np.sort(rows), np.arange(len(leaves))), "a leaf is wrong")
-    _check(np.array_equal(leaves["node"][rows], number[~inner]), "a leaf belongs to another node")
-    feature = nodes["feature"].astype(np.int64)
-    _check(
-        bool((feature >= 0).all() and (feature[inner] < len(is_category)).all()),
-        "a feature is wrong",
-    )
-    _check(
-        np.array_equal(is_category[feature[inner]], kind[inner] == CATEGORY),
-        "a feature is of another kind",
-    )
-    _check(bool(np.isin(nodes["missing_left"], (0, 1)).all()), "the way of missing values is wrong")
-    for name in ("threshold", "weight", "mean", "deviation", "gain"):
-        _check(bool(np.isfinite(nodes[name]).all()), f"the {name} of a node is not finite")
-    for name in ("weight", "deviation", "gain"):
-        _check(bool((nodes[name] >= 0).all()), f"the {name} of a node is negative")
-
-
-def _check_leaves(leaves: Array) -> None:
-    _check(bool(np.isin(leaves["watching"], (0, 1)).all()), "a leaf is wrong")
-    for name in LEAF_RECORD.names or ():
-        values = leaves[name].astype(np.float64)
-        finite = ~np.isnan(values) if name in ("due", "review") else np.isfinite(values)
-        _check(bool(finite.all()), f"the {name} of a leaf is not finite")
-        if name not in ("origin", "mean", "target_mean", "residual_mean"):
-            _check(bool((values >= 0).all()), f"the {name} of a leaf is negative")
-
-
-def _check_stream(stream: Array, leaves: Array) -> None:
-    _doubles(stream, (len(STREAM),), "the numbers of the stream")
-    rows, weight, first, low, high, ranked_at = stream.tolist()
-    _check(rows >= 0 and rows == int(rows) and weight >= 0, "the number of rows is wrong")
-    _check(low <= first <= high, "the range of y is wrong")
-    _check((rows == 0) == (weight == 0) and ranked_at >= 0, "the weight is wrong")
-    _check(rows > 0 or len(leaves) == 1, "a tree without rows has grown")
-
-
-def _check_models(models: Array, kernel: TreeKernel) -> None:
-    if not kernel.linear:
-        return
-    _, scales, covariance, terms = kernel.page_parts()
-    _check(bool((models[:, scales:covariance] >= 0).all()), "a scale is negative")
-    matrix = models[:, covariance:]
-    diagonal = matrix if matrix.shape[1] == terms else matrix[:, :: terms + 1]
-    _check(bool((diagonal > 0).all()), "a variance is not positive")
-    if matrix.shape[1] != terms:
-        square = matrix.reshape(-1, terms, terms)
-        _check(np.array_equal(square, square.transpose(0, 2, 1)), "a covariance is not symmetric")
-
-
-def _check_watches(watches: Array, is_category: NDArray[np.bool_], kernel: TreeKernel) -> None:
-    features = len(is_category)
-    grids = watches[:, : GRID_DOUBLES * features].reshape(-1, features, GRID_DOUBLES)
-    low, width, inverse, kept = np.moveaxis(grids, 2, 0)
-    category = (low == 0) & (width == 1) & (inverse == 1) & (kept == 0)
-    _check(bool(category[:, is_category].all()), "the grid of a category is wrong")
-    _check(bool(((width >= 0) & (inverse >= 0)).all()), "the width of a slot is negative")
-    most = most_kept_rows(kernel.slots)
-    _check(
-        bool(((kept >= 0) & (kept == np.floor(kept)) & (kept <= most)).all()),
-        "the rows that are kept are wrong",
-    )
-    _check(bool((kept[inverse == 0] < max(most, 1)).all()), "too many rows are kept")
-    for feature in range(features):
-        slots = watches[:, kernel.slot_start(feature) : kernel.slot_start(feature + 1)]
-        settled = slots[inverse[:, feature] > 0]
-        _check(bool((settled[:, ::SLOT_DOUBLES] >= 0).all()), "the weight of a slot is negative")
-
-
 def _observers(
-    tree: "HoeffdingTreeRegressor", arrays: dict[str, Array], watching: int
+    tree: "HoeffdingTreeRegressor", arrays: dict[str, Array], weights: Array, watched: Array
 ) -> list[list[TableObserver]] | None:
+    """Return the observers of each leaf that watches; None if it watches by slots."""
     sizes, data = arrays["observer_sizes"], arrays["observers"]
-    _check(
-        sizes.dtype == np.int64 and data.dtype == np.uint8 and sizes.ndim == data.ndim == 1,
-        "observers are wrong",
-    )
+    good = sizes.dtype == np.int64 and data.dtype == np.uint8 and sizes.ndim == data.ndim == 1
+    check(good, "its observers are no bytes")
     features = tree._kernel.features
-    expected = watching * features if tree._observing.by_observers else 0
-    _check(len(sizes) == expected and bool((sizes >= 0).all()), "the number of observers is wrong")
-    _check(int(sizes.sum()) == len(data), "the observers' sizes are wrong")
+    expected = len(weights) * features if tree._observing.by_observers else 0
+    check(len(sizes) == expected, f"there are {len(sizes)} observers, not {expected}")
+    good = bool(((sizes >= 0) & (sizes <= len(data))).all()) and sum(sizes.tolist()) == len(data)
+    check(good, "the sizes of its observers are wrong")
     if not tree._observing.by_observers:
         return None
-    kind, ends = type(tree._observing.model), np.cumsum(sizes).tolist()
+    model, ends = tree._observing.model, np.cumsum(sizes).tolist()
     loaded = [
-        kind.from_bytes(data[start:end].tobytes())
+        type(model).from_bytes(data[start:end].tobytes())
         for start, end in zip([0, *ends], ends, strict=False)
     ]
-    _check(all(each.targets == 2 for each in loaded), "an observer has other targets")
-    return [loaded[leaf * features : (leaf + 1) * features] for leaf in range(watching)]
-
-
-def _doubles(array: Array, shape: tuple[int, ...], what: str) -> Array:
-    _check(array.dtype == np.float64 and array.shape == shape, f"{what} have another shape")
-    _check(bool(np.isfinite(array).all()), f"{what} are not finite")
-    return array
-
-
-def _check(condition: bool, complaint: str) -> None:
-    if not condition:
-        raise ValueError(complaint)
+    leaves = [loaded[leaf * features : (leaf + 1) * features] for leaf in range(len(weights))]
+    for own, weight in zip(leaves, weights.tolist(), strict=True):
+        checking.check_observers(own, model, weight, watched)
+    return leaves

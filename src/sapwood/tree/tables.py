@@ -33,14 +33,15 @@ LEAF_RECORD = np.dtype(
     [
         ("node", np.int32),
         ("watching", np.int32),  # whether it has a page of what it watches
-        ("weight", np.float64),  # of the rows since it became a leaf
+        ("rows", np.float64),  # that its models have learned
+        ("weight", np.float64),  # of the rows since it began to watch
         ("due", np.float64),  # the weight at which it has to be decided whether to split
         ("review", np.float64),  # the weight at which scales and grids are looked at again
         ("born", np.float64),  # the weight that the tree had learned before
         ("origin", np.float64),  # what the y of this leaf are measured from
         ("mean", np.float64),  # the mean predictor, from the origin
         ("mean_weight", np.float64),  # its weight, which starts with what the split knew
-        ("target_mean", np.float64),  # of the y since it became a leaf, from the origin
+        ("target_mean", np.float64),  # of the y since it began to watch, from the origin
         ("target_m2", np.float64),
         ("residual_mean", np.float64),  # of what the linear model could not explain
         ("residual_m2", np.float64),

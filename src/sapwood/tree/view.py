@@ -273,7 +273,9 @@ def question(
         threshold = number(columns["threshold"][node], limits and limits.digits)
         return f"{name} {'<' if left else '>='} {threshold}"
     known, subset = picture.categories[feature], columns["subset"][node]
-    codes = [code for code in range(OTHERS + 1) if subset >> code & 1]
+    # Codes that no label has yet are those of categories that the split has not seen.
+    named = [*range(len(known)), *([OTHERS] if len(known) == OTHERS else [])]
+    codes = [code for code in named if subset >> code & 1]
     most = len(codes) if limits is None or len(codes) <= limits.labels else limits.labels - 1
     labels = [
         plain(known[code], limits and limits.letters) if code < len(known) else "others"

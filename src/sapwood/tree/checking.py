@@ -1,0 +1,293 @@
+"""What has to hold for the tables of a tree that comes from a file.
+
+Kernels use indices as they are, so that each is checked here to lie within its table. Numbers are
+checked to be such as rows that passed the door can have made: then nothing overflows later. All
+functions raise ValueError, with words that say what is wrong and where.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.observers.base import TableObserver
+from sapwood.observers.packing import CELL, CELLS, WEIGHT
+from sapwood.tree._kernel import GRID_DOUBLES, SLOT_DOUBLES, TRACK_RATES, TreeKernel, most_kept_rows
+from sapwood.tree.tables import CATEGORY, LEAF, LEAF_RECORD, NUMBER
+
+__all__ = [
+    "STREAM",
+    "check",
+    "check_leaves",
+    "check_levels",
+    "check_models",
+    "check_nodes",
+    "check_observers",
+    "check_stream",
+    "check_tracks",
+    "check_watches",
+    "doubles",
+]
+
+Array = NDArray[Any]
+BoolArray = NDArray[np.bool_]
+
+STREAM = ("rows", "weight", "first", "low", "high", "ranked_at", "measure_at", "bound")
+TRACK = ("rate", "level", "outlook", "joint", "square", "error")
+
+# The door lets no y beyond 1e100 in, and weights add up to 1e50 at the most. Means and predictions
+# stay as NEAR to 0; targets and residuals, which are differences of them, within FAR; and so
+# nothing comes close to the largest double, squared and weighted.
+MOST_WEIGHT, NEAR, FAR, SQUARE = 1e50, 4e100, 1e102, 1e205
+MOST_ROWS = 2.0**53
+# What rounding may add to a sum of weights.
+ROUNDING = 1.001
+# The reach of centres and scales (see `review` in _leaf.pyx), and more than the others come to.
+MOST_SCALE, MOST_COEFFICIENT, MOST_COVARIANCE = 1e300, 1e150, 1e30
+KEPT_ROW = SLOT_DOUBLES + 1  # doubles
+
+
+def check(condition: bool, complaint: str) -> None:
+    """Raise ValueError with a complaint unless a condition holds."""
+    if not condition:
+        raise ValueError(complaint)
+
+
+def _check_all(good: Array, complaint: str) -> None:
+    """Raise unless all is good; "{}" in the complaint becomes the place of the first that is not.
+
+    Where there are several axes it is the place along the first.
+    """
+    if not good.all():
+        place = np.unravel_index(int(np.argmin(good)), good.shape)[0]
+        raise ValueError(complaint.format(place))
+
+
+def doubles(array: Array, shape: tuple[int, ...], what: str) -> Array:
+    """Return an array if it has a shape and holds finite doubles."""
+    check(array.dtype == np.float64, f"{what} are {array.dtype}, not doubles")
+    check(array.shape == shape, f"{what} have shape {array.shape}, not {shape}")
+    check(bool(np.isfinite(array).all()), f"{what} are not finite")
+    return array
+
+
+def check_stream(stream: Array, leaves: int) -> None:
+    """Check the numbers of STREAM."""
+    rows, weight, first, low, high, ranked_at, measure_at, bound = stream.tolist()
+    check(0 <= rows <= MOST_ROWS and rows == int(rows), f"{rows} is no number of rows")
+    check(0 <= weight <= MOST_WEIGHT, f"{weight} is no weight of all rows")
+    check((rows == 0) == (weight == 0), "there are rows without weight, or weight without rows")
+    check(-NEAR <= low <= first <= high <= NEAR, "the range of y is wrong")
+    check(rows > 0 or (low == high == 0 and leaves == 1), "a tree without rows has learned")
+    check(0 <= ranked_at <= rows, f"leaves cannot have been ranked at row {ranked_at}")
+    good = 0 <= measure_at <= 2 * MOST_ROWS and measure_at == int(measure_at)
+    check(good, f"nothing can be measured at row {measure_at}")
+    check(0 <= bound <= 2.0**63, f"{bound} is no bound of memory")
+
+
+def check_nodes(
+    nodes: Array, leaves: Array, stream: Array, kinds: tuple[BoolArray, BoolArray], max_depth: int
+) -> None:
+    """Check that nodes are a tree whose leaves are the leaves, each of them once.
+
+    Parameters
+    ----------
+    nodes, leaves, stream : arrays
+        The tables.
+    kinds : tuple of arrays
+        Of each feature whether it is a category, and whether it is not known what it is.
+    max_depth : int
+        How deep the tree may be.
+    """
+    count, number = len(nodes), np.arange(len(nodes))
+    kind, child, parent, depth, feature = (
+        nodes[name].astype(np.int64) for name in ("kind", "child", "parent", "depth", "feature")
+    )
+    inner = kind != LEAF
+    _check_all(np.isin(kind, (LEAF, NUMBER, CATEGORY)), "node {} is of no kind")
+    check(parent[0] == -1 and depth[0] == 0, "the first node is not the root")
+    _check_all(~inner | ((child > number) & (child < count - 1)), "the child of node {} is no node")
+    children = np.sort(np.concatenate([child[inner], child[inner] + 1]))
+    check(np.array_equal(children, number[1:]), "a node has two parents, or none")
+    for side in (0, 1):
+        own = child[inner] + side
+        check(np.array_equal(parent[own], number[inner]), "the parent of a node is wrong")
+        check(np.array_equal(depth[own], depth[inner] + 1), "the depth of a node is wrong")
+    check(depth.max() <= max_depth, f"there are nodes below the depth of {max_depth}")
+    rows = child[~inner]
+    check(np.array_equal(np.sort(rows), np.arange(len(leaves))), "nodes share a leaf, or have none")
+    check(np.array_equal(leaves["node"][rows], number[~inner]), "a leaf belongs to another node")
+    is_category, is_unknown = kinds
+    among = (feature >= 0) & (feature < max(1, len(is_category)))
+    _check_all(among, "node {} has a feature that there is not")
+    own = feature[inner]
+    check(len(is_category) > 0 or not len(own), "a node splits without a feature")
+    check(
+        np.array_equal(is_category[own], kind[inner] == CATEGORY) and not is_unknown[own].any(),
+        "a node splits on a feature of another kind",
+    )
+    _check_all(np.isin(nodes["missing_left"], (0, 1)), "node {} sends missing values nowhere")
+    weight = ROUNDING * stream[STREAM.index("weight")]
+    _check_between(nodes, "node", "weight", 0.0, weight)
+    _check_between(nodes, "node", "deviation", 0.0, FAR)
+    _check_between(nodes, "node", "gain", 0.0, weight * SQUARE)
+    _check_between(nodes[inner], "split", "mean", -FAR, FAR)
+    _check_all(np.isfinite(nodes["threshold"]), "the threshold of node {} is not finite")
+
+
+def check_leaves(leaves: Array, stream: Array) -> None:
+    """Check what leaves know, and that one that does not watch is never decided on."""
+    _check_all(np.isin(leaves["watching"], (0, 1)), "leaf {} neither watches nor does not")
+    rows, total = stream[STREAM.index("rows")], ROUNDING * stream[STREAM.index("weight")]
+    for name in LEAF_RECORD.names or ():
+        if name == "rows":
+            _check_between(leaves, "leaf", name, 0.0, rows)
+        elif name in ("weight", "born"):
+            _check_between(leaves, "leaf", name, 0.0, total)
+        elif name in ("due", "review"):
+            idle = leaves["watching"] == 0
+            _check_all((leaves[name] == np.inf) == idle, f"the {name} of leaf {{}} is wrong")
+            _check_between(leaves, "leaf", name, 0.0, np.inf)
+        elif name in ("origin", "mean", "target_mean"):
+            _check_between(leaves, "leaf", name, -NEAR, NEAR)
+        elif name == "residual_mean":
+            _check_between(leaves, "leaf", name, -FAR, FAR)
+        elif name in ("target_m2", "residual_m2"):
+            _check_between(leaves, "leaf", name, 0.0, leaves["weight"] * SQUARE)
+        elif name == "mean_weight":
+            _check_between(leaves, "leaf", name, 0.0, 10.0 + total)
+        elif name not in ("node", "watching"):  # faded squared errors
+            _check_between(leaves, "leaf", name, 0.0, ROUNDING * MOST_WEIGHT * SQUARE)
+
+
+def _check_between(table: Array, what: str, name: str, low: Any, high: Any) -> None:
+    values = table[name]
+    _check_all((values >= low) & (values <= high), f"the {name} of {what} {{}} is wrong")
+
+
+def check_tracks(tracks: Array) -> None:
+    """Check the tracker."""
+    track = dict(zip(TRACK, tracks, strict=True))
+    most = ROUNDING * MOST_WEIGHT * SQUARE
+    check(tuple(track["rate"]) == TRACK_RATES, "the rates of tracks are wrong")
+    for name in ("level", "outlook"):
+        check(bool((abs(track[name]) <= NEAR).all()), f"the {name} of a track is wrong")
+    for name in ("square", "error"):
+        good = (track[name] >= 0) & (track[name] <= most)
+        check(bool(good.all()), f"the {name} of a track is wrong")
+    check(bool((abs(track["joint"]) <= most).all()), "the joint of a track is wrong")
+
+
+def check_levels(levels: Array, stream: Array, is_category: BoolArray) -> None:
+    """Check the weights and means of categories; other features have none."""
+    features = len(is_category)
+    table = levels.reshape(features, len(levels) // max(1, features), 2)
+    _check_all(is_category[:, None, None] | (table == 0), "feature {} is no category, but has one")
+    weight = ROUNDING * stream[STREAM.index("weight")]
+    good = (table[..., 0] >= 0) & (table[..., 0] <= weight)
+    _check_all(good, "the weight of a category of feature {} is wrong")
+    _check_all(abs(table[..., 1]) <= NEAR, "the mean of a category of feature {} is wrong")
+
+
+def check_models(models: Array, kernel: TreeKernel) -> None:
+    """Check the pages of linear models."""
+    if not kernel.linear:
+        return
+    centres, scales, covariance, terms = kernel.page_parts()
+    _check_all(abs(models[:, :centres]) <= MOST_COEFFICIENT, "a coefficient of leaf {} is wrong")
+    _check_all(abs(models[:, centres:scales]) <= MOST_SCALE, "a centre of leaf {} is wrong")
+    own = models[:, scales:covariance]
+    _check_all((own >= 0) & (own <= ROUNDING * MOST_SCALE), "a scale of leaf {} is wrong")
+    matrix = models[:, covariance:]
+    _check_all(abs(matrix) <= MOST_COVARIANCE, "a covariance of leaf {} is too large")
+    diagonal = matrix if matrix.shape[1] == terms else matrix[:, :: terms + 1]
+    _check_all(diagonal > 0, "a variance of leaf {} is not positive")
+    if matrix.shape[1] != terms:
+        square = matrix.reshape(-1, terms, terms)
+        _check_all(square == square.transpose(0, 2, 1), "a covariance of leaf {} is not symmetric")
+
+
+def check_watches(
+    watches: Array, weights: Array, kinds: tuple[BoolArray, BoolArray], kernel: TreeKernel
+) -> None:
+    """Check the pages of what leaves watch by.
+
+    Parameters
+    ----------
+    watches : array
+        The pages.
+    weights : array
+        Of the rows that each of their leaves has seen.
+    kinds : tuple of arrays
+        Of each feature whether it is a category, and whether it is not known what it is.
+    kernel : TreeKernel
+        That knows the layout.
+    """
+    is_category, is_unknown = kinds
+    features = len(is_category)
+    grids = watches[:, : GRID_DOUBLES * features].reshape(len(watches), features, GRID_DOUBLES)
+    low, width, inverse, kept = np.moveaxis(grids, 2, 0)
+    fixed = (low == 0) & (width == 1) & (inverse == 1) & (kept == 0)
+    _check_all(fixed[:, is_category], "the grid of a category is wrong in page {}")
+    never = is_unknown if kernel.slots else ~is_category
+    _check_all(grids[:, never] == 0, "there is a grid for what was never seen in page {}")
+    laid = inverse > 0
+    with np.errstate(divide="ignore", over="ignore"):
+        good = np.where(laid, (width > 0) & (inverse == 1 / width), (inverse == 0) & (width == 0))
+    _check_all(good, "the width of a grid is wrong in page {}")
+    most = most_kept_rows(kernel.slots)
+    good = (kept >= 0) & (kept == np.floor(kept)) & (kept <= most) & (laid | (kept < max(most, 1)))
+    _check_all(good, "the number of rows that are kept is wrong in page {}")
+    for feature in range(features):
+        page = watches[:, kernel.slot_start(feature) : kernel.slot_start(feature + 1)]
+        slots = page.reshape(len(watches), -1, SLOT_DOUBLES)
+        raw = ~laid[:, feature] & (kernel.slots > 0)
+        _check_sums(slots[~raw], weights[~raw])
+        _check_sums(slots[raw, -1:], weights[raw])
+        for at in np.flatnonzero(raw):
+            own, count = page[at, :-SLOT_DOUBLES], KEPT_ROW * int(kept[at, feature])
+            rows = own[:count].reshape(1, -1, KEPT_ROW)
+            check(bool((rows[..., 0] > 0).all()), "a row that is kept has no weight")
+            _check_sums(rows, weights[at : at + 1])
+
+
+def _check_sums(slots: Array, weights: Array) -> None:
+    """Check weights and sums of slots, and that they are not of more rows than a leaf has seen."""
+    weight = slots[..., 0]
+    _check_all(weight >= 0, "the weight of a slot is negative")
+    good = weight.sum(axis=1) <= ROUNDING * weights + 1e-300
+    _check_all(good, "slots have seen more rows than their leaf")
+    for sums in (slots[..., 1], slots[..., 2]):
+        _check_all(abs(sums) <= FAR * weight, "the sum of a slot is wrong")
+
+
+def check_observers(
+    observers: list[TableObserver], model: TableObserver, weight: float, watched: BoolArray
+) -> None:
+    """Check the observers of a leaf.
+
+    Parameters
+    ----------
+    observers : list of observers
+        One a feature, each valid by itself.
+    model : observer
+        What they have to be like.
+    weight : float
+        Of the rows that the leaf has seen.
+    watched : array
+        Of each feature whether it is a number that was seen.
+    """
+    expected = {**model._parameters(), "targets": 2}
+    any_radius = getattr(model, "divisor", None) is not None
+    for feature, observer in enumerate(observers):
+        own = observer._parameters()
+        if any_radius and isinstance(own.get("radius"), float):
+            own["radius"] = expected["radius"]
+        check(own == expected, f"the observer of feature {feature} is of another kind")
+        check(bool(watched[feature]) or not len(observer), f"feature {feature} was never observed")
+        _, table = observer._elements()
+        total = float(table[:, WEIGHT].sum())
+        check(total <= ROUNDING * weight + 1e-300, "observers have seen more rows than their leaf")
+        for cell in (CELLS, CELLS + CELL):
+            means = table[:, cell] + table[:, cell + 1]
+            check(bool((abs(means) <= FAR).all()), f"the y of feature {feature} are too far away")
