@@ -96,7 +96,7 @@ BAD_COLUMNS = [
     ("abc", [1.0], None, "'abc'"),
     (["1.5", "b"], [1.0, 2.0], None, "x .*'1.5'"),
     ([1.0, 2.0], [b"1", b"2"], None, "y .*b'1'"),
-    ([1.0, "b"], [1.0, 2.0], None, "x .*'1.0'"),
+    ([1.0, "b"], [1.0, 2.0], None, "x = 'b' at position 1 "),
     (np.array([1.0, "b"], dtype=object), [1.0, 2.0], None, "x = 'b' at position 1"),
     ([1.0, None], [1.0, 2.0], None, "x = None at position 1"),
     ([1.0, 2.0], [None, 2.0], None, "y = None at position 0"),

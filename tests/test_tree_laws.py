@@ -411,3 +411,22 @@ def test_a_radius_that_follows_the_deviation_survives_any_number():
     x = [1e308, -1e308, *np.random.default_rng(1).normal(size=200)]
     tree.learn_many({"x": x}, np.sign(x))
     assert tree.predict_one({"x": 1.0}) == pytest.approx(1.0, abs=0.2)
+
+
+def test_no_weights_make_a_sum_of_squares_negative():
+    rng = np.random.default_rng(244)
+    w, y = 10.0 ** rng.uniform(-300, 40, 60), rng.normal(size=60)
+    tree = HoeffdingTreeRegressor(leaf="linear", max_depth=0)
+    tree.learn_many(rng.random((60, 1)), y, w)
+    assert tree.copy().to_bytes() == tree.to_bytes()
+    assert tree._kernel.leaf_table["residual_m2"][0] >= 0.0
+
+
+@pytest.mark.parametrize("weight", [0.01, 1.0, 1e4])
+def test_light_rows_find_scales_as_soon_as_heavy_ones(weight):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 3))
+    y = x @ [1.0, 2.0, 3.0]
+    tree = HoeffdingTreeRegressor(leaf="linear", track=None, grace_period=200 * weight)
+    found = tree.predict_learn_many(x, y, np.full(2000, weight))
+    assert r2(y[1000:], found[1000:]) > 0.9

@@ -97,7 +97,7 @@ cdef inline double cut_number(
         sums_add(&left, slots + slot, places[slot] if places != NULL else slot)
         if left.weight < least or slots[slot].weight == 0.0:
             continue
-        if not (whole.weight - left.weight > least):
+        if not (whole.weight - left.weight >= least):
             break
         share = left.weight * per_weight
         # n_L n_R / n^2 (mean_L - mean_R)^2, from sums.
@@ -127,7 +127,8 @@ cdef inline double cut_category(
 ) noexcept nogil:
     """Find the best subset of categories: a prefix of them in the order of their means.
 
-    That no other subset reduces the variance more is a theorem of Fisher (1958).
+    That no other subset reduces the variance more is a theorem of Fisher (1958); where the best
+    prefix leaves a side too light, another subset might do better than the next prefix.
     """
     cdef Py_ssize_t order[CATEGORIES]
     cdef double means[CATEGORIES]
@@ -153,7 +154,7 @@ cdef inline double cut_category(
         left_weight += slots[code].weight
         left += slot_sum(slots + code, measure)
         subset |= <uint64_t>1 << code
-        if left_weight >= min_share * weight and weight - left_weight > min_share * weight:
+        if left_weight >= min_share * weight and weight - left_weight >= min_share * weight:
             excess = left - total * (left_weight / weight)
             merit = excess * excess / (left_weight * (weight - left_weight))
             if merit > cut.merit:

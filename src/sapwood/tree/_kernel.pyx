@@ -425,10 +425,10 @@ cdef class TreeKernel:
         share = w / record.weight
         delta = target - record.target_mean
         record.target_mean += delta * share
-        record.target_m2 += w * delta * (target - record.target_mean)
+        record.target_m2 += w * delta * delta * (1.0 - share)
         delta = residual - record.residual_mean
         record.residual_mean += delta * share
-        record.residual_m2 += w * delta * (residual - record.residual_mean)
+        record.residual_m2 += w * delta * delta * (1.0 - share)
         if record.watching:
             self.watch_row(outlook.leaf, row, target, residual, w)
         if self.has_categories:

@@ -1,6 +1,7 @@
 """What a leaf has seen, and what its children start from."""
 
 import numpy as np
+from libc.float cimport DBL_MAX
 from libc.math cimport fabs, sqrt
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
@@ -371,7 +372,7 @@ cdef inline void add_slot(Slot* sums, const Slot* slot) noexcept nogil:
 def threshold_of(TreeKernel kernel not None, Py_ssize_t leaf, Py_ssize_t feature, Py_ssize_t place):
     """Return where the grid of a number is cut after a slot."""
     cdef const Grid* grid = kernel.grid_of(leaf, feature)
-    return grid.low + (place + 1) * grid.width
+    return min(grid.low + (place + 1) * grid.width, DBL_MAX)
 
 
 # -- review -----------------------------------------------------------------------------------
@@ -510,7 +511,10 @@ cdef void renew_grid(Grid* grid, Slot* slots, Py_ssize_t count) noexcept nogil:
 cdef void rescale(
     TreeKernel kernel, Py_ssize_t leaf, Py_ssize_t feature, double centre, double scale
 ) noexcept nogil:
-    """Standardise a feature by another centre and scale, predicting the same as before."""
+    """Standardise a feature by another centre and scale, predicting the same as before.
+
+    Where the old ones were useless, the coefficient was too, and is forgotten.
+    """
     cdef double* page = kernel.models[leaf]
     cdef double* old_centre = page + centres_at(kernel.features) + feature
     cdef double* old_scale = page + scales_at(kernel.features) + feature

@@ -7,6 +7,7 @@ were a number with slots of width 1. After the slots of a feature comes one more
 which it is missing.
 """
 
+from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, ceil, fabs, floor, frexp, ldexp
 
 cdef enum:
@@ -128,15 +129,16 @@ cdef inline void lay_over(Grid* grid, double low, double high, Py_ssize_t count)
     The width has a short mantissa and the first slot starts at a multiple of it, so that
     thresholds are short numbers.
     """
-    cdef double width = high / (count - 2) - low / (count - 2), first
+    cdef double width = high / (count - 3) - low / (count - 3), first
     cdef int exponent
     if width == 0.0:
         width = fabs(low) * ldexp(1.0, -50)
     width = width if width > 1e-290 else 1e-290
     width = frexp(width, &exponent)
     width = ldexp(ceil(width * 16.0), exponent - 4)
-    first = floor(low / width - 0.5)
+    first = floor(low / width) - 1.0
     grid.low = first * width if fabs(first) < ldexp(1.0, 50) else low - width
+    grid.low = grid.low if grid.low > -DBL_MAX else -DBL_MAX
     grid.width = width
     grid.inverse = 1.0 / width
 
