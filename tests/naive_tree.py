@@ -17,6 +17,7 @@ YOUNG, SAMPLE, LONG_MEMORY = 64, 8, 2**20  # P learns from all rows, then every 
 TOLERATED_SCALE, USELESS_SCALE, MANY_ROWS = 2.0, 16.0, 1000.0
 INFLATION, MOST_UNCERTAIN, MOST_INHERITED, INHERITED_ERROR = 3.0, 4.0, 10.0, 0.5  # of a child
 KEPT_ROWS, FAR, TOLERATED_BEYOND, OUTDATED, OUTDATED_ROWS = 24, 4.0, 0.125, 1e6, 200
+HELD_ROWS, HELD_ERROR, HELD_RANGE = 100, 1000, 0.25
 LEAST_EVIDENCE, OPTIMISM, PATIENCE, FIRST_REVIEW = 15.0, 0.8, 10.0, 8.0
 MEASURES = {"target": ("target",), "residual": ("step", "line"), "best": ("target", "step", "line")}
 
@@ -319,7 +320,8 @@ class NaiveTree:
         self.labels = {}  # the features in their order; of a category, the code of each label
         self.levels = {}  # of a category, the moments of y by code
         self.root = Node({}, FIRST_REVIEW)
-        self.leaves, self.splits, self.rows, self.weight = [self.root], [], 0, 0.0
+        self.leaves, self.splits, self.rows = [self.root], [], 0
+        self.weight = self.usual = 0.0
 
     def register(self, x):
         """Give all leaves the features of a row that are new, and labels their codes."""
@@ -370,8 +372,19 @@ class NaiveTree:
     def predict(self, x):
         if not self.rows:
             return 0.0
-        tree = self.look(*self.find(x))[1]
+        return self.tracked(self.look(*self.find(x))[1])
+
+    def tracked(self, tree):
         return min(self.tracks, key=lambda track: track.error).predict(tree) if self.track else tree
+
+    def held_near(self, y, prediction):
+        """A y as it is learned: not farther from its prediction than is credible."""
+        error = y - prediction
+        limit = max(HELD_ERROR * self.usual, (HELD_RANGE * (self.high - self.low)) ** 2)
+        if self.rows >= HELD_ROWS and 0 < limit < error**2:
+            error = math.copysign(math.sqrt(limit), error)
+        self.usual += (error**2 - self.usual) / HELD_ERROR
+        return prediction + error
 
     def learn(self, x, y, w=1.0):
         self.register(x)
@@ -382,6 +395,7 @@ class NaiveTree:
             self.tracks = [Track(rate, y) for rate in TRACK_RATES]
             leaf.models.betas = [[y, *beta[1:]] for beta in leaf.models.betas]
         said, tree, z = self.look(leaf, row)
+        y = self.held_near(y, self.tracked(tree)) if self.rows else y
         for track in self.tracks:
             track.learn(tree, y, w)
         self.rows, self.weight = self.rows + 1, self.weight + w

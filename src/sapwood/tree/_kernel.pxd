@@ -29,6 +29,7 @@ cdef class TreeKernel:
     cdef readonly double first         # y, and the range of y
     cdef readonly double low
     cdef readonly double high
+    cdef readonly double usual         # faded mean of the squared errors
 
     cdef readonly object node_table
     cdef readonly object leaf_table
@@ -57,6 +58,7 @@ cdef class TreeKernel:
     cdef int begin_writing(self) except -1
     cdef int begin_reading(self) except -1
     cdef void look(self, const double* row, double* scratch, Outlook* outlook) noexcept nogil
+    cdef double held_near(self, double y, double prediction) noexcept nogil
     cdef void take(
         self, const double* row, double y, double w, const Outlook* outlook
     ) noexcept nogil

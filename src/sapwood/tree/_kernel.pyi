@@ -28,6 +28,7 @@ class TreeKernel:
     first: float
     low: float
     high: float
+    usual: float
     node_table: NDArray[Any]
     leaf_table: NDArray[Any]
     level_table: NDArray[np.float64]
@@ -38,7 +39,7 @@ class TreeKernel:
     def __init__(self, slots: int, linear: bool, averaging: bool, tracking: bool) -> None: ...
     def set_tracks(self, tracks: NDArray[np.float64]) -> None: ...
     def set_stream(
-        self, rows: float, weight: float, first: float, low: float, high: float
+        self, rows: float, weight: float, first: float, low: float, high: float, usual: float
     ) -> None: ...
     def set_features(
         self, is_category: NDArray[np.bool_], levels: NDArray[np.float64] | None = None

@@ -6,7 +6,7 @@ decides, changes the tables, and lets the walk go on.
 
 cimport cython
 import numpy as np
-from libc.math cimport INFINITY, NAN, fabs
+from libc.math cimport INFINITY, NAN, fabs, sqrt
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
@@ -17,7 +17,8 @@ from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
 from sapwood.tree._entry cimport RowReader
 from sapwood.tree._model cimport (
-    HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, direction, linear_predictions, move_coefficients, shrink_covariance, standardise,
+    HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, direction, linear_predictions, move_coefficients,
+    shrink_covariance, standardise,
 )
 from sapwood.tree._tables cimport (
     CATEGORIES, EXPERTS, RATES, LeafRecord, NodeRecord, centres_at,
@@ -42,6 +43,11 @@ cdef double LARGEST_WEIGHT = 1e50
 # A leaf starts anew if its errors lately were so many times smaller than over all of its rows.
 cdef double OUTDATED = 1e6
 cdef double OUTDATED_ROWS = 200.0
+# From so many rows on, a y is held within so many usual squared errors of its prediction, or
+# within this share of the range of y.
+cdef double HELD_ROWS = 100.0
+cdef double HELD_ERROR = 1000.0
+cdef double HELD_RANGE = 0.25
 # If, of the first few y, one is so much nearer to 0 than the first, it becomes the origin.
 cdef double EARLY = 8.0
 cdef double NEARER = 1e-6
@@ -125,10 +131,12 @@ cdef class TreeKernel:
         self.track_table = tracks
         self.tracker = <Tracker*>&view[0, 0]
 
-    def set_stream(self, double rows, double weight, double first, double low, double high):
+    def set_stream(
+        self, double rows, double weight, double first, double low, double high, double usual
+    ):
         """Restore what the tree knows of all rows."""
         self.rows, self.weight = rows, weight
-        self.first, self.low, self.high = first, low, high
+        self.first, self.low, self.high, self.usual = first, low, high, usual
 
     def set_features(self, is_category, levels=None):
         """Say which features there are; pages have to be of that layout from now on."""
@@ -393,6 +401,7 @@ cdef class TreeKernel:
         """Predict and learn a row whose leaf is known."""
         self.look(row, self.scratch, outlook)
         if self.rows > 0.0:
+            y = self.held_near(y, outlook.prediction)
             if self.tracking:
                 follow(self.tracker, outlook.tree, outlook.tracks, y, w)
         else:
@@ -403,6 +412,22 @@ cdef class TreeKernel:
             self.leaves[outlook.leaf].review *= w
             start_following(self.tracker, y)
         self.take(row, y, w, outlook)
+
+    cdef double held_near(self, double y, double prediction) noexcept nogil:
+        """A y as it is learned: not farther from its prediction than is credible.
+
+        That is so many times the usual error, and at least a share of the range of y. The usual
+        error at most doubles with a row, so that a real jump is followed within a few.
+        """
+        cdef double error = y - prediction, square = error * error
+        cdef double least = HELD_RANGE * (self.high - self.low)
+        cdef double limit = HELD_ERROR * self.usual
+        limit = limit if limit > least * least else least * least
+        if square > limit and limit > 0.0 and self.rows >= HELD_ROWS:
+            square = limit
+            y = prediction + (sqrt(limit) if error > 0.0 else -sqrt(limit))
+        self.usual += (square - self.usual) / HELD_ERROR
+        return y
 
     cdef void take(
         self, const double* row, double y, double w, const Outlook* outlook

@@ -32,7 +32,7 @@ __all__ = [
 Array = NDArray[Any]
 BoolArray = NDArray[np.bool_]
 
-STREAM = ("rows", "weight", "first", "low", "high", "ranked_at", "measure_at", "bound")
+STREAM = ("rows", "weight", "first", "low", "high", "usual", "ranked_at", "measure_at", "bound")
 TRACK = ("rate", "level", "outlook", "joint", "square", "error")
 
 # The door lets no y beyond 1e100 in, and weights add up to 1e50 at the most. Means and predictions
@@ -73,7 +73,8 @@ def doubles(array: Array, shape: tuple[int, ...], what: str) -> Array:
 
 def check_stream(stream: Array, leaves: int) -> None:
     """Check the numbers of STREAM."""
-    rows, weight, first, low, high, ranked_at, measure_at, bound = stream.tolist()
+    rows, weight, first, low, high, usual, ranked_at, measure_at, bound = stream.tolist()
+    check(usual >= 0, "the usual error is negative")
     check(0 <= rows <= MOST_ROWS and rows == int(rows), f"{rows} is no number of rows")
     check(0 <= weight <= MOST_WEIGHT, f"{weight} is no weight of all rows")
     check((rows == 0) == (weight == 0), "there are rows without weight, or weight without rows")

@@ -29,7 +29,7 @@ KIND = "HoeffdingTreeRegressor"
 OBSERVERS: dict[str, type[TableObserver]] = {
     kind.__name__: kind for kind in (QuantizerObserver, EBSTObserver, TEBSTObserver)
 }
-OF_KERNEL, OF_MEMORY = STREAM[:5], STREAM[5:]
+OF_KERNEL, OF_MEMORY = STREAM[:6], STREAM[6:]
 ARRAYS = (
     "nodes",
     "leaves",
