@@ -12,7 +12,7 @@ run: $(VENV)/installed
 	$(BIN)/python examples/follow_a_stream.py
 
 test: lint
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -m "not long" --numprocesses auto
 
 test-long: $(VENV)/installed
 	$(BIN)/python -m pytest -m long
