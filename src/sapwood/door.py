@@ -152,24 +152,28 @@ def number(value: Any, name: str) -> float:
 
 def positive(value: Any, name: str) -> float:
     """Return value as a positive finite float, or raise ValueError."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = np.nan
-    if isinstance(value, str) or not (np.isfinite(number) and number > 0):
+    number = _float_or_nan(value)
+    if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name} = {value!r}: a positive finite number is expected")
     return number
 
 
 def between(value: Any, name: str, low: float, high: float) -> float:
     """Return value as a float above or at low and below high, or raise ValueError."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = np.nan
-    if isinstance(value, str) or not low <= number < high:
+    number = _float_or_nan(value)
+    if not low <= number < high:
         raise ValueError(f"{name} = {value!r}: a number from {low:g} to below {high:g} is expected")
     return number
+
+
+def _float_or_nan(value: Any) -> float:
+    """Return a number as a float, and NaN for what is none."""
+    if isinstance(value, str):
+        return np.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
 
 
 def whole(value: Any, name: str, low: int, high: int) -> int:

@@ -2,7 +2,6 @@
 
 cimport cython
 
-from sapwood.tree._cuts cimport Cut, Sums
 from sapwood.tree._tables cimport EXPERTS, LeafRecord, NodeRecord
 from sapwood.tree._track cimport TRACKS, Tracker
 from sapwood.tree._watch cimport Grid, Slot

@@ -9,7 +9,6 @@ import numpy as np
 from libc.math cimport INFINITY, NAN, fabs, sqrt
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memset
 
 from sapwood import door
 from sapwood.moments cimport PIVOT
@@ -17,7 +16,7 @@ from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
 from sapwood.tree._entry cimport RowReader
 from sapwood.tree._model cimport (
-    HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, direction, linear_predictions, move_coefficients,
+    HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, direction, move_coefficients, multiply_block,
     shrink_covariance, standardise,
 )
 from sapwood.tree._tables cimport (
@@ -53,7 +52,7 @@ cdef double EARLY = 8.0
 cdef double NEARER = 1e-6
 # The rates at which linear models forget: shares of an error by which a row moves them at least.
 cdef double[RATES] LEAST = [0.0, 0.02, 0.1, 0.3]
-LEAST_SHARES = (0.0, 0.02, 0.1, 0.3)
+LEAST_SHARES = tuple(LEAST)
 TRACK_RATES = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9)
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
 SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
@@ -373,7 +372,7 @@ cdef class TreeKernel:
                 terms_of(self.features),
                 z,
             )
-            linear_predictions(page, z, terms_of(self.features), outlook.experts + 1)
+            multiply_block(page, RATES, z, terms_of(self.features), outlook.experts + 1)
             for expert in range(1, EXPERTS):
                 value = outlook.experts[expert]
                 value = value if value > lowest else lowest

@@ -11,13 +11,14 @@ from sapwood.moments cimport CELL, PIVOT, SHIFT
 from sapwood.observers._rows cimport CELLS, PROTOTYPE, WEIGHT
 from sapwood.observers._store cimport Store
 from sapwood.tree._cuts cimport (
-    LINE, MEASURES, STEP, TARGET, Cut, Sums, cut_category, cut_number,
+    LINE, MEASURES, STEP, TARGET, Cut, cut_category, cut_number,
 )
 from sapwood.tree._kernel cimport TreeKernel, slots_between
 from sapwood.tree._tables cimport (
-    CATEGORIES, EXPERTS, LEAF, RATES, SQUARE_TERMS, LeafRecord, NodeRecord, centres_at, covariance_at, model_size, scales_at, terms_of,
+    CATEGORIES, EXPERTS, LEAF, RATES, SQUARE_TERMS, LeafRecord, NodeRecord, centres_at,
+    covariance_at, model_size, scales_at, terms_of,
 )
-from sapwood.tree._watch cimport Grid, KeptRow, Slot, lay_over
+from sapwood.tree._watch cimport Grid, KeptRow, Slot, lay_over, slot_add
 
 # The variance of a coefficient of which nothing is known, and of the constant.
 cdef double PRIOR = 1.0
@@ -344,6 +345,7 @@ def sides_of(
     cdef Py_ssize_t count = slots_between(kernel.slot_starts, feature), slot
     cdef Elements elements
     cdef uint64_t seen = 0
+    cdef bint right
     cdef Store store
     elements.slots = NULL
     if not kernel.is_category[feature] and kernel.slots == 0:
@@ -353,20 +355,16 @@ def sides_of(
     for slot in range(count):
         if slots[slot].weight == 0.0:
             continue
+        right = slot > place
         if kernel.is_category[feature]:
-            add_slot(&sides[not (subset >> slot) & 1], slots + slot)
+            right = not (subset >> slot) & 1
             seen |= <uint64_t>1 << slot
-        else:
-            add_slot(&sides[slot > place], slots + slot)
-    add_slot(&sides[2], missing)
+        slot_add(
+            &sides[right], slots[slot].target, slots[slot].residual, slots[slot].weight
+        )
+    slot_add(&sides[2], missing.target, missing.residual, missing.weight)
     free(elements.slots)
     return [(each.weight, each.target, each.residual) for each in sides], seen
-
-
-cdef inline void add_slot(Slot* sums, const Slot* slot) noexcept nogil:
-    sums.weight += slot.weight
-    sums.target += slot.target
-    sums.residual += slot.residual
 
 
 def threshold_of(TreeKernel kernel not None, Py_ssize_t leaf, Py_ssize_t feature, Py_ssize_t place):

@@ -41,21 +41,6 @@ cdef inline void standardise(
         z[feature + 1] = distance if distance > -<double>Z_REACH else -<double>Z_REACH
 
 
-cdef inline void linear_predictions(
-    const double* coefficients, const double* z, Py_ssize_t terms, double* predictions
-) noexcept nogil:
-    """What each model predicts for a row."""
-    cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
-    cdef Py_ssize_t term
-    for term in range(terms):
-        first += coefficients[0] * z[term]
-        second += coefficients[1] * z[term]
-        third += coefficients[2] * z[term]
-        fourth += coefficients[3] * z[term]
-        coefficients += RATES
-    predictions[0], predictions[1], predictions[2], predictions[3] = first, second, third, fourth
-
-
 cdef inline double direction(
     const double* covariance, const double* z, Py_ssize_t terms, double* v
 ) noexcept nogil:
@@ -66,7 +51,7 @@ cdef inline double direction(
             v[i] = covariance[i] * z[i]
     else:
         for block in range(terms // BLOCK):
-            multiply_block(covariance + BLOCK * block, z, terms, v + BLOCK * block)
+            multiply_block(covariance + BLOCK * block, terms, z, terms, v + BLOCK * block)
     return inner_product(v, z, terms)
 
 
@@ -87,9 +72,12 @@ cdef inline double inner_product(
 
 
 cdef inline void multiply_block(
-    const double* columns, const double* z, Py_ssize_t terms, double* v
+    const double* columns, Py_ssize_t width, const double* z, Py_ssize_t terms, double* v
 ) noexcept nogil:
-    """BLOCK columns of a matrix times z; each sum in the order of the terms."""
+    """BLOCK columns of a matrix of some width times z; each sum in the order of the terms.
+
+    With all the coefficients as the matrix, this is what the models predict.
+    """
     cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
     cdef Py_ssize_t term
     for term in range(terms):
@@ -97,7 +85,7 @@ cdef inline void multiply_block(
         second += columns[1] * z[term]
         third += columns[2] * z[term]
         fourth += columns[3] * z[term]
-        columns += terms
+        columns += width
     v[0], v[1], v[2], v[3] = first, second, third, fourth
 
 

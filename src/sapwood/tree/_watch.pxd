@@ -2,9 +2,9 @@
 
 A number has `count` slots of equal width, side by side; the two at the ends also take all that
 lies beyond. Where they lie is decided by the slots of the parent that have rows, or, in the first
-leaf of all, by the first rows, which are kept as they are until there are enough. A category has a slot for each code, as if it
-were a number with slots of width 1. After the slots of a feature comes one more, for the rows in
-which it is missing.
+leaf of all, by the first rows, which are kept as they are until there are enough. A category has
+a slot for each code, as if it were a number with slots of width 1. After the slots of a feature
+comes one more, for the rows in which it is missing.
 """
 
 from libc.float cimport DBL_MAX

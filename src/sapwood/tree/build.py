@@ -59,7 +59,7 @@ def split(kernel: TreeKernel, observing: Observing, leaf: int, cut: Cut, grace: 
     left, right = ((residual - target) / weight for weight, target, residual in sides[:2])
     models = _leaf.child_models(kernel, leaf, left, right) if kernel.linear else (None, None)
     watches = _leaf.child_watches(kernel, leaf, cut.feature, cut.place)
-    observers = [_child_observers(kernel, observing, leaf) for _ in range(2)]
+    observers = _child_observers(kernel, observing, leaf)
     _make_room(kernel)
     kind = CATEGORY if is_category else NUMBER
     _leaf.divide(
@@ -71,12 +71,12 @@ def split(kernel: TreeKernel, observing: Observing, leaf: int, cut: Cut, grace: 
 
 def _child_observers(
     kernel: TreeKernel, observing: Observing, leaf: int
-) -> list[TableObserver] | None:
-    """Return the observers of a leaf's child, by the deviations of the features in the leaf."""
+) -> list[list[TableObserver] | None]:
+    """Return the observers of both children, by the deviations of the features in the leaf."""
     if not observing.by_observers:
-        return None
+        return [None, None]
     deviations = [_leaf.deviation_of(kernel, leaf, f) for f in range(kernel.features)]
-    return observing.fresh(kernel.features, deviations)
+    return [observing.fresh(kernel.features, deviations) for _ in range(2)]
 
 
 def _missing_goes_left(sides: list[tuple[float, float, float]], total: int) -> bool:
