@@ -1,0 +1,1 @@
+"""Predict each row, then learn it, and keep the score."""

@@ -1,0 +1,1 @@
+"""Rows in: files, pipes and generators, in chunks, at constant memory."""

@@ -1,0 +1,211 @@
+"""What a stream is: rows in order, in chunks, each with its place; and what a bad row is."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import door
+from sapwood.door import Label
+
+__all__ = [
+    "BadRow",
+    "BadRowError",
+    "Chunk",
+    "Column",
+    "Kind",
+    "Position",
+    "Stream",
+    "StreamError",
+]
+
+Kind = Literal["number", "category"]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Column = FloatArray | list[Label | None]
+"""Numbers, NaN where one is missing; or labels, None where one is missing."""
+Position = dict[str, int]
+"""Where a chunk starts, in terms of its stream; JSON can keep it."""
+
+MOST_ROWS = 8192
+"""Rows of a chunk, unless a stream is asked for fewer."""
+
+
+class StreamError(ValueError):
+    """A stream cannot be read; the message says where, why, and what helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that nothing can be learned from, and why.
+
+    Parameters
+    ----------
+    source : str
+        The file.
+    unit : {"line", "row"}
+        What `number` counts: lines of a text, or rows of a table.
+    number : int
+        The first line of the row, or the row; from 1.
+    reason : str
+        In a few words that are the same for all rows of one fault, to count by.
+    column : str, optional
+        The column at fault.
+    value : str, optional
+        What stands there.
+    remedy : str
+        What helps.
+    text : bytes
+        The row as it stands, without its line's end.
+    after : int
+        How many good rows of its chunk are before it.
+    """
+
+    source: str
+    unit: Literal["line", "row"]
+    number: int
+    reason: str
+    column: str | None = None
+    value: str | None = None
+    remedy: str = "mend the row or leave it out"
+    text: bytes = b""
+    after: int = 0
+
+    def __str__(self) -> str:
+        place = f"{self.source}, {self.unit} {self.number}"
+        if self.column is not None:
+            place += f", column {door.shown(self.column)}"
+        value = "" if self.value is None else f" ({door.shown(self.value)})"
+        return f"{place}: {self.reason}{value}; {self.remedy}"
+
+
+class BadRowError(StreamError):
+    """A bad row has stopped the work."""
+
+    def __init__(self, row: BadRow):
+        super().__init__(str(row))
+        self.row = row
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some rows that follow each other.
+
+    Parameters
+    ----------
+    columns : dict of columns
+        The features, by name, in the stream's order.
+    y : array of float, optional
+        The targets: finite. None if the stream has no target.
+    source : str
+        The file that the rows are from, or the name of the stream.
+    numbers : array of int
+        The line or row of each good row, from 1.
+    next : dict
+        The position of what follows the chunk, to go on from there.
+    done : int
+        How much of `Stream.size` is behind once the chunk is.
+    bad : sequence of BadRow
+        The rows left out, in order.
+    times : array of float, optional
+        The time of each row in seconds, if the stream has a time column.
+    """
+
+    columns: dict[str, Column]
+    y: FloatArray | None
+    source: str
+    numbers: IntArray
+    next: Position
+    done: int
+    bad: Sequence[BadRow] = ()
+    times: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def part(self, start: int, stop: int) -> tuple[dict[str, Column], FloatArray]:
+        """Return the features and targets of some of the rows."""
+        if start == 0 and stop >= len(self):
+            columns = self.columns
+        else:
+            columns = {name: column[start:stop] for name, column in self.columns.items()}
+        return columns, np.empty(0) if self.y is None else self.y[start:stop]
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the features of each row as a dict, None where a value is missing."""
+        names = list(self.columns)
+        plain = [_plain(column) for column in self.columns.values()]
+        for values in zip(*plain, strict=True):
+            yield dict(zip(names, values, strict=True))
+
+
+def _plain(column: Column) -> list[Any]:
+    if not isinstance(column, np.ndarray):
+        return column
+    values: list[Any] = column.tolist()
+    for place in np.flatnonzero(np.isnan(column)):
+        values[place] = None
+    return values
+
+
+@dataclass(eq=False)
+class Stream(ABC):
+    """Rows in order that can be read from any position, in chunks, at constant memory.
+
+    Parameters
+    ----------
+    name : str
+        What messages and reports call it.
+    features : mapping of names to {"number", "category"}
+        The features, in order.
+    target : str, optional
+        The name of the target; None if there is none.
+    size : int, optional
+        What `Chunk.done` counts up to (bytes, rows), None if that is not known.
+    length : int, optional
+        How many rows there are, None if that is not known.
+    declared : tuple of str
+        The features that were declared to be categories: their labels may be whole numbers.
+    """
+
+    name: str
+    features: Mapping[str, Kind]
+    target: str | None = None
+    size: int | None = None
+    length: int | None = None
+    declared: tuple[str, ...] = field(default=())
+
+    @abstractmethod
+    def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
+        """Yield the rows from a position on.
+
+        Parameters
+        ----------
+        start : dict, optional
+            `Chunk.next` of an earlier chunk; the beginning if not given.
+        most_rows : int
+            No chunk has more rows, the bad ones included. How rows are grouped into chunks has
+            no other meaning.
+
+        Raises
+        ------
+        StreamError
+            If no more rows can be read, whatever is done with bad ones.
+        """
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """What tells this stream from others, and stays the same when rows are appended."""
+
+    def __iter__(self) -> Iterator[tuple[dict[str, Any], float]]:
+        """Yield pairs of a dict of features and a target; stop at a bad row by BadRowError."""
+        for chunk in self.chunks():
+            good = chunk.bad[0].after if chunk.bad else len(chunk)
+            targets = [float("nan")] * len(chunk) if chunk.y is None else chunk.y.tolist()
+            yield from zip(chunk.rows(), targets[:good], strict=False)
+            if chunk.bad:
+                raise BadRowError(chunk.bad[0])
