@@ -9,19 +9,20 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: run test test-long test-debug lint bench clean
 
 run: $(VENV)/installed
-	$(BIN)/python examples/follow_a_stream.py
+	mkdir -p demo
+	$(BIN)/sapwood evaluate --report demo/report.html --save demo/model.sapwood
 
 test: lint
 	$(BIN)/python -m pytest -m "not long" --numprocesses auto
 
-test-long: $(VENV)/installed
+test-long: $(VENV)/test-installed
 	$(BIN)/python -m pytest -m long
 
 # The same tests on kernels with bounds checks, in an environment of their own.
 test-debug: $(VENV)-debug/installed
 	$(VENV)-debug/bin/python -m pytest -m "not long" tests
 
-lint: $(VENV)/installed
+lint: $(VENV)/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -31,11 +32,16 @@ bench: $(VENV)/bench-installed
 
 $(VENV)/installed: $(BUILD)
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --editable '.[test]'
+	$(PIP) install --editable '.[cli]'
 	touch $@
 
-$(VENV)/bench-installed: $(VENV)/installed
-	$(PIP) install --editable '.[bench]'
+# What is installed already is not built again; only what the extra names is added.
+$(VENV)/test-installed: $(VENV)/installed
+	$(PIP) install 'sapwood[test]'
+	touch $@
+
+$(VENV)/bench-installed: $(VENV)/test-installed
+	$(PIP) install 'sapwood[bench]'
 	$(PIP) install --no-deps capymoa==0.15.1  # for the jar of MOA that it carries
 	touch $@
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import (
+    evaluate_speed,
     moments_accuracy,
     observers_accuracy,
     observers_memory,
@@ -28,6 +29,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "tree_speed": tree_speed.run,
     "tree_growth": tree_growth.run,
     "tree_accuracy": tree_accuracy.run,
+    "evaluate_speed": evaluate_speed.run,
 }
 
 

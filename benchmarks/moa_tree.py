@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MoaTiming", "time_fimtdd"]
+__all__ = ["MoaTiming", "moa_command", "time_fimtdd"]
 
 FloatArray = NDArray[np.float64]
 
@@ -40,20 +40,26 @@ def time_fimtdd(x: FloatArray, y: FloatArray, passes: int) -> MoaTiming | str:
     passes : int
         How often, each time with a fresh learner: the first ones warm Java's compiler up.
     """
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows"
+        np.column_stack([x, y]).astype(">f8").tofile(path)
+        command = moa_command(str(PROGRAM), str(path), str(x.shape[1]), str(passes))
+        if isinstance(command, str):
+            return command
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    results = [line.split() for line in output.splitlines()]
+    return MoaTiming(min(int(ns) for ns, _ in results) / 1e9 / len(y), float(results[-1][1]))
+
+
+def moa_command(*arguments: str) -> list[str] | str:
+    """Return the command that runs something with MOA, or why that cannot be done."""
     java, jar = which("java"), _jar()
     if java is None:
         return "there is no java"
     if jar is None:
         return "capymoa is not installed"
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "rows"
-        np.column_stack([x, y]).astype(">f8").tofile(path)
-        # Of Java's collectors, the one that MOA is quickest with.
-        command = [java, "-XX:+UseSerialGC", "-cp", str(jar), str(PROGRAM), str(path)]
-        command += [str(x.shape[1]), str(passes)]
-        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    results = [line.split() for line in output.splitlines()]
-    return MoaTiming(min(int(ns) for ns, _ in results) / 1e9 / len(y), float(results[-1][1]))
+    # Of Java's collectors, the one that MOA is quickest with.
+    return [java, "-XX:+UseSerialGC", "-cp", str(jar), *arguments]
 
 
 def _jar() -> Path | None:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from sapwood.evaluate.ranking import critical_difference
 from sapwood.moments import Moments
 from sapwood.observers import EBSTObserver
 from sapwood.paper.measure import variance_reduction
@@ -17,7 +18,6 @@ from sapwood.paper.statistics import (
     METRICS,
     average_over_runs,
     compare,
-    critical_difference,
     regrets,
 )
 
@@ -85,14 +85,14 @@ def test_nemenyi_agrees_with_the_critical_difference() -> None:
     for first in compared.ranks.index:
         for second in compared.ranks.index:
             gap = abs(compared.ranks[first] - compared.ranks[second])
-            assert compared.differ(first, second) == (gap > compared.critical_difference)
+            assert compared.differ(first, second) == (gap > compared.tests.critical_difference)
 
 
 def test_friedman_is_scipys() -> None:
     averages = average_over_runs(made_up_results())
     columns = [averages.loc[averages["observer"] == name, "elements"] for name in PAPERS]
     expected = stats.friedmanchisquare(*columns).pvalue
-    assert compare(averages, ELEMENTS, list(PAPERS)).friedman_p == pytest.approx(expected)
+    assert compare(averages, ELEMENTS, list(PAPERS)).tests.friedman_p == pytest.approx(expected)
 
 
 def test_the_papers_ranks_are_ranks() -> None:

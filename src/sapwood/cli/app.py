@@ -2,7 +2,12 @@
 
 import typer
 
+from sapwood.cli.compare import compare
+from sapwood.cli.evaluate import evaluate
+from sapwood.cli.inspect import inspect
 from sapwood.cli.paper import paper
+from sapwood.cli.predict import predict
+from sapwood.cli.train import train
 
 __all__ = ["app"]
 
@@ -13,7 +18,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(paper)
+for command in (evaluate, train, predict, inspect, compare, paper):
+    app.command()(command)
 
 
 @app.callback()

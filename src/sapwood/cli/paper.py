@@ -11,14 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from sapwood.cli.failure import failing_in_one_line
+from sapwood.cli.failure import INTERRUPTED, failing_in_one_line
 
 if TYPE_CHECKING:
     from sapwood.paper.study import Outcome
 
 __all__ = ["paper"]
 
-INTERRUPTED = 130
 SPEED_PERIOD = 300.0
 """Seconds that the remaining time is reckoned from: a large cell alone takes a dozen."""
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-import scikit_posthocs
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -13,6 +12,7 @@ from sapwood.paper.observers import EXHAUSTIVE
 from sapwood.paper.published import RANKS
 from sapwood.paper.statistics import METRICS, Comparison, Metric
 from sapwood.paper.style import SETTINGS, Look, figure, looks_of
+from sapwood.plot.ranks import ranks
 
 __all__ = ["draw_differences", "draw_metrics", "draw_ranks", "draw_regret"]
 
@@ -134,22 +134,8 @@ def draw_ranks(comparisons: Sequence[Comparison], observers: Sequence[str]) -> F
 
 def _draw_diagram(axes: Axes, comparison: Comparison, looks: dict[str, Look]) -> None:
     names = list(comparison.ranks.index)
-    scikit_posthocs.critical_difference_diagram(
-        comparison.ranks,
-        comparison.pair_p,
-        ax=axes,
-        label_fmt_left="{label} ({rank:.2f})  ",
-        label_fmt_right="  ({rank:.2f}) {label}",
-        color_palette={name: looks[name].colour for name in names},
-        crossbar_props={"linewidth": 3.0, "color": "#555555", "marker": ""},
-        text_h_margin=0.1,
-    )
-    axes.set_xlim(0.95, len(names) + 0.05)
-    axes.set_xticks(range(1, len(names) + 1))
-    bar = comparison.critical_difference
-    top = axes.get_ylim()[1]
-    axes.plot([1, 1 + bar], [top + 0.9] * 2, color="black", linewidth=2, marker="|", clip_on=False)
-    axes.text(1 + bar, top + 0.9, f"  CD = {bar:.2f}", va="center", fontsize=8)
+    colours = {name: looks[name].colour for name in names}
+    ranks(comparison.ranking, axes, title=comparison.metric.label, colours=colours)
     published = RANKS[comparison.metric.column]
     if set(names) == set(published):
         axes.scatter(
@@ -164,7 +150,6 @@ def _draw_diagram(axes: Axes, comparison: Comparison, looks: dict[str, Look]) ->
             label="the paper's ranks",
         )
         axes.legend(loc="lower center", fontsize=8, bbox_to_anchor=(0.5, -0.12))
-    axes.set_title(comparison.metric.label, fontsize=10, pad=22)
 
 
 def draw_regret(with_regret: pd.DataFrame, observers: Sequence[str]) -> Figure:

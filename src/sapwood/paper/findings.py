@@ -83,8 +83,8 @@ def describe_ranks(comparison: Comparison) -> str:
     label = comparison.metric.label
     sentences = [
         f"{label}: {_order(comparison)} in {comparison.cells} cells "
-        f"(Friedman's p {_p_value(comparison.friedman_p)}, CD = "
-        f"{comparison.critical_difference:.3f})."
+        f"(Friedman's p {_p_value(comparison.tests.friedman_p)}, CD = "
+        f"{comparison.tests.critical_difference:.3f})."
     ]
     alike = [" and ".join(pair) for pair in comparison.like_pairs()]
     sentences.append(

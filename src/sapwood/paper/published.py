@@ -4,9 +4,8 @@ The average ranks are read from the coordinates of its four critical-difference 
 are the ranks times 1.2.
 """
 
-__all__ = ["ALPHA", "CELLS", "CRITICAL_DIFFERENCE", "RANKS", "differ_in_paper"]
+__all__ = ["CELLS", "CRITICAL_DIFFERENCE", "RANKS", "differ_in_paper"]
 
-ALPHA = 0.05
 CELLS = 684
 CRITICAL_DIFFERENCE = 0.2332
 

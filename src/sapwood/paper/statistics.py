@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import scikit_posthocs
-from scipy import stats
 
+from sapwood.evaluate.ranking import ALPHA, Ranking, Tests, rank
 from sapwood.paper.observers import EXHAUSTIVE
-from sapwood.paper.published import ALPHA
 
 __all__ = [
     "FACTORS",
@@ -20,7 +17,6 @@ __all__ = [
     "Metric",
     "average_over_runs",
     "compare",
-    "critical_difference",
     "regrets",
 ]
 
@@ -56,22 +52,24 @@ class Comparison(NamedTuple):
         What they are ranked by.
     cells : int
         How many cells the ranks are averaged over.
-    ranks : pandas.Series
-        The average rank of each observer, ascending; 1 is the best.
-    friedman_p : float
-        Of Friedman's test: whether there is any difference.
-    pair_p : pandas.DataFrame
-        Of Nemenyi's test, for each pair.
-    critical_difference : float
-        From what difference of average ranks on a pair differs significantly.
+    ranking : Ranking
+        Their average ranks, and whether they differ.
     """
 
     metric: Metric
     cells: int
-    ranks: pd.Series
-    friedman_p: float
-    pair_p: pd.DataFrame
-    critical_difference: float
+    ranking: Ranking
+
+    @property
+    def tests(self) -> Tests:
+        """Whether the observers differ."""
+        assert self.ranking.tests is not None, "a study has more cells than tests need"
+        return self.ranking.tests
+
+    @property
+    def ranks(self) -> pd.Series:
+        """The average rank of each observer, ascending; 1 is the best."""
+        return pd.Series(self.ranking.ranks, index=list(self.ranking.models))
 
     def differ(self, first: str, second: str) -> bool:
         """Say whether two observers differ significantly.
@@ -81,7 +79,8 @@ class Comparison(NamedTuple):
         first, second : str
             Their names.
         """
-        return bool(self.pair_p.loc[first, second] < ALPHA)
+        places = [self.ranking.models.index(name) for name in (first, second)]
+        return bool(self.tests.pair_p[*places] < ALPHA)
 
     def ahead(self, first: str, second: str) -> bool:
         """Say whether one observer is significantly better than another.
@@ -95,7 +94,7 @@ class Comparison(NamedTuple):
 
     def like_pairs(self) -> list[tuple[str, str]]:
         """Return the pairs that do not differ significantly."""
-        return [pair for pair in combinations(self.ranks.index, 2) if not self.differ(*pair)]
+        return [pair for pair in combinations(self.ranking.models, 2) if not self.differ(*pair)]
 
 
 def average_over_runs(results: pd.DataFrame) -> pd.DataFrame:
@@ -131,36 +130,7 @@ def compare(averages: pd.DataFrame, metric: Metric, observers: Sequence[str]) ->
     table = averages.pivot(index=FACTORS, columns="observer", values=metric.column)
     values = _without_rounding(table[list(observers)])
     signed = -values if metric.larger_is_better else values
-    ranks = stats.rankdata(signed.to_numpy(), axis=1)
-    pair_p = scikit_posthocs.posthoc_nemenyi_friedman(signed.to_numpy())
-    pair_p = pd.DataFrame(pair_p.to_numpy(), index=list(observers), columns=list(observers))
-    return Comparison(
-        metric,
-        len(values),
-        pd.Series(ranks.mean(axis=0), index=list(observers)).sort_values(kind="stable"),
-        float(stats.friedmanchisquare(*signed.to_numpy().T).pvalue),
-        pair_p,
-        critical_difference(len(observers), len(values)),
-    )
-
-
-def critical_difference(observers: int, cells: int) -> float:
-    """Return Nemenyi's critical difference of average ranks.
-
-    Parameters
-    ----------
-    observers : int
-        How many are compared.
-    cells : int
-        In how many cells.
-
-    Examples
-    --------
-    >>> round(critical_difference(5, 684), 4)
-    0.2332
-    """
-    quantile = float(stats.studentized_range.ppf(1 - ALPHA, observers, inf)) / sqrt(2)
-    return quantile * sqrt(observers * (observers + 1) / (6 * cells))
+    return Comparison(metric, len(values), rank(signed.to_numpy(), observers))
 
 
 def regrets(results: pd.DataFrame) -> pd.DataFrame:

@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,11 @@ __all__ = [
     "Position",
     "Stream",
     "StreamError",
+    "rows_of",
 ]
 
 Kind = Literal["number", "category"]
+Unit = Literal["line", "row"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Column = FloatArray | list[Label | None]
@@ -65,7 +67,7 @@ class BadRow:
     """
 
     source: str
-    unit: Literal["line", "row"]
+    unit: Unit
     number: int
     reason: str
     column: str | None = None
@@ -136,10 +138,20 @@ class Chunk:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the features of each row as a dict, None where a value is missing."""
-        names = list(self.columns)
-        plain = [_plain(column) for column in self.columns.values()]
-        for values in zip(*plain, strict=True):
-            yield dict(zip(names, values, strict=True))
+        return rows_of(self.columns)
+
+
+def rows_of(columns: Mapping[str, Column]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of columns as dicts, None where a value is missing.
+
+    Examples
+    --------
+    >>> list(rows_of({"age": np.array([31.0, np.nan]), "city": ["Oslo", None]}))
+    [{'age': 31.0, 'city': 'Oslo'}, {'age': None, 'city': None}]
+    """
+    names = list(columns)
+    for values in zip(*map(_plain, columns.values()), strict=True):
+        yield dict(zip(names, values, strict=True))
 
 
 def _plain(column: Column) -> list[Any]:
@@ -169,14 +181,20 @@ class Stream(ABC):
         How many rows there are, None if that is not known.
     declared : tuple of str
         The features that were declared to be categories: their labels may be whole numbers.
+    time : str, optional
+        The column of times, if `Chunk.times` are there.
     """
+
+    unit: ClassVar[Unit] = "row"
+    """What `Chunk.numbers` count."""
 
     name: str
     features: Mapping[str, Kind]
     target: str | None = None
     size: int | None = None
     length: int | None = None
-    declared: tuple[str, ...] = field(default=())
+    declared: tuple[str, ...] = ()
+    time: str | None = None
 
     @abstractmethod
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:

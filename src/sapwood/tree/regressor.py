@@ -356,6 +356,11 @@ class HoeffdingTreeRegressor:
         return list(self._features.names)
 
     @property
+    def feature_kinds(self) -> dict[Label, str]:
+        """What each feature is: "number", "category", or "unknown" if it was always missing."""
+        return dict(zip(self._features.names, self._features.kinds, strict=True))
+
+    @property
     def n_leaves(self) -> int:
         """How many leaves the tree has."""
         return self._kernel.leaf_count

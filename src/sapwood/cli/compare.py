@@ -1,0 +1,178 @@
+"""`sapwood compare`: several models over several streams, ranked."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sapwood.cli import options
+from sapwood.cli.evaluate import make_run
+from sapwood.cli.failure import UsageError, failing_in_one_line
+from sapwood.cli.outputs import check_writable
+from sapwood.cli.progress import RunProgress
+from sapwood.evaluate.prequential import OnBadRow
+from sapwood.evaluate.result import Evaluation
+from sapwood.tree.words import number
+
+if TYPE_CHECKING:
+    from sapwood.evaluate.ranking import Ranking
+
+__all__ = ["compare"]
+
+Measure = Literal["mae", "rmse", "r2"]
+TITLES = {"mae": "MAE", "rmse": "RMSE", "r2": "R²"}
+MODELS = ["tree", "tree:split_on=target", "tree:leaf=mean", "last", "mean"]
+STREAMS = ["friedman", "friedman-lea", "mv", "planes2d", "hyperplane", "demand"]
+
+
+def compare(
+    stream: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="STREAM...",
+            help="As for evaluate; options of one stream may follow its name, as in "
+            "bikes.csv:target=count,drop=casual+registered.",
+            show_default=" ".join(STREAMS),
+        ),
+    ] = STREAMS,
+    *,
+    model: Annotated[
+        list[str],
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="MODEL",
+            help="As for evaluate; parameters follow after a colon, as in tree:leaf=mean; may be "
+            "repeated.",
+            show_default=" ".join(MODELS),
+        ),
+    ] = MODELS,
+    target: options.Target = None,
+    measure: Annotated[Measure, typer.Option(help="What models are ranked by.")] = "rmse",
+    drop: options.Drop = [],  # noqa: B006
+    categorical: options.Categorical = [],  # noqa: B006
+    time_format: options.TimeFormats = [],  # noqa: B006
+    time_parts: options.TimeParts = "",
+    format: options.FormatOption = None,
+    on_bad_row: options.OnBadRowOption = "error",
+    diagram: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw the average ranks and their critical difference (SVG, PNG or PDF).",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Evaluate several models on several streams, and rank them."""
+    console = Console(stderr=True)
+    with failing_in_one_line(console, extra="cli"):
+        check_writable(diagram)
+        if len(set(model)) < len(model) or len(set(stream)) < len(stream):
+            raise UsageError("a model or a stream is named twice")
+        reading = options.Reading(target, drop, categorical, time_format, time_parts, None, format)
+        found = [
+            [_evaluate(console, name, spec, reading, on_bad_row) for spec in model]
+            for name in stream
+        ]
+        values = np.array([[getattr(cell.total, measure) for cell in row] for row in found])
+        ranking = _rank(values, model, measure)
+        if as_json:
+            print(json.dumps(_described(stream, model, found, ranking), indent=2))
+        else:
+            _show(stream, model, found, measure, ranking)
+        if diagram is not None:
+            _draw(diagram, ranking, measure)
+            console.print(f"diagram: {diagram}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _evaluate(
+    console: Console, name: str, model: str, reading: options.Reading, on_bad_row: OnBadRow
+) -> Evaluation:
+    run, _ = make_run(options.open_named(name, reading), model, [], on_bad_row=on_bad_row)
+    with RunProgress(console, run, title=f"{model} on {run.stream.name}") as progress:
+        for step in run.steps():
+            progress.update(step.done)
+    return run.finish()
+
+
+def _rank(values: "np.ndarray[Any, Any]", models: list[str], measure: Measure) -> "Ranking":
+    from sapwood.evaluate.ranking import rank
+
+    return rank(values, models, larger_is_better=measure == "r2")
+
+
+def _show(
+    streams: list[str],
+    models: list[str],
+    found: list[list[Evaluation]],
+    measure: Measure,
+    ranking: "Ranking",
+) -> None:
+    console = Console(highlight=False)
+    table = Table(title=f"{TITLES[measure]} over all rows", title_justify="left")
+    table.add_column("stream")
+    table.add_column("rows", justify="right")
+    for model in models:
+        table.add_column(model, justify="right", overflow="fold")
+    larger = measure == "r2"
+    for name, row in zip(streams, found, strict=True):
+        values = [getattr(cell.total, measure) for cell in row]
+        best = max(values) if larger else min(values)
+        cells = [f"[bold]{number(v, 4)}[/]" if v == best else number(v, 4) for v in values]
+        table.add_row(Path(name).name, f"{row[0].rows_learned:,}", *cells)
+    table.add_section()
+    places = dict(zip(ranking.models, ranking.ranks, strict=True))
+    table.add_row("average rank", "", *(f"{places[model]:.2f}" for model in models))
+    seconds = [sum(row[place].seconds for row in found) for place in range(len(models))]
+    table.add_row("seconds", "", *(number(value, 3) for value in seconds))
+    console.print(table)
+    for name, row in zip(streams, found, strict=True):
+        if row[0].refused.count:
+            console.print(f"{name}: {row[0].refused.count:,} rows refused", markup=False)
+    console.print(_verdict(ranking), markup=False, soft_wrap=True)
+
+
+def _verdict(ranking: "Ranking") -> str:
+    from sapwood.evaluate.ranking import ENOUGH
+
+    if ranking.tests is None:
+        return f"too few to test whether ranks differ: {ENOUGH} streams and 3 models are needed"
+    groups = [" = ".join(group) for group in ranking.groups()]
+    alike = f"not told apart: {'; '.join(groups)}" if groups else "all told apart"
+    return (
+        f"Friedman's test: p = {ranking.tests.friedman_p:.2g}; average ranks differ from "
+        f"{ranking.tests.critical_difference:.2f} on (Nemenyi, 0.05): {alike}"
+    )
+
+
+def _described(
+    streams: list[str], models: list[str], found: list[list[Evaluation]], ranking: "Ranking"
+) -> dict[str, Any]:
+    results = [
+        {**cell.to_dict(), "stream": name, "model": model}
+        for name, row in zip(streams, found, strict=True)
+        for model, cell in zip(models, row, strict=True)
+    ]
+    tests = ranking.tests
+    return {
+        "results": results,
+        "ranks": dict(zip(ranking.models, ranking.ranks, strict=True)),
+        "friedman_p": None if tests is None else tests.friedman_p,
+        "critical_difference": None if tests is None else tests.critical_difference,
+    }
+
+
+def _draw(path: Path, ranking: "Ranking", measure: Measure) -> None:
+    from sapwood.plot.ranks import ranks
+
+    if ranking.tests is None:
+        raise UsageError(f"--diagram {path}: too few streams to test whether ranks differ")
+    drawn = ranks(ranking, title=f"Average rank by {TITLES[measure]}").get_figure(root=True)
+    assert drawn is not None
+    drawn.savefig(path, bbox_inches="tight")

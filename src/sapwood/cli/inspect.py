@@ -1,0 +1,68 @@
+"""`sapwood inspect`: what a saved model has learned."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sapwood import HoeffdingTreeRegressor, load
+from sapwood.atomic import write_atomically
+from sapwood.cli.failure import failing_in_one_line
+from sapwood.cli.options import AsJson
+from sapwood.cli.outputs import check_writable
+
+__all__ = ["inspect"]
+
+BAR = 30
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that was saved.")],
+    depth: Annotated[
+        int, typer.Option(min=0, help="How deep the tree is shown; deeper nodes are summed up.")
+    ] = 3,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the tree into a file (SVG).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a saved model has learned: its size, its features, its tree."""
+    with failing_in_one_line(Console(stderr=True), extra="cli"):
+        check_writable(svg)
+        tree = load(model)
+        if svg is not None:
+            write_atomically(svg, str(tree.draw(max_depth=depth)).encode())
+        if as_json:
+            print(json.dumps(_described(tree), indent=2))
+        else:
+            _show(tree, depth)
+
+
+def _described(tree: HoeffdingTreeRegressor) -> dict[str, object]:
+    summary = tree.summary
+    return {
+        "rows": summary.rows,
+        "leaves": tree.n_leaves,
+        "depth": summary.depth,
+        "bytes": tree.nbytes,
+        "features": {str(name): kind for name, kind in tree.feature_kinds.items()},
+        "importances": {str(name): share for name, share in tree.feature_importances.items()},
+        "parameters": {name: str(value) for name, value in tree.parameters.items()},
+    }
+
+
+def _show(tree: HoeffdingTreeRegressor, depth: int) -> None:
+    console = Console(highlight=False)
+    console.print(str(tree.summary), markup=False, soft_wrap=True)
+    shares = sorted(tree.feature_importances.items(), key=lambda item: -item[1])
+    table = Table(title="what splits gained by", title_justify="left", box=None, padding=(0, 1))
+    table.add_column("feature")
+    table.add_column("share", justify="right")
+    table.add_column("")
+    for name, share in shares:
+        table.add_row(str(name), f"{share:.1%}", "█" * round(BAR * share))
+    console.print(table)
+    console.print(tree.to_text(max_depth=depth), markup=False, soft_wrap=True)

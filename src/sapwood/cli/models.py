@@ -1,0 +1,129 @@
+"""The model that was asked for: a tree, a saved one, a baseline, or anybody else's."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from sapwood import HoeffdingTreeRegressor, load
+from sapwood.cli.failure import UsageError
+from sapwood.cli.values import byte_count, literal, split_spec
+from sapwood.evaluate.baselines import LastValue, RunningMean
+from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
+from sapwood.streams.schema import nearest
+from sapwood.streams.stream import Stream
+
+__all__ = ["DEFAULTS_SHOWN", "MODEL_HELP", "make_model"]
+
+TREE = "tree"
+BASELINES: dict[str, Callable[[], Any]] = {"mean": RunningMean, "last": LastValue}
+BYTES_PER_FEATURE = 1_600_000
+LEAST_FEATURES = 10
+
+OBSERVERS = "qo, qo:RADIUS, ebst or tebst:DIGITS"
+PARAMETERS = {
+    name: value
+    for name, value in HoeffdingTreeRegressor().parameters.items()
+    if name != "categorical"
+}
+SHOWN = {
+    **{name: str(value).lower() for name, value in PARAMETERS.items()},
+    "grace_period": f"{PARAMETERS['grace_period']:g}",
+    "observer": "qo",
+    "max_bytes": "16MB or 1.6MB a feature",
+}
+DEFAULTS_SHOWN = ", ".join(f"{name}={value}" for name, value in SHOWN.items())
+MODEL_HELP = (
+    "tree (the default); mean or last, to compare with; a saved model's FILE, to go on with it; or "
+    "MODULE:FACTORY for any other, such as river.tree:HoeffdingTreeRegressor."
+)
+
+
+def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
+    """Make a model for a stream, or read one from a file.
+
+    Parameters
+    ----------
+    name : str
+        "tree", the name of a baseline, a file, or ``module:factory``; settings may follow after a
+        colon.
+    settings : mapping of str to str
+        Parameters as they were typed.
+    stream : Stream
+        Whose features decide what is a category, and how much memory a tree may take.
+    """
+    if os.path.exists(name):
+        if settings:
+            raise UsageError(f"{name} is a saved model: its parameters cannot be set any more")
+        return load(name)
+    name, own = split_spec(name)
+    given = {**settings, **own}
+    if name == TREE:
+        return _make_tree(given, stream)
+    if name in BASELINES:
+        if given:
+            raise UsageError(f"model {name} has no parameter {next(iter(given))}")
+        return BASELINES[name]()
+    if ":" in name:
+        return _make_other(name, {key: literal(value) for key, value in given.items()})
+    known = [TREE, *BASELINES]
+    raise UsageError(
+        f"model {name}: neither a file nor a model: {nearest(name, known)}; others are given as "
+        "MODULE:FACTORY"
+    )
+
+
+def _make_tree(settings: Mapping[str, str], stream: Stream) -> HoeffdingTreeRegressor:
+    features = max(LEAST_FEATURES, len(stream.features))
+    parameters: dict[str, Any] = {
+        "max_bytes": BYTES_PER_FEATURE * features,
+        "categorical": stream.declared,
+    }
+    for name, text in settings.items():
+        if name == "categorical":
+            raise UsageError(f"categorical={text}: use --categorical for that")
+        if name not in PARAMETERS:
+            raise UsageError(f"the tree has no parameter {name}: {nearest(name, PARAMETERS)}")
+        try:
+            parameters[name] = _parameter(name, text)
+        except ValueError as error:
+            raise UsageError(f"{name}={text}: {error}") from None
+    try:
+        return HoeffdingTreeRegressor(**parameters)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _parameter(name: str, text: str) -> Any:
+    if text.lower() == "none":
+        return None
+    if name == "observer":
+        return _observer(text)
+    if name == "max_bytes":
+        return byte_count(text)
+    return literal(text)
+
+
+def _observer(text: str) -> Any:
+    kind, _, value = text.lower().partition(":")
+    if kind == "qo":
+        return QuantizerObserver(slots=32) if not value else QuantizerObserver(literal(value))
+    if kind == "ebst" and not value:
+        return EBSTObserver()
+    if kind == "tebst":
+        return TEBSTObserver(digits=literal(value or "3"))
+    raise ValueError(f"{OBSERVERS} is expected")
+
+
+def _make_other(name: str, parameters: dict[str, Any]) -> Any:
+    module_name, _, path = name.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # so that a model in the current folder is found
+    try:
+        found: Any = import_module(module_name)
+        for part in path.split("."):
+            found = getattr(found, part)
+        return found(**parameters)
+    except Exception as error:  # whatever somebody else's code raises
+        raise UsageError(f"model {name}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,212 @@
+"""Options that several commands share: how a stream is read, and how a model is made."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from sapwood.cli.failure import UsageError
+from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
+from sapwood.cli.values import settings, split_spec
+from sapwood.streams.generators import GENERATORS, generator
+from sapwood.streams.opening import open_stream
+from sapwood.streams.schema import PARTS
+from sapwood.streams.stream import Kind, Stream
+
+__all__ = ["EMBEDDED", "Reading", "open_named"]
+
+READING = "How the stream is read"
+MODEL = "The model"
+OUTPUT = "What is written"
+EMBEDDED = "demand"
+
+STREAM_HELP = (
+    "A file (CSV, TSV, Parquet, Arrow, ARFF, JSON lines; text may be gzipped), a folder of Parquet "
+    f"or Arrow files, - for standard input, or a generator: {', '.join(GENERATORS)}, such as "
+    "friedman:rows=1000000,seed=3."
+)
+
+Format = Literal["csv", "tsv", "parquet", "arrow", "arff", "jsonl"]
+
+StreamArgument = Annotated[str, typer.Argument(metavar="STREAM", help=STREAM_HELP)]
+Target = Annotated[
+    str | None, typer.Option("--target", "-t", metavar="NAME", help="The column to predict.")
+]
+Drop = Annotated[
+    list[str],
+    typer.Option(
+        metavar="NAME", help="Leave a column out; may be repeated.", rich_help_panel=READING
+    ),
+]
+Categorical = Annotated[
+    list[str],
+    typer.Option(
+        metavar="NAME",
+        help="Take a column of numbers for categories; may be repeated.",
+        rich_help_panel=READING,
+    ),
+]
+TimeFormats = Annotated[
+    list[str],
+    typer.Option(
+        "--time-format",
+        metavar="NAME=FORMAT",
+        help="A column holds times in this format, such as 'sold=%d.%m.%Y %H:%M'. Times like "
+        "2026-11-15 14:30 are found without.",
+        rich_help_panel=READING,
+    ),
+]
+TimeParts = Annotated[
+    str,
+    typer.Option(
+        metavar="PARTS",
+        help=f"Add parts of each time as features: any of {','.join(PARTS)}.",
+        rich_help_panel=READING,
+    ),
+]
+FormatOption = Annotated[
+    Format | None,
+    typer.Option("--format", help="If the name does not tell it.", rich_help_panel=READING),
+]
+Model = Annotated[
+    str, typer.Option("--model", "-m", metavar="MODEL", help=MODEL_HELP, rich_help_panel=MODEL)
+]
+Settings = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="NAME=VALUE",
+        help=f"Set a parameter of the model; may be repeated. The tree's, with their defaults: "
+        f"{DEFAULTS_SHOWN}.",
+        rich_help_panel=MODEL,
+    ),
+]
+OnBadRowOption = Annotated[
+    Literal["error", "skip"],
+    typer.Option(
+        help="A row that cannot be read stops all, or is counted and left out.",
+        rich_help_panel=READING,
+    ),
+]
+BadRows = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the rows left out to a file, with their places and reasons (CSV).",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Delayed = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ROWS|TIME",
+        help="Labels come so many rows late (24), or so much later by --time (2h).",
+        rich_help_panel=READING,
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The column that tells the time of a row, for --delay.",
+        rich_help_panel=READING,
+    ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Save all from time to time; the same command again goes on from there.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Every = Annotated[
+    str,
+    typer.Option(
+        metavar="ROWS|TIME",
+        help="How often --checkpoint saves: after so many rows (100000) or so long (30s).",
+        rich_help_panel=OUTPUT,
+    ),
+]
+AsJson = Annotated[
+    bool,
+    typer.Option(
+        "--json", help="Print the result as JSON on standard output.", rich_help_panel=OUTPUT
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a stream is to be read, as it was typed."""
+
+    target: str | None = None
+    drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    time_formats: Sequence[str] = ()
+    time_parts: str = ""
+    time: str | None = None
+    format: Format | None = None
+
+    def open(self, name: str, known: dict[str, Kind] | None = None) -> Stream:
+        """Open a stream by its name; `known` are the features of a model, if there is one."""
+        generated = _generated(name)
+        if generated is not None:
+            if self.target is not None and self.target != generated.target:
+                raise UsageError(
+                    f"--target {self.target}: the target of {name} is {generated.target}"
+                )
+            return generated
+        return open_stream(
+            name,
+            target=self.target,
+            drop=tuple(self.drop),
+            categorical=tuple(self.categorical),
+            time_formats=settings(self.time_formats, "--time-format"),
+            time_parts=tuple(part.strip() for part in self.time_parts.split(",") if part.strip()),
+            time=self.time,
+            known=known,
+            format=self.format,
+        )
+
+
+def _generated(name: str) -> Stream | None:
+    """Return the generated stream of a name, None if it is that of a file."""
+    if name == "-" or Path(name).exists() or split_spec(name)[0] not in GENERATORS:
+        return None
+    return generator(name)
+
+
+OWN_OPTIONS = ("target", "drop", "categorical", "time_parts", "time_format", "format")
+
+
+def open_named(spec: str, reading: Reading) -> Stream:
+    """Open a stream whose own options may follow its name, those of many values joined by "+".
+
+    Examples
+    --------
+    >>> open_named("friedman:rows=500", Reading()).length
+    500
+    """
+    if _generated(spec) is not None or Path(spec).exists():
+        return reading.open(spec)
+    name, own = split_spec(spec)
+    for key in own:
+        if key not in OWN_OPTIONS:
+            raise UsageError(f"{spec}: {key} is none of {', '.join(OWN_OPTIONS)}")
+    return Reading(
+        target=own.get("target", reading.target),
+        drop=own["drop"].split("+") if "drop" in own else reading.drop,
+        categorical=own["categorical"].split("+") if "categorical" in own else reading.categorical,
+        time_formats=[own["time_format"].replace(":", "=", 1)]
+        if "time_format" in own
+        else reading.time_formats,
+        time_parts=own["time_parts"].replace("+", ",")
+        if "time_parts" in own
+        else reading.time_parts,
+        time=reading.time,
+        format=own.get("format", reading.format),  # type: ignore[arg-type]
+    ).open(name)

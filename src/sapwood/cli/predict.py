@@ -1,0 +1,122 @@
+"""`sapwood predict`: a prediction for each row, in order, as rows come."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from sapwood import HoeffdingTreeRegressor, load
+from sapwood.cli import options
+from sapwood.cli.failure import failing_in_one_line
+from sapwood.cli.outputs import BadRowFile, GrowingFile, check_writable
+from sapwood.evaluate.prequential import OnBadRow
+from sapwood.streams.schema import PARTS
+from sapwood.streams.stream import BadRowError, Chunk, Kind, Stream
+
+__all__ = ["predict"]
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that was saved.")],
+    stream: options.StreamArgument = "-",
+    *,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="- is standard output."),
+    ] = Path("-"),
+    time_format: options.TimeFormats = [],  # noqa: B006 - typer wants a list
+    format: options.FormatOption = None,
+    on_bad_row: options.OnBadRowOption = "error",
+    bad_rows: options.BadRows = None,
+) -> None:
+    """Write a prediction for each row of a stream, in order, as rows come.
+
+    Columns that the model does not know are ignored, those that the stream lacks count as missing.
+    A row that cannot be read, if it is not to stop all, gets an empty line.
+    """
+    console = Console(stderr=True)
+    with failing_in_one_line(console, extra="cli"):
+        check_writable(output, bad_rows)
+        tree = load(model)
+        reading = options.Reading(
+            categorical=[str(name) for name in tree.parameters["categorical"]],
+            time_formats=time_format,
+            time_parts=",".join(_parts_of(tree)),
+            format=format,
+        )
+        rows = reading.open(stream, known=_known(tree))
+        _tell_missing(console, tree, rows)
+        read, refused = _predict(tree, rows, output, bad_rows, on_bad_row)
+        console.print(f"rows: {read:,} read, {read - refused:,} predicted, {refused:,} refused")
+
+
+def _known(tree: HoeffdingTreeRegressor) -> dict[str, Kind]:
+    return {
+        str(name): "category" if kind == "category" else "number"
+        for name, kind in tree.feature_kinds.items()
+    }
+
+
+def _parts_of(tree: HoeffdingTreeRegressor) -> list[str]:
+    """Return the parts of times that the model knows, as its features are named."""
+    names = [str(name).rpartition(".") for name in tree.features]
+    return [part for part in PARTS if any(dot and last == part for _, dot, last in names)]
+
+
+def _tell_missing(console: Console, tree: HoeffdingTreeRegressor, stream: Stream) -> None:
+    missing = [str(name) for name in tree.features if str(name) not in stream.features]
+    if missing:
+        console.print(
+            f"sapwood: {stream.name} lacks {', '.join(missing)}: missing in all rows",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+class _Predictions(GrowingFile):
+    """Predictions, one a line."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, ["prediction"])
+
+    def write(self, chunk: Chunk, predictions: "np.ndarray[Any, Any]") -> None:
+        """Write the predictions of a chunk, with an empty line where a row is bad."""
+        lines = list(map(repr, predictions.tolist()))
+        for bad in reversed(chunk.bad):
+            lines.insert(bad.after, "")
+        self.write_lines(lines)
+        self.flush()
+
+
+def _predict(
+    tree: HoeffdingTreeRegressor,
+    stream: Stream,
+    output: Path,
+    bad_rows: Path | None,
+    on_bad_row: OnBadRow,
+) -> tuple[int, int]:
+    """Predict all rows; return how many were read, and how many of them refused."""
+    read = refused = 0
+    written = _Predictions(output).open(None)
+    left_out = None if bad_rows is None else BadRowFile(bad_rows).open(None)
+    try:
+        for chunk in stream.chunks():
+            stopped = chunk.bad[0] if chunk.bad and on_bad_row == "error" else None
+            good = len(chunk) if stopped is None else stopped.after
+            predictions = tree.predict_many(chunk.part(0, good)[0])
+            if stopped is not None:
+                written.write_lines(list(map(repr, predictions.tolist())))
+                raise BadRowError(stopped)
+            written.write(chunk, predictions)
+            if left_out is not None:
+                left_out.write_bad(chunk.bad)
+            read += len(chunk) + len(chunk.bad)
+            refused += len(chunk.bad)
+    finally:
+        written.close()
+        if left_out is not None:
+            left_out.close()
+    return read, refused

@@ -1,0 +1,101 @@
+"""What is seen while a stream is followed: a bar, and a table of the running error."""
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from sapwood.evaluate.prequential import Prequential
+from sapwood.tree.words import number
+
+__all__ = ["RunProgress"]
+
+FIRST_LINE = 1000
+DIGITS = 4
+COLUMNS = ("rows", "MAE", "RMSE", "R²", "recent MAE", "recent R²", "leaves", "MB", "rows/s")
+WIDTHS = (13, 11, 11, 8, 12, 11, 8, 8, 12)
+
+
+class RunProgress:
+    """A bar with the rate and the remaining time, above which lines of errors are printed.
+
+    A line comes when the rows have doubled since the last one, so that there are few of them
+    however long the stream is. The bar is shown on a terminal only.
+
+    Parameters
+    ----------
+    console : Console
+        Where people look.
+    run : Prequential
+        What is under way.
+    title : str, optional
+        If given, there is a bar with this title, and no table.
+    """
+
+    def __init__(self, console: Console, run: Prequential, title: str | None = None) -> None:
+        self._console = console
+        self._run = run
+        self._in_table = title is None
+        self._next = max(FIRST_LINE, 2 * run.scores.rows)
+        self._began, self._rows_then = time.monotonic(), run.rows_read
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task(title or run.stream.name, total=run.stream.size, rate="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        if self._in_table:
+            self._print("".join(map(str.rjust, COLUMNS, WIDTHS)))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None and self._in_table:
+            self._print_line()
+        self._bar.stop()
+
+    def update(self, done: int) -> None:
+        """Show how far the run is."""
+        rows = self._run.scores.rows
+        if rows >= self._next and self._in_table:
+            self._next = 2 * rows
+            self._print_line()
+        if not self._bar.disable:
+            self._bar.update(self._task, completed=done, rate=f"{self._rate():,.0f} rows/s")
+
+    def _rate(self) -> float:
+        took = time.monotonic() - self._began
+        return (self._run.rows_read - self._rows_then) / took if took > 0 else 0.0
+
+    def _print_line(self) -> None:
+        scores, learner = self._run.scores, self._run.learner
+        leaves, nbytes = learner.leaves, learner.nbytes
+        values = (
+            f"{scores.rows:,}",
+            number(scores.total.mae, DIGITS),
+            number(scores.total.rmse, DIGITS),
+            f"{scores.total.r2:.4f}",
+            number(scores.faded.mae, DIGITS),
+            f"{scores.faded.r2:.4f}",
+            "-" if leaves is None else f"{leaves:,}",
+            "-" if nbytes is None else f"{nbytes / 1e6:.2f}",
+            f"{self._rate():,.0f}",
+        )
+        self._print("".join(map(str.rjust, values, WIDTHS)))
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)

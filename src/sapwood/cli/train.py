@@ -1,0 +1,52 @@
+"""`sapwood train`: learn a stream, and keep the model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sapwood.cli import options
+from sapwood.cli.evaluate import make_run
+from sapwood.cli.failure import failing_in_one_line
+from sapwood.cli.follow import Follower
+from sapwood.cli.outputs import BadRowFile, check_writable
+from sapwood.cli.summary import print_counts
+
+__all__ = ["train"]
+
+
+def train(
+    stream: options.StreamArgument,
+    *,
+    save: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where the model goes.", show_default=False)
+    ],
+    target: options.Target = None,
+    drop: options.Drop = [],  # noqa: B006 - typer wants a list
+    categorical: options.Categorical = [],  # noqa: B006
+    time_format: options.TimeFormats = [],  # noqa: B006
+    time_parts: options.TimeParts = "",
+    format: options.FormatOption = None,
+    on_bad_row: options.OnBadRowOption = "error",
+    model: options.Model = "tree",
+    set_: options.Settings = [],  # noqa: B006
+    bad_rows: options.BadRows = None,
+    checkpoint: options.Checkpoint = None,
+    every: options.Every = "60s",
+) -> None:
+    """Learn a stream, and keep the model.
+
+    The error on the way costs nothing, so it is shown: each row was predicted before it was
+    learned. With --model FILE a saved model goes on learning.
+    """
+    console = Console(stderr=True)
+    with failing_in_one_line(console, extra="cli"):
+        check_writable(save, bad_rows, checkpoint)
+        reading = options.Reading(target, drop, categorical, time_format, time_parts, None, format)
+        run, identity = make_run(reading.open(stream), model, set_, on_bad_row=on_bad_row)
+        outputs = [] if bad_rows is None else [BadRowFile(bad_rows)]
+        Follower(run, console, identity, [*outputs], checkpoint, every).follow()
+        run.model.save(save)
+        print_counts(run.finish(), console)
+        print(save)

@@ -1,0 +1,96 @@
+"""What is typed becomes what is meant: settings, sizes, durations."""
+
+import ast
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from sapwood import door
+from sapwood.cli.failure import UsageError
+
+__all__ = ["Amount", "amount", "byte_count", "literal", "settings", "split_spec"]
+
+SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+
+Amount = tuple[float, bool]
+"""How much, and whether that is seconds."""
+
+
+def amount(text: str, option: str) -> Amount:
+    """Read a number of rows or a duration.
+
+    Examples
+    --------
+    >>> amount("5000", "--every"), amount("1.5h", "--every")
+    ((5000, False), (5400.0, True))
+    >>> amount("soon", "--every")
+    Traceback (most recent call last):
+    sapwood.cli.failure.UsageError: --every soon: rows (5000) or a duration (30s, 5m, 2h, 1d) ...
+    """
+    found = re.fullmatch(r"(\d+(?:[_,]\d{3})*(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
+    if found:
+        number, unit = float(re.sub("[_,]", "", found[1])), found[2]
+        if unit in SECONDS and number > 0:
+            return number * SECONDS[unit], True
+        if unit == "" and number == int(number) >= 1:
+            return int(number), False
+    raise UsageError(f"{option} {text}: rows (5000) or a duration (30s, 5m, 2h, 1d) are expected")
+
+
+def byte_count(text: str) -> int:
+    """Read a number of bytes.
+
+    Examples
+    --------
+    >>> byte_count("16MB"), byte_count("500_000")
+    (16000000, 500000)
+    """
+    found = re.fullmatch(r"([\d_]+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
+    if not found or found[2] not in BYTES:
+        raise ValueError(f"{door.shown(text)}: bytes are expected, like 500000, 64MB or 2GB")
+    return int(float(found[1].replace("_", "")) * BYTES[found[2]])
+
+
+def literal(text: str) -> Any:
+    """Read a number, True, False, None or a string."""
+    spelled = {"none": None, "true": True, "false": False}
+    if text.lower() in spelled:
+        return spelled[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def settings(texts: Iterable[str], option: str) -> dict[str, str]:
+    """Read ``name=value`` pairs.
+
+    Examples
+    --------
+    >>> settings(["delta=1e-5", "leaf=mean"], "--set")
+    {'delta': '1e-5', 'leaf': 'mean'}
+    """
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip()):
+            raise UsageError(f"{option} {text}: name=value is expected")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def split_spec(text: str) -> tuple[str, dict[str, str]]:
+    """Take a name apart from the settings that may follow it after a colon.
+
+    Examples
+    --------
+    >>> split_spec("tree:leaf=mean,delta=1e-5")
+    ('tree', {'leaf': 'mean', 'delta': '1e-5'})
+    >>> split_spec("river.tree:HoeffdingTreeRegressor")
+    ('river.tree:HoeffdingTreeRegressor', {})
+    """
+    name, colon, rest = text.rpartition(":")
+    if not colon or "=" not in rest:
+        return text, {}
+    return name, settings(rest.split(","), text)

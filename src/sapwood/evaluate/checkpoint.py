@@ -1,0 +1,163 @@
+"""Checkpoints: a run's whole state in one checked file, and the one before it as a reserve."""
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import door, modelfile
+from sapwood.atomic import StrPath, write_atomically
+from sapwood.evaluate.prequential import Prequential
+from sapwood.modelfile import ModelFileError
+from sapwood.tree import HoeffdingTreeRegressor
+
+__all__ = ["CheckpointError", "CheckpointFile", "Saved"]
+
+KIND = "sapwood checkpoint"
+MODEL = "model"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be used; the message says why, and what helps."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a checkpoint holds.
+
+    Parameters
+    ----------
+    identity : dict
+        What was evaluated on what, as given to `CheckpointFile.save`.
+    outputs : dict of str to int
+        The lengths that files had, which are written along with the run.
+    model : HoeffdingTreeRegressor
+        The model as it was.
+    """
+
+    identity: dict[str, Any]
+    outputs: dict[str, int]
+    model: HoeffdingTreeRegressor
+    _source: str
+    _run: dict[str, Any]
+    _arrays: dict[str, NDArray[Any]]
+
+    def resume(self, run: Prequential) -> None:
+        """Let a run of the same model and stream go on from here.
+
+        Raises
+        ------
+        CheckpointError
+            If it was saved by a run of another kind; nothing is changed then.
+        """
+        try:
+            run.restore(self._run, self._arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{self._source} is not of such a run ({_told(error)}): name another file, or "
+                "remove it to start anew"
+            ) from None
+
+
+class CheckpointFile:
+    """A file for the latest state of a run, and another, ``FILE.previous``, for the one before.
+
+    Either is there as a whole or not at all, and carries a checksum. A new state is first written
+    beside them; then the latest becomes the previous one, and the new one the latest. Whenever the
+    process or the machine dies, at least one good state is left, and a damaged latest one is
+    never let replace a good previous one.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    """
+
+    def __init__(self, path: StrPath) -> None:
+        self.path = os.fsdecode(path)
+        self.previous = f"{self.path}.previous"
+        self.warning: str | None = None
+        self._latest_is_good = False
+
+    def load(self) -> Saved | None:
+        """Return the newest good state; None if there is none at all.
+
+        `warning` then says whether a newer one could not be read, and why.
+
+        Raises
+        ------
+        CheckpointError
+            If there are files, but none can be read.
+        """
+        complaints: list[str] = []
+        for path in (self.path, self.previous):
+            try:
+                saved = _read(path)
+            except FileNotFoundError:
+                continue
+            except ModelFileError as error:
+                complaints.append(str(error))
+                continue
+            self._latest_is_good = path == self.path
+            if complaints:
+                self.warning = f"{complaints[0]}. Going on from the one before, {path}"
+            return saved
+        if complaints:
+            raise CheckpointError(f"{'; '.join(complaints)}; or remove it to start anew")
+        return None
+
+    def save(self, run: Prequential, identity: dict[str, Any], outputs: dict[str, int]) -> None:
+        """Save the state of a run between two of its steps.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; the older ones are as they were.
+        """
+        state, arrays = run.to_state()
+        model = np.frombuffer(run.model.to_bytes(), np.uint8)
+        header = {"identity": identity, "outputs": outputs, "run": state}
+        data = modelfile.pack(KIND, header, {**arrays, MODEL: model})
+        if not (self._latest_is_good and _is_whole(self.path)):
+            write_atomically(self.path, data)
+        else:
+            fresh = f"{self.path}.next"
+            try:
+                write_atomically(fresh, data)
+            except OSError as error:
+                error.filename = self.path
+                raise
+            os.replace(self.path, self.previous)
+            os.replace(fresh, self.path)
+        self._latest_is_good = True
+
+
+def _read(path: str) -> Saved:
+    header, arrays = modelfile.read(path, KIND)
+    try:
+        data = arrays.pop(MODEL).tobytes()
+        identity, outputs, run = header["identity"], header["outputs"], header["run"]
+        if not all(isinstance(entry, dict) for entry in (identity, outputs, run)):
+            raise TypeError("identity, outputs and run are no dicts")
+        for name, length in outputs.items():
+            door.whole(length, f"the length of {door.shown(name)}", 0, 2**63)
+    except (KeyError, TypeError, ValueError) as error:
+        raise modelfile.damaged(path, _told(error)) from None
+    model = HoeffdingTreeRegressor.from_bytes(data, f"the model in {path}")
+    return Saved(identity, outputs, model, path, run, arrays)
+
+
+def _is_whole(path: str) -> bool:
+    """Whether a file that was good still is, as it is about to replace another."""
+    with contextlib.suppress(FileNotFoundError, ModelFileError):
+        modelfile.read(path, KIND)
+        return True
+    return False
+
+
+def _told(error: Exception) -> str:
+    """Return what is wrong with what was saved, in words."""
+    return f"it has no entry {error}" if isinstance(error, KeyError) else str(error)

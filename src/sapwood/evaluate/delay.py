@@ -1,0 +1,116 @@
+"""Labels that come late: rows that were predicted wait until theirs is there."""
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from sapwood import door
+
+__all__ = ["Delay", "Waiting"]
+
+SAVED_TYPES = {"x": dict, "y": float, "prediction": float, "source": str, "number": int, "row": int}
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A row whose label is still to come.
+
+    Parameters
+    ----------
+    x, y, prediction
+        Its features, its label, and what was predicted.
+    source, number : str, int
+        The file, and the line or row there.
+    row : int
+        How many rows of the stream were read before it.
+    due : float
+        When its label comes; minus infinity as long as no row had a time.
+    """
+
+    x: dict[str, Any]
+    y: float
+    prediction: float
+    source: str
+    number: int
+    row: int
+    due: float = -math.inf
+
+
+class Delay:
+    """The rows that wait for their labels, in order.
+
+    Parameters
+    ----------
+    amount : int or float
+        How late labels are: so many rows, or seconds.
+    by_time : bool
+        Whether these are seconds of the stream's own time. A row whose time is missing, or
+        before that of an earlier one, counts as simultaneous with the latest; rows before the
+        first time count as simultaneous with that.
+    """
+
+    def __init__(self, amount: float, by_time: bool) -> None:
+        if by_time:
+            self.amount = door.positive(amount, "delay")
+        else:
+            self.amount = float(door.whole(amount, "delay", 1, 10**9))
+        self.by_time = by_time
+        self.clock = -math.inf if by_time else 0.0
+        self.waiting: deque[Waiting] = deque()
+
+    def advance(self, time: float | None) -> None:
+        """Let the clock go on to the time of the next row, if it counts seconds."""
+        if self.by_time and time is not None and self.clock < time < math.inf:
+            if self.clock == -math.inf:
+                first_due = time + self.amount
+                self.waiting = deque(replace(row, due=first_due) for row in self.waiting)
+            self.clock = time
+
+    def put(self, row: Waiting) -> None:
+        """Let a row wait that was just predicted; a clock of rows goes on by it."""
+        if not self.by_time:
+            self.clock += 1.0
+        self.waiting.append(replace(row, due=self.clock + self.amount))
+
+    def arrived(self) -> Iterator[Waiting]:
+        """Yield the rows whose labels are there by now."""
+        while self.waiting and -math.inf < self.waiting[0].due <= self.clock:
+            yield self.waiting.popleft()
+
+    def rest(self) -> Iterator[Waiting]:
+        """Yield all rows that still wait: the stream is at its end."""
+        while self.waiting:
+            yield self.waiting.popleft()
+
+    def to_header(self) -> dict[str, Any]:
+        """Return all that is known in terms of JSON, None for minus infinity."""
+        rows = [{**asdict(row), "due": _or_none(row.due)} for row in self.waiting]
+        return {"clock": _or_none(self.clock), "waiting": rows}
+
+    def restore(self, header: dict[str, Any]) -> Self:
+        """Go on from what `to_header` returned."""
+        clock, waiting = _or_minus_infinity(header["clock"]), deque[Waiting]()
+        for row in header["waiting"]:
+            values = {name: row[name] for name in SAVED_TYPES}
+            wrong = [name for name, kind in SAVED_TYPES.items() if type(values[name]) is not kind]
+            if wrong:
+                raise TypeError(f"{wrong[0]} of a row that waits is {door.shown(row[wrong[0]])}")
+            waiting.append(Waiting(**values, due=_or_minus_infinity(row["due"])))
+        if not self.by_time and clock < len(waiting):
+            raise ValueError(f"{len(waiting)} rows wait after {clock:g} of them")
+        self.clock, self.waiting = clock, waiting
+        return self
+
+
+def _or_none(moment: float) -> float | None:
+    return None if moment == -math.inf else moment
+
+
+def _or_minus_infinity(moment: float | None) -> float:
+    if moment is None:
+        return -math.inf
+    if type(moment) is not float:
+        raise TypeError(f"{door.shown(moment)} is no time")
+    return moment

@@ -1,0 +1,380 @@
+"""The prequential loop: each row is predicted, then learned, and the score is kept."""
+
+import itertools
+import math
+import time
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import door
+from sapwood.evaluate.curve import Curve
+from sapwood.evaluate.delay import Delay, Waiting
+from sapwood.evaluate.learner import Learner
+from sapwood.evaluate.refusals import RefusalLog
+from sapwood.evaluate.result import Evaluation
+from sapwood.evaluate.scores import FADE, WINDOW, Scores
+from sapwood.streams.memory import as_stream
+from sapwood.streams.stream import (
+    MOST_ROWS,
+    BadRow,
+    BadRowError,
+    Chunk,
+    FloatArray,
+    IntArray,
+    Position,
+    Stream,
+    StreamError,
+)
+from sapwood.tree import HoeffdingTreeRegressor
+
+__all__ = ["OnBadRow", "Prequential", "Step", "prequential"]
+
+OnBadRow = Literal["error", "skip"]
+REFUSED = "refused by the model"
+
+
+@dataclass(slots=True)
+class Step:
+    """What one chunk of the stream has led to.
+
+    Parameters
+    ----------
+    done : int
+        How much of the stream's size is behind.
+    predicted : list of tuples of arrays
+        Of rows in order: their lines or rows, their targets, and what was predicted.
+    bad : list of BadRow
+        The rows that were refused.
+    """
+
+    done: int
+    predicted: list[tuple[IntArray, FloatArray, FloatArray]] = field(default_factory=list)
+    bad: list[BadRow] = field(default_factory=list)
+
+
+def prequential(
+    model: Any,
+    stream: Stream | tuple[Any, Any] | Iterable[tuple[Mapping[str, Any], float]],
+    *,
+    delay: float | None = None,
+    fade: float = FADE,
+    window: int = WINDOW,
+    on_bad_row: OnBadRow = "error",
+) -> Evaluation:
+    """Evaluate a model on a stream: predict each row, then learn it.
+
+    Parameters
+    ----------
+    model : object
+        One of our trees, or anything with `predict_one` and `learn_one`, such as river's models.
+        It goes on learning from where it is.
+    stream : Stream, tuple of X and y, or iterable of pairs
+        The rows: a stream of `sapwood.streams`; arrays, columns or a frame with the targets; or
+        pairs of a dict and a target, as river's data sets give.
+    delay : int or float, optional
+        How late labels are: each row is predicted when it comes and learned so many rows later;
+        or so many seconds later, if the stream has a time column.
+    fade : float
+        For the faded errors, the weight of a row is multiplied by this at each later one.
+    window : int
+        The rows of the windowed errors.
+    on_bad_row : {"error", "skip"}
+        Whether a row that cannot be used stops all by `BadRowError`, or is counted and left out.
+
+    Returns
+    -------
+    Evaluation
+        The errors, the learning curve, the speed, and what became of all rows.
+
+    Examples
+    --------
+    >>> import sapwood
+    >>> from sapwood import streams
+    >>> found = prequential(sapwood.HoeffdingTreeRegressor(), streams.friedman(rows=20_000))
+    >>> found.rows_learned, found.total.r2 > 0.85
+    (20000, True)
+    """
+    run = Prequential(
+        model, as_stream(stream), delay=delay, fade=fade, window=window, on_bad_row=on_bad_row
+    )
+    for _ in run.steps():
+        pass
+    return run.finish()
+
+
+class Prequential:
+    """An evaluation under way, chunk by chunk, that can be saved and resumed in between.
+
+    Parameters are as for `prequential`; the stream has to be one of `sapwood.streams`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        stream: Stream,
+        *,
+        delay: float | None = None,
+        fade: float = FADE,
+        window: int = WINDOW,
+        on_bad_row: OnBadRow = "error",
+    ) -> None:
+        if stream.target is None:
+            raise StreamError(f"{stream.name} has no target: name the column to predict")
+        if on_bad_row not in ("error", "skip"):
+            raise ValueError(f"on_bad_row = {on_bad_row!r}: 'error' or 'skip' is expected")
+        self.stream = stream
+        self.on_bad_row = on_bad_row
+        self.learner = Learner(model, late=delay is not None)
+        self.scores = Scores(fade, window)
+        self.curve = Curve()
+        self.refusals = RefusalLog()
+        self.delay = None if delay is None else Delay(delay, stream.time is not None)
+        self.position: Position | None = None
+        self.rows_read = self.rows_predicted = self.rows_learned = 0
+        self.seconds = 0.0
+        self.waiting = False  # for rows: the only time at which an exception does no harm
+        self._inside_a_step = False
+        self._resumed_at = time.perf_counter()
+
+    @property
+    def model(self) -> Any:
+        """The model as it is now."""
+        return self.learner.model
+
+    def steps(self, most_rows: int = MOST_ROWS) -> Iterator[Step]:
+        """Go on to the end of the stream; between any two steps the work can be saved."""
+        self._check_between_steps()
+        self._resumed_at = time.perf_counter()
+        chunks = self.stream.chunks(self.position, most_rows)
+        while True:
+            self.waiting = True
+            chunk = next(chunks, None)
+            self.waiting = False
+            if chunk is None:
+                return
+            self._inside_a_step = True
+            step = self._take(chunk)
+            self._inside_a_step = False
+            self.seconds += time.perf_counter() - self._resumed_at
+            yield step
+            self._resumed_at = time.perf_counter()
+
+    def finish(self) -> Evaluation:
+        """Let the labels that are still to come arrive, and return what was found."""
+        if self.delay is not None:
+            self._resumed_at = time.perf_counter()
+            self._learn_arrived(self.delay.rest(), 0, Step(0))
+            self.seconds += time.perf_counter() - self._resumed_at
+        learner = self.learner
+        curve, speed = self.curve.finished(self.scores, *self._size(), self.seconds)
+        return Evaluation(
+            stream=self.stream.name,
+            target=self.stream.target or "",
+            model=repr(self.model),
+            rows_read=self.rows_read,
+            rows_predicted=self.rows_predicted,
+            rows_learned=self.rows_learned,
+            refused=self.refusals.finished(self.rows_read),
+            total=self.scores.total,
+            faded=self.scores.faded,
+            window=self.scores.window,
+            fade=self.scores.fade,
+            window_rows=self.scores.window_rows,
+            curve=curve,
+            speed=speed,
+            seconds=self.seconds,
+            model_seconds=learner.seconds,
+            leaves=learner.leaves,
+            model_bytes=learner.nbytes,
+            target_mean=self.scores.target_mean,
+            target_deviation=self.scores.target_deviation,
+        )
+
+    # -- the rows of a chunk ----------------------------------------------------------------------
+
+    def _take(self, chunk: Chunk) -> Step:
+        """Predict and learn the rows of a chunk, up to a bad one if that is to stop all."""
+        step = Step(chunk.done)
+        stopped = chunk.bad[0] if chunk.bad and self.on_bad_row == "error" else None
+        stop = len(chunk) if stopped is None else stopped.after
+        if self.delay is None:
+            start = 0
+            while start < stop:
+                end = min(stop, start + self.curve.rows_until_due(self.scores.rows))
+                self._predict_learn(chunk, start, end, step)
+                start = end
+        else:
+            self._predict_and_wait(chunk, stop, self.delay, step)
+        for earlier, bad in enumerate(chunk.bad):
+            self._refuse(bad, self.rows_read + bad.after + earlier, step)
+        # In the order of the stream, however it is cut into chunks.
+        step.bad.sort(key=lambda bad: (bad.after, bad.reason == REFUSED))
+        self.rows_read += len(chunk) + len(chunk.bad)
+        self.position = chunk.next
+        return step
+
+    def _predict_learn(self, chunk: Chunk, start: int, end: int, step: Step) -> None:
+        """Predict and learn some rows that end at the next point of the curve at the latest."""
+        columns, y = chunk.part(start, end)
+        try:
+            predictions = self.learner.predict_learn(columns, y)
+        except (ValueError, OverflowError) as error:
+            # Our trees refuse a batch before anything is changed; others may have learned a part.
+            if not isinstance(self.model, HoeffdingTreeRegressor):
+                raise
+            if end - start == 1:
+                bad = self._refused(chunk.source, int(chunk.numbers[start]), error, start)
+                self._refuse(bad, self._row_of(chunk, start), step)
+                return
+            middle = (start + end) // 2
+            self._predict_learn(chunk, start, middle, step)
+            self._predict_learn(chunk, middle, end, step)
+            return
+        step.predicted.append((chunk.numbers[start:end], y, predictions))
+        self.rows_predicted += end - start
+        self.rows_learned += end - start
+        self._score(predictions, y)
+
+    def _score(self, predictions: FloatArray, y: FloatArray) -> None:
+        self.scores.update_many(predictions, y)
+        if self.curve.rows_until_due(self.scores.rows) == self.curve.interval:
+            elapsed = self.seconds + time.perf_counter() - self._resumed_at
+            self.curve.add(self.scores, *self._size(), elapsed)
+
+    def _size(self) -> tuple[int, int]:
+        leaves, nbytes = self.learner.leaves, self.learner.nbytes
+        return -1 if leaves is None else leaves, -1 if nbytes is None else nbytes
+
+    # -- labels that come late --------------------------------------------------------------------
+
+    def _predict_and_wait(self, chunk: Chunk, stop: int, delay: Delay, step: Step) -> None:
+        """Predict rows one by one, and learn those whose labels have come meanwhile.
+
+        Late by rows, a label comes when so many later rows were predicted; late by seconds, it
+        is there before the first row that is so much later.
+        """
+        times = [None] * len(chunk) if chunk.times is None else chunk.times.tolist()
+        targets = np.empty(0) if chunk.y is None else chunk.y
+        predictions = np.empty(stop)
+        is_predicted = np.zeros(len(chunk), dtype=np.bool_)
+        rows = zip(chunk.rows(), targets.tolist(), chunk.numbers.tolist(), times, strict=True)
+        for place, (x, y, number, moment) in enumerate(itertools.islice(rows, stop)):
+            delay.advance(moment)
+            if delay.by_time:
+                self._learn_arrived(delay.arrived(), place, step)
+            row = self._row_of(chunk, place)
+            try:
+                predictions[place] = self.learner.predict_one(x)
+            except (ValueError, OverflowError) as error:
+                if not isinstance(self.model, HoeffdingTreeRegressor):
+                    raise
+                self._refuse(self._refused(chunk.source, number, error, place), row, step)
+                continue
+            is_predicted[place] = True
+            delay.put(Waiting(x, y, float(predictions[place]), chunk.source, number, row))
+            if not delay.by_time:
+                self._learn_arrived(delay.arrived(), place, step)
+        self.rows_predicted += int(is_predicted.sum())
+        step.predicted.append(
+            (chunk.numbers[is_predicted], targets[is_predicted], predictions[is_predicted[:stop]])
+        )
+
+    def _learn_arrived(self, rows: Iterator[Waiting], after: int, step: Step) -> None:
+        """Learn rows whose labels came after so many rows of a chunk."""
+        for row in rows:
+            try:
+                self.learner.learn_one(row.x, row.y)
+            except (ValueError, OverflowError) as error:
+                if not isinstance(self.model, HoeffdingTreeRegressor):
+                    raise
+                bad = self._refused(row.source, row.number, error, after)
+                self._refuse(bad, row.row, step)
+                continue
+            self.rows_learned += 1
+            self._score(np.array([row.prediction]), np.array([row.y]))
+
+    # -- rows that cannot be used -----------------------------------------------------------------
+
+    def _row_of(self, chunk: Chunk, place: int) -> int:
+        """Return how many rows of the stream are before a good one of a chunk."""
+        return self.rows_read + place + bisect_right(chunk.bad, place, key=lambda bad: bad.after)
+
+    def _refused(self, source: str, number: int, error: Exception, after: int) -> BadRow:
+        """Return what tells of a row that the model has refused."""
+        unit = self.stream.unit
+        return BadRow(source, unit, number, REFUSED, remedy=str(error), after=after)
+
+    def _refuse(self, bad: BadRow, row: int, step: Step) -> None:
+        """Count a bad row, before which so many were read; or let it stop all."""
+        if self.on_bad_row == "error":
+            raise BadRowError(bad)
+        self.refusals.add(bad.reason, row)
+        step.bad.append(bad)
+
+    # -- saving and going on ----------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what `restore` needs, but for the model: a header for JSON, and arrays."""
+        self._check_between_steps()
+        header = {
+            "position": self.position,
+            "rows_read": self.rows_read,
+            "rows_predicted": self.rows_predicted,
+            "rows_learned": self.rows_learned,
+            "seconds": self.seconds,
+            "model_seconds": self.learner.seconds,
+            "refusals": self.refusals.to_header(),
+            "delay": None if self.delay is None else self.delay.to_header(),
+        }
+        return header, {**self.scores.to_arrays(), **self.curve.to_arrays()}
+
+    def restore(self, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from what `to_state` returned; the model has to be that of then.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If the state is not one that `to_state` returned.
+        """
+        scores, curve = Scores.from_arrays(arrays, self.scores.fade), Curve.from_arrays(arrays)
+        if scores.window_rows != self.scores.window_rows:
+            raise ValueError(f"the saved window has {scores.window_rows} rows")
+        refusals = RefusalLog.from_header(header["refusals"])
+        position = _position(header["position"])
+        names = ("rows_read", "rows_predicted", "rows_learned")
+        read, predicted, learned = (door.whole(header[name], name, 0, 2**53) for name in names)
+        seconds, model_seconds = (_seconds(header[name]) for name in ("seconds", "model_seconds"))
+        if (self.delay is None) != (header["delay"] is None):
+            raise ValueError("labels were late in only one of the saved run and this one")
+        if self.delay is not None:
+            self.delay.restore(header["delay"])
+        self.scores, self.curve, self.refusals, self.position = scores, curve, refusals, position
+        self.rows_read, self.rows_predicted, self.rows_learned = read, predicted, learned
+        self.seconds, self.learner.seconds = seconds, model_seconds
+        self._inside_a_step = False
+
+    def _check_between_steps(self) -> None:
+        if self._inside_a_step:
+            raise RuntimeError(
+                "the run was stopped inside of a step, whose rows the model would learn twice: go "
+                "on from what was saved before it"
+            )
+
+
+def _position(saved: Any) -> Position | None:
+    if saved is None:
+        return None
+    if not isinstance(saved, dict) or any(type(place) is not int for place in saved.values()):
+        raise TypeError(f"position = {door.shown(saved)}: whole numbers by name are expected")
+    return saved
+
+
+def _seconds(saved: Any) -> float:
+    if type(saved) not in (int, float) or not 0 <= saved < math.inf:
+        raise ValueError(f"{door.shown(saved)} seconds are saved")
+    return float(saved)

@@ -1,0 +1,133 @@
+"""How far predictions are from what came: over all rows, faded, and in a window."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sapwood import door
+from sapwood.evaluate._scores import FIELDS, score
+from sapwood.evaluate.result import Errors
+
+__all__ = ["Scores"]
+
+FADE = 0.999
+WINDOW = 1000
+WIDEST = 10**7
+MOST_ROWS = 2**53  # up to which doubles count
+
+
+class Scores:
+    """The running errors of a model; they cost the same however many rows there were.
+
+    Parameters
+    ----------
+    fade : float
+        For the faded errors, the weight of a row is multiplied by this at each later one: 0.999
+        looks back over the last thousand rows or so.
+    window : int
+        How many of the last rows the errors of the window are of.
+
+    Examples
+    --------
+    >>> scores = Scores(window=2)
+    >>> scores.update_many([1.0, 2.0, 3.0], [1.0, 3.0, 5.0])
+    >>> scores.total
+    Errors(mae=1.0, rmse=1.2909944487358056, r2=0.375)
+    >>> scores.window
+    Errors(mae=1.5, rmse=1.5811388300841898, r2=-1.5)
+    """
+
+    def __init__(self, fade: float = FADE, window: int = WINDOW) -> None:
+        self.fade = door.between(fade, "fade", 0.0, 1.0)
+        self._state = np.zeros(len(FIELDS))
+        self._recent = np.zeros((door.whole(window, "window", 1, WIDEST), 2))
+
+    @property
+    def rows(self) -> int:
+        """How many rows were scored."""
+        return int(self._state[0])
+
+    @property
+    def window_rows(self) -> int:
+        """How many rows the window is of."""
+        return len(self._recent)
+
+    def update(self, prediction: float, y: float) -> None:
+        """Score one prediction."""
+        self.update_many([prediction], [y])
+
+    def update_many(self, predictions: ArrayLike, y: ArrayLike) -> None:
+        """Score predictions in the order of their rows: the same as one by one."""
+        score(
+            self._state,
+            self._recent,
+            np.ascontiguousarray(door.column(predictions, "predictions")),
+            np.ascontiguousarray(door.column(y, "y")),
+            self.fade,
+        )
+
+    @property
+    def total(self) -> Errors:
+        """The errors over all rows."""
+        return _errors(float(self._state[0]), *self._state[[1, 2, 4]].tolist())
+
+    @property
+    def faded(self) -> Errors:
+        """The errors with the weights of rows fading."""
+        return _errors(float(self._state[5]), *self._state[[6, 7, 9]].tolist())
+
+    @property
+    def window(self) -> Errors:
+        """The errors of the last rows."""
+        known = self._recent[: min(self.rows, len(self._recent))]
+        if not len(known):
+            return _errors(0.0, 0.0, 0.0, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            absolute, square = np.abs(known[:, 0]).mean(), np.square(known[:, 0]).mean()
+            y = known[:, 1] - known[0, 1]  # exactly 0 where y does not vary
+            spread = np.square(y - y.mean()).sum()
+        return _errors(len(known), float(absolute), float(square), float(spread))
+
+    @property
+    def target_mean(self) -> float:
+        """The mean of y over all rows."""
+        return float(self._state[3])
+
+    @property
+    def target_deviation(self) -> float:
+        """The standard deviation of y over all rows."""
+        return math.sqrt(self._state[4] / self._state[0]) if self.rows else 0.0
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all that is known, to be saved."""
+        return {"scores": self._state.copy(), "recent": self._recent.copy()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], fade: float) -> Self:
+        """Go on from what `to_arrays` returned."""
+        recent = arrays["recent"]
+        scores = cls(fade, len(recent) if recent.ndim else 0)
+        for own, saved in ((scores._state, "scores"), (scores._recent, "recent")):
+            if arrays[saved].shape != own.shape or arrays[saved].dtype != own.dtype:
+                found = f"{arrays[saved].dtype} of shape {arrays[saved].shape}"
+                raise ValueError(f"the saved {saved} are {found}")
+            own[...] = arrays[saved]
+        # The kernel finds a row's place in the window by the number of rows, and trusts it.
+        rows = scores._state[0]
+        if not (0 <= rows <= MOST_ROWS and rows == int(rows)):
+            raise ValueError(f"the saved scores are of {rows} rows")
+        if (scores._state[[1, 2, 4, 5, 6, 7, 9]] < 0).any():
+            raise ValueError("the saved scores have a sum of squares below 0")
+        return scores
+
+
+def _errors(weight: float, absolute: float, square: float, spread: float) -> Errors:
+    """Return errors of their means and of the sum of squares of y around its mean."""
+    if weight == 0:
+        return Errors(math.nan, math.nan, math.nan)
+    # Where a single row counts, its spread is no more than rounding.
+    r2 = 1.0 - weight * square / spread if weight > 1 and spread > 0 else math.nan
+    return Errors(absolute, math.sqrt(square), r2)
