@@ -1,0 +1,316 @@
+"""A tree as flat arrays, from which each export starts."""
+
+import importlib
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.door import Label, shown
+from sapwood.tree import HoeffdingTreeRegressor, inside
+from sapwood.tree._kernel import TreeKernel
+from sapwood.tree.column import OTHERS
+from sapwood.tree.tables import CATEGORY, LEAF, NUMBER
+from sapwood.tree.view import TreePicture
+
+__all__ = [
+    "CODES",
+    "REACH",
+    "ExportError",
+    "FlatTree",
+    "LeafModels",
+    "Tracking",
+    "codes_in",
+    "encode",
+    "flatten",
+    "needed",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+CODES = 64  # of a category: OTHERS is the last
+# As the kernel has them: how far standardised features reach, and how far beyond the range of y a
+# linear model may predict, as a share of it.
+REACH = 6.0
+MARGIN = 0.1
+ERRORS = ("error_mean", "error_0", "error_1", "error_2", "error_3")
+
+
+class ExportError(ValueError):
+    """A tree cannot be said in another library's terms; the message tells why, and what helps."""
+
+
+class Tracking(NamedTuple):
+    """What recent errors make of a prediction of the tree, at the moment of the export."""
+
+    level: float
+    slope: float
+    outlook: float
+
+    def corrected(self, predictions: FloatArray) -> FloatArray:
+        """Return what becomes of predictions."""
+        return self.level + self.slope * (predictions - self.outlook)
+
+
+@dataclass(frozen=True, eq=False)
+class LeafModels:
+    """The experts of each leaf; all arrays have a row a leaf.
+
+    With x a row that has the level of a category in place of its code, a leaf predicts ::
+
+        z = held((x - centres) * scales, -REACH, REACH), 0 where that is NaN
+        base + sum over models of shares * held(intercepts + coefficients @ z, lowest, highest)
+    """
+
+    base: FloatArray  # what the y are measured from, and the mean's share in the prediction
+    shares: FloatArray  # of each linear model, (leaves, models)
+    intercepts: FloatArray  # (leaves, models)
+    coefficients: FloatArray  # (leaves, models, features)
+    centres: FloatArray  # (leaves, features)
+    scales: FloatArray  # (leaves, features)
+    lowest: FloatArray  # (leaves,)
+    highest: FloatArray  # (leaves,)
+    levels: FloatArray  # (features, CODES); NaN for a code without one
+
+
+@dataclass(frozen=True, eq=False)
+class FlatTree:
+    """A tree as arrays with an entry a node: a node comes before its children, left before right.
+
+    A row goes left if its value is below the threshold, if its code is in the subset, or if it is
+    missing and `missing_left` is set.
+    """
+
+    names: list[Label]  # of the features
+    labels: list[list[Label]]  # of the categories of each feature, in the order of their codes
+    kind: IntArray  # LEAF, or the kind of feature that the node splits on: NUMBER or CATEGORY
+    left: IntArray  # -1 for a leaf, as are the next two
+    right: IntArray
+    feature: IntArray
+    threshold: FloatArray  # 0 where there is none
+    subset: NDArray[np.uint64]  # bit k is set if code k goes left; 0 where there is none
+    missing_left: NDArray[np.bool_]
+    depth: IntArray
+    weight: FloatArray  # of the rows in the leaves below
+    gain: FloatArray  # of the split
+    variance: FloatArray  # of y, in a leaf
+    leaf: str  # how leaves predict: the tree's parameter
+    values: FloatArray | None  # predictions, the mean of those below in inner nodes
+    models: LeafModels | None  # if leaves predict by more than a value; a row a leaf, in order
+    tracking: Tracking | None  # of what the models predict; in values it is contained
+
+    @property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes are leaves."""
+        is_leaf: NDArray[np.bool_] = self.kind == LEAF
+        return is_leaf
+
+    def constants(self, format_name: str) -> FloatArray:
+        """Return what each node predicts, or raise if leaves predict by linear models."""
+        if self.values is None:
+            raise ExportError(
+                f"leaf={self.leaf!r}: the leaves of this tree are linear models, and those of "
+                f"{format_name} are constants; train with leaf='mean', or use to_onnx"
+            )
+        return self.values
+
+    def without_categories(self, format_name: str) -> "FlatTree":
+        """Return the tree with cuts between codes in place of subsets, or raise if it has others.
+
+        A subset is a cut if it has all known codes below some code, or all from there on; with
+        two categories it always is.
+        """
+        nodes = np.flatnonzero(self.kind == CATEGORY)
+        left, right, threshold = self.left.copy(), self.right.copy(), self.threshold.copy()
+        missing_left = self.missing_left.copy()
+        for node in nodes.tolist():
+            feature = int(self.feature[node])
+            count = len(self.labels[feature])
+            known = range(CODES if count == OTHERS else count)
+            goes_left = [bool(int(self.subset[node]) >> code & 1) for code in known]
+            turns = [code for code in known[1:] if goes_left[code - 1] != goes_left[code]]
+            if len(turns) > 1:
+                raise ExportError(
+                    f"the tree splits the categories of {shown(self.names[feature])} into subsets, "
+                    f"which {format_name} cannot say; use to_treelite or to_onnx"
+                )
+            threshold[node] = (turns[0] if turns else len(known)) - 0.5
+            if goes_left[:1] == [False]:
+                left[node], right[node] = right[node], left[node]
+                missing_left[node] = not missing_left[node]
+        return replace(
+            self,
+            kind=np.where(self.kind == CATEGORY, NUMBER, self.kind),
+            left=left,
+            right=right,
+            threshold=threshold,
+            missing_left=missing_left,
+        )
+
+
+def flatten(tree: HoeffdingTreeRegressor) -> FlatTree:
+    """Return a tree as flat arrays, as it is at this moment.
+
+    Examples
+    --------
+    >>> tree = HoeffdingTreeRegressor(leaf="mean", track=None)
+    >>> tree.learn_many({"x": [0.0, 1.0] * 500}, [2.0, 5.0] * 500)
+    >>> flat = flatten(tree)
+    >>> flat.left.tolist(), flat.right.tolist(), flat.feature.tolist()
+    ([1, -1, -1], [2, -1, -1], [0, -1, -1])
+    >>> flat.values.round(9).tolist()
+    [3.5, 2.0, 5.0]
+    """
+    _check_tree(tree)
+    with tree._reading():
+        kernel, features = tree._kernel, tree._features
+        if kernel.rows == 0 or not features.names:
+            raise ExportError("the tree has learned no features yet; let it learn some rows first")
+        picture = inside.picture(kernel, features)
+        order = np.array([node for node, _ in picture.walk()])
+        leaves = order[picture.nodes["kind"][order] == LEAF]
+        rows = picture.nodes["child"][leaves]  # of the kernel's table of leaves
+        tracking, models = _tracking(kernel), None
+        if kernel.linear:
+            models = _models(kernel, rows)
+        else:
+            values = kernel.leaf_table["origin"][rows] + kernel.leaf_table["mean"][rows]
+            nodes = picture.nodes.copy()
+            nodes["mean"][leaves] = values if tracking is None else tracking.corrected(values)
+            picture = replace(picture, nodes=nodes)
+        return _in_order(tree, picture, order, models, tracking)
+
+
+def _check_tree(tree: Any) -> None:
+    if not isinstance(tree, HoeffdingTreeRegressor):
+        raise ExportError(f"tree = {shown(tree)}: a HoeffdingTreeRegressor is expected")
+
+
+def _in_order(
+    tree: HoeffdingTreeRegressor,
+    picture: TreePicture,
+    order: IntArray,
+    models: LeafModels | None,
+    tracking: Tracking | None,
+) -> FlatTree:
+    """Return the nodes of a picture in an order, in which the root is first."""
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    nodes = picture.nodes[order]
+    inner = nodes["kind"] != LEAF
+    number, category = nodes["kind"] == NUMBER, nodes["kind"] == CATEGORY
+    child = np.where(inner, nodes["child"], 0)
+    return FlatTree(
+        names=tree.features,
+        labels=[list(table) for table in tree._features.categories],
+        kind=nodes["kind"].astype(np.int64),
+        left=np.where(inner, place[child], -1),
+        right=np.where(inner, place[np.where(inner, child + 1, 0)], -1),
+        feature=np.where(inner, nodes["feature"], -1).astype(np.int64),
+        threshold=np.where(number, nodes["threshold"], 0.0),
+        subset=np.where(category, nodes["subset"], np.uint64(0)),
+        missing_left=inner & (nodes["missing_left"] != 0),
+        depth=nodes["depth"].astype(np.int64),
+        weight=np.array(picture.below.weight)[order],
+        gain=np.where(inner, nodes["gain"], 0.0),
+        variance=np.where(inner, 0.0, nodes["deviation"] ** 2),
+        leaf=tree.parameters["leaf"],
+        values=np.array(picture.below.mean)[order] if models is None else None,
+        models=models,
+        tracking=tracking,
+    )
+
+
+def _tracking(kernel: TreeKernel) -> Tracking | None:
+    """Return the correction by recent errors, at the rate that has the smallest error."""
+    _, level, outlook, joint, square, error = kernel.track_table.tolist()
+    best = int(np.argmin(error))
+    if not kernel.tracking or best == 0:
+        return None
+    slope = joint[best] / square[best] if square[best] > 0.0 else 1.0
+    return Tracking(level[best], min(max(slope, 0.0), 1.0), outlook[best])
+
+
+def _models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
+    """Return the experts of leaves, given by their rows in the kernel's table."""
+    centres_at, scales_at, covariance_at, terms = kernel.page_parts()
+    pages = np.array([kernel.model_pages[leaf][:covariance_at] for leaf in rows.tolist()])
+    width = kernel.features
+    coefficients = pages[:, :centres_at].reshape(len(rows), terms, -1)[:, : width + 1]
+    table = kernel.leaf_table[rows]
+    shares = _shares(kernel, np.array([table[name] for name in ERRORS]).T)
+    margin = MARGIN * (kernel.high - kernel.low)
+    level_weight, level = kernel.level_table.reshape(width, CODES, 2).transpose(2, 0, 1)
+    return LeafModels(
+        base=table["origin"] + shares[:, 0] * table["mean"],
+        shares=shares[:, 1:],
+        intercepts=coefficients[:, 0],
+        coefficients=coefficients[:, 1:].transpose(0, 2, 1),
+        centres=pages[:, centres_at:scales_at],
+        scales=pages[:, scales_at:covariance_at],
+        lowest=kernel.low - margin - table["origin"],
+        highest=kernel.high + margin - table["origin"],
+        levels=np.where(level_weight > 0.0, level, np.nan),
+    )
+
+
+def _shares(kernel: TreeKernel, errors: FloatArray) -> FloatArray:
+    """Return the share of each expert in what leaves predict: (leaves, experts)."""
+    first = 0 if kernel.averaging else 1
+    least = errors[:, first:].min(axis=1, keepdims=True)
+    least = np.where(least == 0.0, 1e-300, least)
+    weights = (least / np.maximum(errors, least)) ** 4
+    weights[:, :first] = 0.0
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def codes_in(subset: Any) -> list[int]:
+    """Return the codes that a subset has.
+
+    Examples
+    --------
+    >>> codes_in(0b1101)
+    [0, 2, 3]
+    """
+    return [code for code in range(CODES) if int(subset) >> code & 1]
+
+
+def encode(tree: HoeffdingTreeRegressor, X: Any) -> FloatArray:
+    """Return rows as exported trees read them.
+
+    Parameters
+    ----------
+    tree : HoeffdingTreeRegressor
+        The tree, as it was when it was exported.
+    X : array_like, mapping of columns, or data frame
+        The features, as for `tree.predict_many`.
+
+    Returns
+    -------
+    ndarray of float64, shape (rows, features)
+        The columns are `tree.features`. A number is as it was, a category is its code (from 0 in
+        the order in which they were learned; 63 for all from the 64th on), and NaN is a value
+        that is missing, or a category that was never learned.
+
+    Examples
+    --------
+    >>> tree = HoeffdingTreeRegressor()
+    >>> tree.learn_many({"temp": [3.5, 20.0], "city": ["Oslo", "Rome"]}, [1.0, 2.0])
+    >>> encode(tree, {"city": ["Rome", "Lima"], "temp": [17, None]})
+    array([[17.,  1.],
+           [nan, nan]])
+    """
+    _check_tree(tree)
+    return tree._features.read(X, learn=False).matrix
+
+
+def needed(module: str, package: str, function: str) -> Any:
+    """Import a module of another package, or tell how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"{function} needs {package}, which is not installed: run `pip install {package}`"
+        ) from error

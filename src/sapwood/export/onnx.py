@@ -1,0 +1,239 @@
+"""A tree as a model of ONNX, linear leaves and all, in doubles."""
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.atomic import StrPath, write_atomically
+from sapwood.export.flat import (
+    CODES,
+    REACH,
+    ExportError,
+    FlatTree,
+    LeafModels,
+    Tracking,
+    codes_in,
+    flatten,
+    needed,
+)
+from sapwood.tree import HoeffdingTreeRegressor
+from sapwood.tree.tables import CATEGORY
+
+__all__ = ["to_onnx"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
+
+# TreeEnsemble came with version 5 of the one, in the release that had version 21 of the other.
+OPSETS = {"ai.onnx.ml": 5, "": 21}
+IR_VERSION = 10
+MOST_BYTES = 2**31 - 2**20  # of a model: protobuf ends at 2 GiB
+NODE_BYTES = 64  # that a node takes, without the codes that it asks for
+
+BRANCH_LT, BRANCH_MEMBER = 1, 6
+
+
+def to_onnx(tree: HoeffdingTreeRegressor, path: StrPath | None = None) -> Any:
+    """Return an `onnx.ModelProto` that predicts as a tree does now.
+
+    Parameters
+    ----------
+    tree : HoeffdingTreeRegressor
+        Of any kind. What recent errors add (`track`) is contained in the model.
+    path : str or path-like, optional
+        Where to write the model too, whole or not at all.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Its input "X" is what `encode` returns, (rows, features) of doubles, categories and
+        missing values among it; its output "prediction" is (rows,) of doubles. The names of
+        the features, and the categories of each in the order of their codes, are in its
+        metadata as JSON.
+
+    Raises
+    ------
+    ExportError
+        If the model would be larger than 2 GiB, which is where ONNX ends.
+
+    Notes
+    -----
+    All is computed in doubles. Constant leaves agree to the last bit, linear ones but for the
+    order in which terms are summed. ONNX Runtime has to be 1.23 or newer.
+
+    Examples
+    --------
+    >>> import numpy as np, onnxruntime
+    >>> from sapwood.export import encode
+    >>> tree = HoeffdingTreeRegressor()
+    >>> x = np.arange(3000.0) % 100
+    >>> tree.learn_many({"x": x}, np.where(x < 30, 2 * x, 60 - x))
+    >>> session = onnxruntime.InferenceSession(to_onnx(tree).SerializeToString())
+    >>> (twin,) = session.run(None, {"X": encode(tree, {"x": x})})
+    >>> np.allclose(twin, tree.predict_many({"x": x}), rtol=1e-12)
+    True
+    """
+    flat = flatten(tree)
+    _check_size(flat)
+    graph = _Graph(needed("onnx", "onnx", "to_onnx"))
+    if flat.models is None:
+        result = _walk(graph, flat, flat.constants("ONNX")[flat.is_leaf])
+    else:
+        leaf = _walk(graph, flat, np.arange(len(flat.models.base)))
+        result = _predict(graph, flat, flat.models, leaf)
+        if flat.tracking is not None:
+            result = _track(graph, flat.tracking, result)
+    model = graph.model(len(flat.names), result)
+    facts = {"features": flat.names, "categories": flat.labels}
+    graph.helper.set_model_props(model, {name: json.dumps(fact) for name, fact in facts.items()})
+    if path is not None:
+        write_atomically(path, model.SerializeToString())
+    return model
+
+
+def _check_size(flat: FlatTree) -> None:
+    """Raise if a tree has no room in a model."""
+    tables = [] if flat.models is None else list(vars(flat.models).values())
+    codes = CODES * np.count_nonzero(flat.kind == CATEGORY)
+    size = NODE_BYTES * len(flat.kind) + 8 * (codes + sum(table.size for table in tables))
+    if size > MOST_BYTES:
+        raise ExportError(
+            f"the model would have about {size / 2**30:.3g} GiB, and ONNX ends at 2 GiB; hold the "
+            "tree smaller by max_bytes or max_depth"
+        )
+
+
+class _Graph:
+    """The nodes of a model while it is made; a result is known by its name."""
+
+    def __init__(self, onnx: Any) -> None:
+        self.helper = onnx.helper
+        self.types = onnx.TensorProto
+        self.to_tensor = onnx.numpy_helper.from_array
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """Add a node, and return the name of its result."""
+        name = f"{operator}_{len(self.nodes)}"
+        node = self.helper.make_node(operator, inputs, [name], name, domain=domain, **attributes)
+        self.nodes.append(node)
+        return name
+
+    def constant(self, value: Any, dtype: Any = np.float64) -> str:
+        """Add a constant, and return its name."""
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(self.to_tensor(np.ascontiguousarray(value, dtype=dtype), name))
+        return name
+
+    def model(self, width: int, result: str) -> Any:
+        """Return the model whose prediction is a result, (rows, 1)."""
+        helper, doubles = self.helper, self.types.DOUBLE
+        axis = self.constant([1], np.int64)
+        self.nodes.append(helper.make_node("Squeeze", [result, axis], ["prediction"], "Squeeze"))
+        graph = helper.make_graph(
+            self.nodes,
+            "sapwood",
+            [helper.make_tensor_value_info("X", doubles, ["rows", width])],
+            [helper.make_tensor_value_info("prediction", doubles, ["rows"])],
+            self.constants,
+        )
+        return helper.make_model(
+            graph,
+            producer_name="sapwood",
+            ir_version=IR_VERSION,
+            opset_imports=[helper.make_opsetid(*item) for item in OPSETS.items()],
+        )
+
+
+def _walk(graph: _Graph, flat: FlatTree, values: NDArray[Any]) -> str:
+    """Add the walk of rows to their leaves; return the value of each row's leaf, (rows, 1)."""
+    is_leaf = flat.is_leaf
+    # A tree of one leaf is a node both of whose branches are that leaf.
+    inner = np.flatnonzero(~is_leaf) if len(is_leaf) > 1 else np.zeros(1, np.intp)
+    left, right, feature = (
+        np.maximum(column[inner], 0) for column in (flat.left, flat.right, flat.feature)
+    )
+    place = np.where(is_leaf, np.cumsum(is_leaf), np.cumsum(~is_leaf)) - 1
+    splits_set = flat.kind[inner] == CATEGORY
+    # Each set ends with NaN. Runtimes rely on it that none is empty, so that it gets a code that no
+    # category has.
+    codes = [
+        [*(codes_in(subset) or [CODES]), np.nan]
+        for subset in flat.subset[inner][splits_set].tolist()
+    ]
+    sets = {"membership_values": graph.to_tensor(np.concatenate(codes))} if codes else {}
+    return graph.add(
+        "TreeEnsemble",
+        "X",
+        domain="ai.onnx.ml",
+        n_targets=1,
+        aggregate_function=1,
+        post_transform=0,
+        tree_roots=[0],
+        nodes_featureids=feature,
+        nodes_splits=graph.to_tensor(flat.threshold[inner]),
+        nodes_modes=graph.to_tensor(
+            np.where(splits_set, BRANCH_MEMBER, BRANCH_LT).astype(np.uint8)
+        ),
+        nodes_missing_value_tracks_true=flat.missing_left[inner].astype(np.int64),
+        nodes_truenodeids=place[left],
+        nodes_trueleafs=is_leaf[left].astype(np.int64),
+        nodes_falsenodeids=place[right],
+        nodes_falseleafs=is_leaf[right].astype(np.int64),
+        leaf_targetids=np.zeros(len(values), np.int64),
+        leaf_weights=graph.to_tensor(values.astype(np.float64)),
+        **sets,
+    )
+
+
+def _terms(graph: _Graph, levels: FloatArray, is_category: BoolArray) -> tuple[str, IntArray]:
+    """Add what linear models read, levels in place of codes; and tell which column is which."""
+    numbers, categories = np.flatnonzero(~is_category), np.flatnonzero(is_category)
+    if not len(categories):
+        return "X", numbers
+    # Missing values have a code of their own here, after all others, and NaN for a level.
+    table = np.pad(levels[categories], ((0, 0), (0, 1)), constant_values=np.nan)
+    starts = graph.constant(np.arange(len(categories)) * table.shape[1], np.int64)
+    codes = graph.add("Gather", "X", graph.constant(categories, np.int64), axis=1)
+    codes = graph.add("Where", graph.add("IsNaN", codes), graph.constant(CODES), codes)
+    codes = graph.add("Add", graph.add("Cast", codes, to=graph.types.INT64), starts)
+    x = graph.add("Gather", graph.constant(table.ravel()), codes)
+    if len(numbers):
+        rest = graph.add("Gather", "X", graph.constant(numbers, np.int64), axis=1)
+        x = graph.add("Concat", rest, x, axis=1)
+    return x, np.concatenate([numbers, categories])
+
+
+def _predict(graph: _Graph, flat: FlatTree, models: LeafModels, leaf: str) -> str:
+    """Add what leaves predict, (rows, 1); see `LeafModels`."""
+    x, columns = _terms(graph, models.levels, np.array([bool(each) for each in flat.labels]))
+    leaf = graph.add("Cast", leaf, to=graph.types.INT64)
+    leaf = graph.add("Squeeze", leaf, graph.constant([1], np.int64))
+
+    def of_leaf(table: Any) -> str:
+        return graph.add("Gather", graph.constant(table), leaf)
+
+    distance = graph.add("Sub", x, of_leaf(models.centres[:, columns]))
+    z = graph.add("Mul", distance, of_leaf(models.scales[:, columns]))
+    z = graph.add("Where", graph.add("IsNaN", z), graph.constant(0.0), z)
+    z = graph.add("Clip", z, graph.constant(-REACH), graph.constant(REACH))
+    z = graph.add("Unsqueeze", z, graph.constant([2], np.int64))
+    terms = graph.add("MatMul", of_leaf(models.coefficients[:, :, columns]), z)
+    terms = graph.add("Squeeze", terms, graph.constant([2], np.int64))
+    experts = graph.add("Add", of_leaf(models.intercepts), terms)
+    experts = graph.add("Max", experts, of_leaf(models.lowest[:, None]))
+    experts = graph.add("Min", experts, of_leaf(models.highest[:, None]))
+    experts = graph.add("Mul", experts, of_leaf(models.shares))
+    total = graph.add("ReduceSum", experts, graph.constant([1], np.int64), keepdims=1)
+    return graph.add("Add", of_leaf(models.base[:, None]), total)
+
+
+def _track(graph: _Graph, tracking: Tracking, result: str) -> str:
+    """Add what recent errors make of predictions."""
+    distance = graph.add("Sub", result, graph.constant(tracking.outlook))
+    distance = graph.add("Mul", distance, graph.constant(tracking.slope))
+    return graph.add("Add", distance, graph.constant(tracking.level))

@@ -1,0 +1,91 @@
+"""A tree as a model of treelite."""
+
+from typing import Any
+
+from sapwood.export.flat import FlatTree, codes_in, flatten, needed
+from sapwood.tree import HoeffdingTreeRegressor
+from sapwood.tree.tables import LEAF, NUMBER
+
+__all__ = ["to_treelite"]
+
+NAME = "treelite's trees"
+
+
+def to_treelite(tree: HoeffdingTreeRegressor) -> Any:
+    """Return a `treelite.Model` that predicts as a tree does now.
+
+    Parameters
+    ----------
+    tree : HoeffdingTreeRegressor
+        With ``leaf="mean"``. What recent errors add (`track`) is contained in the leaves.
+
+    Returns
+    -------
+    treelite.Model
+        Of doubles. It reads what `encode` returns, categories and missing values among it:
+        ``treelite.gtil.predict(model, encode(tree, X))[:, 0, 0]`` is ``tree.predict_many(X)`` to
+        the last bit.
+
+    Raises
+    ------
+    ExportError
+        If leaves are linear models.
+
+    Examples
+    --------
+    >>> import numpy as np, treelite
+    >>> from sapwood.export import encode
+    >>> tree = HoeffdingTreeRegressor(leaf="mean")
+    >>> tree.learn_many({"city": ["Oslo", "Rome", "Lima"] * 500}, [2.0, 8.0, 1.0] * 500)
+    >>> X = {"city": ["Rome", "Lima", "Bonn", None]}
+    >>> twin = treelite.gtil.predict(to_treelite(tree), encode(tree, X))[:, 0, 0]
+    >>> np.array_equal(twin, tree.predict_many(X))
+    True
+    """
+    flat = flatten(tree)
+    values = flat.constants(NAME).tolist()
+    builders = needed("treelite.model_builder", "treelite", "to_treelite")
+    builder = builders.ModelBuilder(
+        threshold_type="float64",
+        leaf_output_type="float64",
+        metadata=builders.Metadata(
+            num_feature=len(flat.names),
+            task_type="kRegressor",
+            average_tree_output=False,
+            num_target=1,
+            num_class=[1],
+            leaf_vector_shape=(1, 1),
+        ),
+        tree_annotation=builders.TreeAnnotation(num_tree=1, target_id=[0], class_id=[0]),
+        postprocessor=builders.PostProcessorFunc(name="identity"),
+        base_scores=[0.0],
+    )
+    builder.start_tree()
+    weight = flat.weight.tolist()
+    for node, kind in enumerate(flat.kind.tolist()):
+        builder.start_node(node)
+        if kind == LEAF:
+            builder.leaf(values[node])
+        else:
+            _test(builder, flat, node)
+            builder.gain(float(flat.gain[node]))
+        builder.sum_hess(weight[node])
+        builder.end_node()
+    builder.end_tree()
+    return builder.commit()
+
+
+def _test(builder: Any, flat: FlatTree, node: int) -> None:
+    """Tell the builder what a node asks."""
+    ways = {
+        "feature_id": int(flat.feature[node]),
+        "default_left": bool(flat.missing_left[node]),
+        "left_child_key": int(flat.left[node]),
+        "right_child_key": int(flat.right[node]),
+    }
+    if flat.kind[node] == NUMBER:
+        builder.numerical_test(threshold=float(flat.threshold[node]), opname="<", **ways)
+    else:
+        builder.categorical_test(
+            category_list=codes_in(flat.subset[node]), category_list_right_child=False, **ways
+        )

@@ -1,0 +1,143 @@
+"""The tree as a river model."""
+
+import functools
+import sys
+from typing import Any
+
+import numpy as np
+from river import base
+from river.utils import dataframe
+
+from sapwood import door
+from sapwood.tree.parameters import TreeParameters
+
+__all__ = ["HoeffdingTreeRegressor"]
+
+PLAIN_NAMES = frozenset({str, int})
+
+
+class HoeffdingTreeRegressor(TreeParameters, base.MiniBatchRegressor):
+    """`sapwood.HoeffdingTreeRegressor` as a model of river, with the same parameters.
+
+    It needs no scaling before it. What is missing or bad is treated as there: a missing value is
+    legal, and an infinite one, a y that is not finite or a weight that is not positive raises
+    before anything is changed.
+
+    Names of features are strings or whole numbers. A tuple of these, such as an n-gram of river's
+    `BagOfWords`, is known to the tree by its `repr`.
+
+    Attributes
+    ----------
+    tree : sapwood.HoeffdingTreeRegressor
+        The tree itself, to look into or to save.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from sapwood.river import HoeffdingTreeRegressor
+    >>> model = HoeffdingTreeRegressor(grace_period=100)
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
+    MAE: 0.1...
+    """
+
+    @functools.wraps(TreeParameters.__init__)  # type: ignore[misc]  # not known of __init__
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        self.tree = self._new_tree()
+        # A list, as river takes a tuple for a class with its parameters, and fails at an empty one.
+        self.categorical = list(self.categorical)
+
+    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
+        """Learn one row.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        y : float
+            The target.
+        w : float
+            How much the row counts.
+        """
+        self.tree.learn_one(_renamed(x), y, w)
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """Predict one row; 0.0 before anything was learned.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        """
+        return self.tree.predict_one(_renamed(x))
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn the rows of a frame: the same as `learn_one` in a loop, or nothing at all.
+
+        Parameters
+        ----------
+        X : data frame of pandas, polars or pyarrow
+            The features.
+        y : series
+            The targets, by position: an index is ignored.
+        w : float or series
+            How much the rows count.
+        """
+        weights = np.full(len(y), w) if np.ndim(w) == 0 else w
+        self.tree.learn_many(_renamed_columns(dataframe.into_frame(X)), y, weights)
+
+    def predict_many(self, X: Any) -> Any:
+        """Predict the rows of a frame.
+
+        Parameters
+        ----------
+        X : data frame of pandas, polars or pyarrow
+            The features.
+
+        Returns
+        -------
+        series
+            Of the same library as X, and with its index.
+        """
+        frame = dataframe.into_frame(X)
+        predictions = self.tree.predict_many(_renamed_columns(frame))
+        return dataframe.to_native_series(predictions, name=None, like=frame)
+
+    def debug_one(self, x: dict[Any, Any]) -> str:
+        """Return an account of how the prediction for a row comes about.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        """
+        return str(self.tree.explain(_renamed(x)))
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """The bytes of the tree and of this object; river's own walk counts arrays twice."""
+        return sys.getsizeof(self) + sys.getsizeof(self.__dict__) + self.tree.nbytes
+
+
+def _renamed(x: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a row under the names by which the tree knows its features."""
+    if tuple not in map(type, x):
+        return x
+    row = {repr(name) if _is_compound(name) else name: value for name, value in x.items()}
+    if len(row) < len(x):
+        raise ValueError(
+            f"the names {door.shown(list(x))} have a tuple and the string that is its repr among "
+            "them: rename one of the two"
+        )
+    return row
+
+
+def _renamed_columns(frame: Any) -> Any:
+    """Return a frame of narwhals under the names by which the tree knows its features."""
+    names = {name: repr(name) for name in frame.columns if _is_compound(name)}
+    return frame.rename(names) if names else frame
+
+
+def _is_compound(name: Any) -> bool:
+    """Whether a name is a tuple of names."""
+    return type(name) is tuple and PLAIN_NAMES.issuperset(map(type, name))

@@ -1,0 +1,140 @@
+"""The tree as a scikit-learn estimator."""
+
+from typing import Any, Self
+
+import narwhals.stable.v2 as narwhals
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from sapwood.tree import HoeffdingTreeRegressor as Tree
+from sapwood.tree.parameters import TreeParameters
+
+__all__ = ["HoeffdingTreeRegressor"]
+
+
+class HoeffdingTreeRegressor(TreeParameters, RegressorMixin, BaseEstimator):
+    """`sapwood.HoeffdingTreeRegressor` as an estimator of scikit-learn, with the same parameters.
+
+    The order of the rows matters: it is the order of the stream. X may be an array of numbers, or
+    a data frame whose columns have strings for names; there, columns of strings and of
+    categories are categories, as they are. Missing values (NaN, None, NA) are legal everywhere.
+
+    Attributes
+    ----------
+    tree_ : sapwood.HoeffdingTreeRegressor
+        The tree itself, to look into or to save.
+    n_features_in_ : int
+        How many columns X had.
+    feature_names_in_ : ndarray of str
+        Their names, if X was a data frame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sapwood.sklearn import HoeffdingTreeRegressor
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.random((5000, 3))
+    >>> y = np.where(X[:, 0] < 0.5, 10 * X[:, 1], -10 * X[:, 1])
+    >>> HoeffdingTreeRegressor().fit(X[:4000], y[:4000]).score(X[4000:], y[4000:]) > 0.9
+    True
+    """
+
+    tree_: Tree
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Start anew and learn all rows, in their order.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, features)
+            The features.
+        y : array_like of float, shape (n,)
+            The targets.
+        sample_weight : array_like of float, shape (n,), optional
+            How much each row counts; a row of weight 0 is left out.
+        """
+        self.__dict__.pop("tree_", None)  # if X is refused, no old tree stands beside new names
+        return self.partial_fit(X, y, sample_weight)
+
+    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn more rows, in their order; parameters count as they were at the first.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`. Columns have to be those of the first call.
+        """
+        first = not hasattr(self, "tree_")
+        tree = self._new_tree() if first else self.tree_
+        X, y = self._checked(X, first, y)
+        y = column_or_1d(y, warn=True)
+        w = None
+        if sample_weight is not None:
+            w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            if not w.all():
+                check_consistent_length(X, y)
+                kept = np.flatnonzero(w)
+                X, y, w = (_safe_indexing(part, kept) for part in (X, y, w))
+        tree.learn_many(X, y, w)
+        self.tree_ = tree
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict rows, each on its own.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, features)
+            The features.
+        """
+        check_is_fitted(self, "tree_")
+        return self.tree_.predict_many(self._checked(X, False))
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The share of each column in the squared error that splits removed.
+
+        They sum to 1; without a split, all are 0.
+        """
+        check_is_fitted(self, "tree_")
+        return np.array(list(self.tree_.feature_importances.values()))
+
+    def _checked(self, X: Any, reset: bool, y: Any = "no_validation") -> Any:
+        """Return X, and y if there is one, after scikit-learn's checks of names and shapes.
+
+        A frame stays one where columns are known by their names, so that the tree can tell
+        categories from numbers. All else becomes an array, or is refused.
+        """
+        stays_frame = (reset or hasattr(self, "feature_names_in_")) and _is_named_frame(X)
+        return validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            skip_check_array=stays_frame,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _is_named_frame(X: Any) -> bool:
+    """Whether X is a frame with rows, and columns that all have strings for names."""
+    if not narwhals.dependencies.is_into_dataframe(X):
+        return False
+    frame = narwhals.from_native(X, eager_only=True)
+    return min(frame.shape) > 0 and all(isinstance(name, str) for name in frame.columns)
