@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+import numpy as np
+
 from benchmarks.moa_tree import moa_command
 from benchmarks.tables import Answer, Bound, Table
 from sapwood import streams
@@ -102,7 +104,10 @@ def _write(path: Path, rows: int, header: Callable[[Sequence[str]], str]) -> Non
         for chunk in stream.chunks():
             assert chunk.y is not None
             table = pa.table(
-                {name: values.round(DIGITS) for name, values in chunk.columns.items()}
+                {
+                    name: np.round(np.asarray(values), DIGITS)
+                    for name, values in chunk.columns.items()
+                }
                 | {"y": chunk.y.round(DIGITS)}
             )
             csv.write_csv(table, file, csv.WriteOptions(include_header=False))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapwood.tree.draw import SCALE, _colour, _ink, draw, fitted, text_width
+from sapwood.tree.draw import SCALE, colour, draw, fitted, ink_on, text_width
 from test_view import EMPTY, SMALL, chain, leaf, picture, split, trees
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -173,24 +173,24 @@ def luminance(colour):
 
 
 def test_the_scale_goes_evenly_from_light_to_dark():
-    lightness = [116 * luminance(_colour(part / 50, 0, 1)) ** (1 / 3) - 16 for part in range(51)]
+    lightness = [116 * luminance(colour(part / 50, 0, 1)) ** (1 / 3) - 16 for part in range(51)]
     steps = -np.diff(lightness)
     assert steps.min() > 0.5 * steps.mean()
     assert steps.max() < 2 * steps.mean()
-    assert _colour(0, 0, 1) == SCALE[0]
-    assert _colour(1, 0, 1) == SCALE[-1]
+    assert colour(0, 0, 1) == SCALE[0]
+    assert colour(1, 0, 1) == SCALE[-1]
 
 
 def test_letters_can_be_read_on_every_colour():
     for part in range(501):
-        fill = _colour(part / 500, 0, 1)
-        light, dark = sorted([luminance(fill), luminance(_ink(fill))], reverse=True)
+        fill = colour(part / 500, 0, 1)
+        light, dark = sorted([luminance(fill), luminance(ink_on(fill))], reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
 def test_extreme_means_have_colours():
-    assert _colour(1.7e308, -1.7e308, 1.7e308) == SCALE[-1]
-    assert _colour(5e-324, 0.0, 5e-324) == _colour(0.25, 0.0, 1.0)
+    assert colour(1.7e308, -1.7e308, 1.7e308) == SCALE[-1]
+    assert colour(5e-324, 0.0, 5e-324) == colour(0.25, 0.0, 1.0)
 
 
 # The layout

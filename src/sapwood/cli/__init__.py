@@ -13,6 +13,8 @@ def main() -> None:
         if error.name not in ("typer", "rich"):
             raise
         sys.exit(_fail_without(error.name))
+    except KeyboardInterrupt:
+        sys.exit(130)
     app()
 
 

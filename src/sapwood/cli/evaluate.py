@@ -44,7 +44,7 @@ def evaluate(
     fade: Annotated[
         float,
         typer.Option(
-            help="For the recent error, a row's weight is multiplied by this at each later row.",
+            help="For the faded error, a row's weight is multiplied by this at each later row.",
             rich_help_panel=SCORES,
         ),
     ] = FADE,

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,7 +13,7 @@ from sapwood.evaluate.checkpoint import CheckpointError
 from sapwood.modelfile import ModelFileError
 from sapwood.streams.stream import StreamError
 
-__all__ = ["INTERRUPTED", "UsageError", "failing_in_one_line"]
+__all__ = ["INTERRUPTED", "Terminal", "UsageError", "failing_in_one_line"]
 
 FAILED = 2
 INTERRUPTED = 130
@@ -22,13 +23,27 @@ class UsageError(ValueError):
     """What was typed cannot be meant; the message says why, and what is expected."""
 
 
+class Terminal(Console):
+    """Where people look: on standard error if asked so, else on standard output."""
+
+    def say(self, line: str) -> None:
+        """Print a line as it is, however long."""
+        self.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+    def on_broken_pipe(self) -> None:
+        """Be quiet if nobody looks any more; but there is no use in results that nobody reads."""
+        if not self.stderr:
+            raise BrokenPipeError
+        self.quiet = True
+
+
 @contextmanager
-def failing_in_one_line(console: Console, extra: str) -> Iterator[None]:
+def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
     """Turn what a user can do something about into one line and exit code 2.
 
     Parameters
     ----------
-    console : Console
+    terminal : Terminal
         Where the line goes.
     extra : str
         The extra of the package that has the optional dependencies of the command.
@@ -37,12 +52,16 @@ def failing_in_one_line(console: Console, extra: str) -> Iterator[None]:
 
     try:
         yield
+        sys.stdout.flush()
         return
+    except KeyboardInterrupt:
+        terminal.say("sapwood: interrupted")
+        raise typer.Exit(INTERRUPTED) from None
     except (StudyError, UsageError, StreamError, ModelFileError, CheckpointError) as error:
         message = str(error)
     except BrokenPipeError:
         # Whoever read the output has enough: nothing is wrong, and nothing can be said there.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop_output()
         raise typer.Exit(0) from None
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "sapwood":
@@ -52,14 +71,17 @@ def failing_in_one_line(console: Console, extra: str) -> Iterator[None]:
         if error.filename is None and error.errno is None:
             raise
         message = _of_system(error)
-    console.print(
-        f"sapwood: {' '.join(message.split())}",
-        markup=False,
-        emoji=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+        _drop_output()
+    terminal.say(f"sapwood: {' '.join(message.split())}")
     raise typer.Exit(FAILED)
+
+
+def _drop_output() -> None:
+    """Forget what standard output does not take, lest Python tries again when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _of_system(error: OSError) -> str:
@@ -70,6 +92,8 @@ def _of_system(error: OSError) -> str:
         errno.EISDIR: "name a file",
         errno.ENOTDIR: "check the path",
         errno.ENOSPC: "make room, or choose another place",
+        errno.EDQUOT: "make room, or choose another place",
+        errno.EFBIG: "raise the limit of a file's size, or choose another place",
         errno.EROFS: "choose another place",
     }
     name = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from sapwood import HoeffdingTreeRegressor, load
 from sapwood.atomic import write_atomically
-from sapwood.cli.failure import failing_in_one_line
+from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.options import AsJson
 from sapwood.cli.outputs import check_writable
 
@@ -30,8 +30,8 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Show what a saved model has learned: its size, its features, its tree."""
-    with failing_in_one_line(Console(stderr=True), extra="cli"):
-        check_writable(svg)
+    with failing_in_one_line(Terminal(stderr=True), extra="cli"):
+        check_writable({"--svg": svg}, read=[model])
         tree = load(model)
         if svg is not None:
             write_atomically(svg, str(tree.draw(max_depth=depth)).encode())
@@ -55,14 +55,14 @@ def _described(tree: HoeffdingTreeRegressor) -> dict[str, object]:
 
 
 def _show(tree: HoeffdingTreeRegressor, depth: int) -> None:
-    console = Console(highlight=False)
-    console.print(str(tree.summary), markup=False, soft_wrap=True)
+    terminal = Terminal(highlight=False)
+    terminal.say(str(tree.summary))
     shares = sorted(tree.feature_importances.items(), key=lambda item: -item[1])
     table = Table(title="what splits gained by", title_justify="left", box=None, padding=(0, 1))
     table.add_column("feature")
     table.add_column("share", justify="right")
     table.add_column("")
     for name, share in shares:
-        table.add_row(str(name), f"{share:.1%}", "█" * round(BAR * share))
-    console.print(table)
-    console.print(tree.to_text(max_depth=depth), markup=False, soft_wrap=True)
+        table.add_row(escape(str(name)), f"{share:.1%}", "█" * round(BAR * share))
+    terminal.print(table)
+    terminal.say(tree.to_text(max_depth=depth))

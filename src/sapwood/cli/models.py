@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -10,14 +11,22 @@ from sapwood import HoeffdingTreeRegressor, load
 from sapwood.cli.failure import UsageError
 from sapwood.cli.values import byte_count, literal, split_spec
 from sapwood.evaluate.baselines import LastValue, RunningMean
+from sapwood.evaluate.prequential import Prequential
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.streams.schema import nearest
-from sapwood.streams.stream import Stream
+from sapwood.streams.stream import Stream, StreamError
 
-__all__ = ["DEFAULTS_SHOWN", "MODEL_HELP", "make_model"]
+__all__ = [
+    "DEFAULTS_SHOWN",
+    "MODEL_HELP",
+    "blaming_others",
+    "check_savable",
+    "make_model",
+    "saved_model",
+]
 
 TREE = "tree"
-BASELINES: dict[str, Callable[[], Any]] = {"mean": RunningMean, "last": LastValue}
+BASELINES = {"mean": RunningMean, "last": LastValue}
 BYTES_PER_FEATURE = 1_600_000
 LEAST_FEATURES = 10
 
@@ -40,23 +49,25 @@ MODEL_HELP = (
 )
 
 
+def saved_model(name: str) -> HoeffdingTreeRegressor | None:
+    """Read the model if a name is that of a file; return None if it is another."""
+    if split_spec(name)[0] in (TREE, *BASELINES) or not os.path.exists(name):
+        return None
+    return load(name)
+
+
 def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
-    """Make a model for a stream, or read one from a file.
+    """Make a model for a stream.
 
     Parameters
     ----------
     name : str
-        "tree", the name of a baseline, a file, or ``module:factory``; settings may follow after a
-        colon.
+        "tree", the name of a baseline, or ``module:factory``; settings may follow after a colon.
     settings : mapping of str to str
         Parameters as they were typed.
     stream : Stream
         Whose features decide what is a category, and how much memory a tree may take.
     """
-    if os.path.exists(name):
-        if settings:
-            raise UsageError(f"{name} is a saved model: its parameters cannot be set any more")
-        return load(name)
     name, own = split_spec(name)
     given = {**settings, **own}
     if name == TREE:
@@ -72,6 +83,26 @@ def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
         f"model {name}: neither a file nor a model: {nearest(name, known)}; others are given as "
         "MODULE:FACTORY"
     )
+
+
+def check_savable(model: Any, option: str) -> None:
+    """Complain if a model is not one that can be saved."""
+    if not isinstance(model, HoeffdingTreeRegressor):
+        raise UsageError(f"{option}: only trees of sapwood can be saved")
+
+
+@contextmanager
+def blaming_others(run: Prequential) -> Iterator[None]:
+    """Tell errors of a model that is not ours as what they are."""
+    try:
+        yield
+    except (OSError, StreamError, UsageError):
+        raise
+    except Exception as error:
+        if isinstance(run.model, (HoeffdingTreeRegressor, *BASELINES.values())):
+            raise
+        model = type(run.model).__name__
+        raise UsageError(f"model {model}: {type(error).__name__}: {error}") from error
 
 
 def _make_tree(settings: Mapping[str, str], stream: Stream) -> HoeffdingTreeRegressor:

@@ -1,21 +1,23 @@
 """Options that several commands share: how a stream is read, and how a model is made."""
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from sapwood import HoeffdingTreeRegressor
 from sapwood.cli.failure import UsageError
 from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
 from sapwood.cli.values import settings, split_spec
 from sapwood.streams.generators import GENERATORS, generator
 from sapwood.streams.opening import open_stream
-from sapwood.streams.schema import PARTS
+from sapwood.streams.schema import PARTS, nearest
 from sapwood.streams.stream import Kind, Stream
 
-__all__ = ["EMBEDDED", "Reading", "open_named"]
+__all__ = ["EMBEDDED", "Reading", "check_bad_rows", "open_named"]
 
 READING = "How the stream is read"
 MODEL = "The model"
@@ -68,7 +70,12 @@ TimeParts = Annotated[
 ]
 FormatOption = Annotated[
     Format | None,
-    typer.Option("--format", help="If the name does not tell it.", rich_help_panel=READING),
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="csv, tsv, parquet, arrow, arff or jsonl, if the name does not tell it.",
+        rich_help_panel=READING,
+    ),
 ]
 Model = Annotated[
     str, typer.Option("--model", "-m", metavar="MODEL", help=MODEL_HELP, rich_help_panel=MODEL)
@@ -141,7 +148,7 @@ AsJson = Annotated[
 
 @dataclass(frozen=True)
 class Reading:
-    """How a stream is to be read, as it was typed."""
+    """How a stream is to be read, as it was typed; and for which model, if that knows features."""
 
     target: str | None = None
     drop: Sequence[str] = ()
@@ -150,34 +157,80 @@ class Reading:
     time_parts: str = ""
     time: str | None = None
     format: Format | None = None
+    model: HoeffdingTreeRegressor | None = None
 
-    def open(self, name: str, known: dict[str, Kind] | None = None) -> Stream:
-        """Open a stream by its name; `known` are the features of a model, if there is one."""
+    def open(self, name: str) -> Stream:
+        """Open a stream by its name."""
         generated = _generated(name)
         if generated is not None:
-            if self.target is not None and self.target != generated.target:
-                raise UsageError(
-                    f"--target {self.target}: the target of {name} is {generated.target}"
-                )
+            self._check_generated(name, generated)
             return generated
-        return open_stream(
-            name,
-            target=self.target,
-            drop=tuple(self.drop),
-            categorical=tuple(self.categorical),
-            time_formats=settings(self.time_formats, "--time-format"),
-            time_parts=tuple(part.strip() for part in self.time_parts.split(",") if part.strip()),
-            time=self.time,
-            known=known,
-            format=self.format,
-        )
+        parts = [part.strip() for part in self.time_parts.split(",") if part.strip()]
+        categorical, known = self.categorical, None
+        if self.model is not None and self.model.features:
+            parts += _parts_of(self.model)
+            categorical = [*categorical, *map(str, self.model.parameters["categorical"])]
+            known = _known_by(self.model)
+        try:
+            return open_stream(
+                name,
+                target=self.target,
+                drop=self.drop,
+                categorical=categorical,
+                time_formats=settings(self.time_formats, "--time-format"),
+                time_parts=tuple(dict.fromkeys(parts)),
+                time=self.time,
+                known=known,
+                format=self.format,
+            )
+        except FileNotFoundError:
+            if os.path.basename(name) != name or "." in name:
+                raise
+            raise UsageError(
+                f"{name}: neither a file nor a generator: {nearest(name, GENERATORS)}"
+            ) from None
+
+    def _check_generated(self, name: str, stream: Stream) -> None:
+        """Complain of options that a stream which is computed cannot heed."""
+        if self.target not in (None, stream.target):
+            raise UsageError(f"--target {self.target}: the target of {name} is {stream.target}")
+        given = {
+            "--drop": self.drop,
+            "--categorical": self.categorical,
+            "--time-format": self.time_formats,
+            "--time-parts": self.time_parts,
+            "--time": self.time,
+            "--format": self.format,
+        }
+        for option, value in given.items():
+            if value:
+                raise UsageError(f"{option} is for files, and {name} is computed: leave it out")
+
+
+def _known_by(tree: HoeffdingTreeRegressor) -> dict[str, Kind]:
+    return {
+        str(name): "category" if kind == "category" else "number"
+        for name, kind in tree.feature_kinds.items()
+    }
+
+
+def _parts_of(tree: HoeffdingTreeRegressor) -> list[str]:
+    """Return the parts of times that a model knows, as its features are named."""
+    ends = [str(name).rpartition(".") for name in tree.features]
+    return [part for part in PARTS if any(dot and end == part for _, dot, end in ends)]
 
 
 def _generated(name: str) -> Stream | None:
     """Return the generated stream of a name, None if it is that of a file."""
-    if name == "-" or Path(name).exists() or split_spec(name)[0] not in GENERATORS:
+    if name.partition(":")[0] not in GENERATORS or os.path.exists(name):
         return None
     return generator(name)
+
+
+def check_bad_rows(bad_rows: Path | None, on_bad_row: str) -> None:
+    """Complain of a file for rows left out if none is."""
+    if bad_rows is not None and on_bad_row == "error":
+        raise UsageError("--bad-rows is for rows that are left out: add --on-bad-row skip")
 
 
 OWN_OPTIONS = ("target", "drop", "categorical", "time_parts", "time_format", "format")
@@ -191,22 +244,16 @@ def open_named(spec: str, reading: Reading) -> Stream:
     >>> open_named("friedman:rows=500", Reading()).length
     500
     """
-    if _generated(spec) is not None or Path(spec).exists():
-        return reading.open(spec)
     name, own = split_spec(spec)
+    if not own or os.path.exists(spec) or _generated(spec) is not None:
+        return reading.open(spec)
     for key in own:
         if key not in OWN_OPTIONS:
             raise UsageError(f"{spec}: {key} is none of {', '.join(OWN_OPTIONS)}")
-    return Reading(
-        target=own.get("target", reading.target),
-        drop=own["drop"].split("+") if "drop" in own else reading.drop,
-        categorical=own["categorical"].split("+") if "categorical" in own else reading.categorical,
-        time_formats=[own["time_format"].replace(":", "=", 1)]
-        if "time_format" in own
-        else reading.time_formats,
-        time_parts=own["time_parts"].replace("+", ",")
-        if "time_parts" in own
-        else reading.time_parts,
-        time=reading.time,
-        format=own.get("format", reading.format),  # type: ignore[arg-type]
-    ).open(name)
+    changed: dict[str, Any] = {key: own[key] for key in ("target", "format") if key in own}
+    changed.update({key: own[key].split("+") for key in ("drop", "categorical") if key in own})
+    if "time_parts" in own:
+        changed["time_parts"] = own["time_parts"].replace("+", ",")
+    if "time_format" in own:
+        changed["time_formats"] = [own["time_format"].replace(":", "=", 1)]
+    return replace(reading, **changed).open(name)

@@ -1,10 +1,12 @@
 """Files that grow along with a run, and can go on where a checkpoint says."""
 
+import contextlib
 import csv
+import errno
 import io
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
@@ -16,23 +18,54 @@ from sapwood.evaluate.checkpoint import CheckpointError
 from sapwood.evaluate.prequential import Step
 from sapwood.streams.stream import BadRow
 
-__all__ = ["BadRowFile", "GrowingFile", "PredictionFile", "check_writable"]
+__all__ = ["BadRowFile", "GrowingFile", "PredictionFile", "check_writable", "write_curve"]
 
 STDOUT = "-"
 
 
-def check_writable(*paths: Path | None) -> None:
-    """Raise OSError if a file cannot be written later: before hours of work, not after."""
-    for path in paths:
-        if path is None or str(path) == STDOUT:
+def check_writable(
+    whole: Mapping[str, Path | None],
+    growing: Mapping[str, Path | None] | None = None,
+    read: Sequence[str | Path] = (),
+) -> None:
+    """Complain of files that cannot be written later: before hours of work, not after.
+
+    Parameters
+    ----------
+    whole : mapping of options to paths
+        Files that are written at once, in the end.
+    growing : mapping of options to paths, optional
+        Files that are written on the way; they may be pipes, and "-" is standard output.
+    read : sequence of paths
+        What is read meanwhile, and has to stay as it is.
+
+    Raises
+    ------
+    OSError, UsageError
+        The system would not let a file be written; or it is not meant to be.
+    """
+    growing = growing or {}
+    taken = {os.path.realpath(path): "is read" for path in read}
+    for option, path in [*whole.items(), *growing.items()]:
+        if path is None or (str(path) == STDOUT and option in growing):
             continue
-        folder = path.parent
-        if not folder.is_dir():
-            raise FileNotFoundError(2, "there is no such folder", str(folder))
-        if path.is_dir():
-            raise IsADirectoryError(21, "is a directory", str(path))
-        if not os.access(path if path.exists() else folder, os.W_OK):
-            raise PermissionError(13, "permission denied", str(path))
+        if str(path) == STDOUT or (path.exists() and not (path.is_file() or option in growing)):
+            _check_not_a_folder(path)
+            raise UsageError(f"{option} {path}: it is written as a whole, so name a file")
+        _check_not_a_folder(path)
+        if not path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        place = os.path.realpath(path)
+        if place in taken and (path.is_file() or not path.exists()):
+            raise UsageError(f"{option} {path}: the same file {taken[place]}, name another")
+        taken[place] = f"is for {option}"
+
+
+def _check_not_a_folder(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
 class GrowingFile:
@@ -54,51 +87,67 @@ class GrowingFile:
     def open(self, length: int | None) -> Self:
         """Start anew, or go on after so many bytes of what is there."""
         if self.path == STDOUT:
-            if length is not None:
-                raise UsageError("standard output cannot be resumed: write to a file instead")
             self._file = sys.stdout.buffer
-            self._write_rows([self._header])
-            return self
-        if length is None:
+        elif length is None:
             self._file = open(self.path, "wb")  # noqa: SIM115 - closed by `close`
+        else:
+            self._file = self._opened_at(length)
+        if length is None:
             self._write_rows([self._header])
-            return self
+        return self
+
+    def _opened_at(self, length: int) -> BinaryIO:
         if not os.path.exists(self.path) or os.path.getsize(self.path) < length:
             raise CheckpointError(
                 f"{self.path} has less than the {length} bytes that the checkpoint knows of: "
                 "restore it, or remove the checkpoint to start anew"
             )
-        self._file = open(self.path, "r+b")  # noqa: SIM115 - closed by `close`
-        self._file.truncate(length)
-        self._file.seek(length)
-        return self
+        file = open(self.path, "r+b")  # noqa: SIM115 - closed by `close`
+        file.truncate(length)
+        file.seek(length)
+        return file
 
     def _write_rows(self, rows: Iterable[Sequence[Any]]) -> None:
         text = io.StringIO(newline="")
         csv.writer(text, lineterminator="\n").writerows(rows)
-        self._file.write(text.getvalue().encode("utf-8", "surrogateescape"))
+        self._write_text(text.getvalue())
 
     def write_lines(self, lines: Sequence[str]) -> None:
         """Write lines as they are."""
-        self._file.write("".join(f"{line}\n" for line in lines).encode())
+        self._write_text("".join(f"{line}\n" for line in lines))
+
+    def _write_text(self, text: str) -> None:
+        with self._named():
+            self._file.write(text.encode("utf-8", "surrogateescape"))
 
     def flush(self) -> None:
         """Hand over what was written."""
-        self._file.flush()
+        with self._named():
+            self._file.flush()
 
     def secure(self) -> int:
         """Bring all to the disk, and return how long the file is."""
-        self._file.flush()
-        if self.path == STDOUT:
-            return 0
-        os.fsync(self._file.fileno())
-        return self._file.tell()
+        with self._named():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            return self._file.tell()
 
     def close(self) -> None:
         """Close the file; standard output stays open."""
-        self._file.flush()
-        if self.path != STDOUT:
-            self._file.close()
+        with self._named():
+            if self.path == STDOUT:
+                self._file.flush()
+            else:
+                self._file.close()
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Let errors of the system tell the file."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = "standard output" if self.path == STDOUT else self.path
+            raise
 
 
 class PredictionFile(GrowingFile):
@@ -131,12 +180,17 @@ class BadRowFile(GrowingFile):
                 bad.source,
                 f"{bad.unit} {bad.number}",
                 bad.reason,
-                bad.column,
-                bad.value,
+                _encodable(bad.column),
+                _encodable(bad.value),
                 bad.text.decode("utf-8", "surrogateescape"),
             ]
             for bad in rows
         )
+
+
+def _encodable(text: str | None) -> str | None:
+    """Return text without halves of surrogate pairs, which JSON may have and UTF-8 has not."""
+    return text and text.encode(errors="backslashreplace").decode()
 
 
 def write_curve(path: Path, curve: np.ndarray) -> None:

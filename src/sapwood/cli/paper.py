@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from sapwood.cli.failure import INTERRUPTED, failing_in_one_line
+from sapwood.cli.failure import INTERRUPTED, Terminal, failing_in_one_line
 
 if TYPE_CHECKING:
     from sapwood.paper.study import Outcome
@@ -42,7 +42,7 @@ def paper(
 
     Runs its five observers and ours on its 684 kinds of samples, and writes a report.
     """
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     start = time.monotonic()
     with failing_in_one_line(console, extra="paper"):
         try:

@@ -5,15 +5,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from sapwood import HoeffdingTreeRegressor, load
 from sapwood.cli import options
-from sapwood.cli.failure import failing_in_one_line
+from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.outputs import BadRowFile, GrowingFile, check_writable
 from sapwood.evaluate.prequential import OnBadRow
-from sapwood.streams.schema import PARTS
-from sapwood.streams.stream import BadRowError, Chunk, Kind, Stream
+from sapwood.streams.stream import BadRowError, Chunk, Stream
 
 __all__ = ["predict"]
 
@@ -36,44 +34,22 @@ def predict(
     Columns that the model does not know are ignored, those that the stream lacks count as missing.
     A row that cannot be read, if it is not to stop all, gets an empty line.
     """
-    console = Console(stderr=True)
-    with failing_in_one_line(console, extra="cli"):
-        check_writable(output, bad_rows)
+    terminal = Terminal(stderr=True)
+    with failing_in_one_line(terminal, extra="cli"):
+        growing = {"--output": output, "--bad-rows": bad_rows}
+        check_writable({}, growing, read=[model, stream])
+        options.check_bad_rows(bad_rows, on_bad_row)
         tree = load(model)
-        reading = options.Reading(
-            categorical=[str(name) for name in tree.parameters["categorical"]],
-            time_formats=time_format,
-            time_parts=",".join(_parts_of(tree)),
-            format=format,
-        )
-        rows = reading.open(stream, known=_known(tree))
-        _tell_missing(console, tree, rows)
+        rows = options.Reading(time_formats=time_format, format=format, model=tree).open(stream)
+        _tell_missing(terminal, tree, rows)
         read, refused = _predict(tree, rows, output, bad_rows, on_bad_row)
-        console.print(f"rows: {read:,} read, {read - refused:,} predicted, {refused:,} refused")
+        terminal.say(f"rows: {read:,} read, {read - refused:,} predicted, {refused:,} refused")
 
 
-def _known(tree: HoeffdingTreeRegressor) -> dict[str, Kind]:
-    return {
-        str(name): "category" if kind == "category" else "number"
-        for name, kind in tree.feature_kinds.items()
-    }
-
-
-def _parts_of(tree: HoeffdingTreeRegressor) -> list[str]:
-    """Return the parts of times that the model knows, as its features are named."""
-    names = [str(name).rpartition(".") for name in tree.features]
-    return [part for part in PARTS if any(dot and last == part for _, dot, last in names)]
-
-
-def _tell_missing(console: Console, tree: HoeffdingTreeRegressor, stream: Stream) -> None:
+def _tell_missing(terminal: Terminal, tree: HoeffdingTreeRegressor, stream: Stream) -> None:
     missing = [str(name) for name in tree.features if str(name) not in stream.features]
     if missing:
-        console.print(
-            f"sapwood: {stream.name} lacks {', '.join(missing)}: missing in all rows",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        terminal.say(f"sapwood: {stream.name} lacks {', '.join(missing)}: missing in all rows")
 
 
 class _Predictions(GrowingFile):

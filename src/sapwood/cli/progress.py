@@ -4,9 +4,9 @@ import time
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from sapwood.cli.failure import Terminal
 from sapwood.evaluate.prequential import Prequential
 from sapwood.tree.words import number
 
@@ -14,7 +14,7 @@ __all__ = ["RunProgress"]
 
 FIRST_LINE = 1000
 DIGITS = 4
-COLUMNS = ("rows", "MAE", "RMSE", "R²", "recent MAE", "recent R²", "leaves", "MB", "rows/s")
+COLUMNS = ("rows", "MAE", "RMSE", "R²", "faded MAE", "faded R²", "leaves", "MB", "rows/s")
 WIDTHS = (13, 11, 11, 8, 12, 11, 8, 8, 12)
 
 
@@ -26,7 +26,7 @@ class RunProgress:
 
     Parameters
     ----------
-    console : Console
+    terminal : Terminal
         Where people look.
     run : Prequential
         What is under way.
@@ -34,11 +34,12 @@ class RunProgress:
         If given, there is a bar with this title, and no table.
     """
 
-    def __init__(self, console: Console, run: Prequential, title: str | None = None) -> None:
-        self._console = console
+    def __init__(self, terminal: Terminal, run: Prequential, title: str | None = None) -> None:
+        self._terminal = terminal
         self._run = run
         self._in_table = title is None
         self._next = max(FIRST_LINE, 2 * run.scores.rows)
+        self._shown: int | None = None
         self._began, self._rows_then = time.monotonic(), run.rows_read
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -46,16 +47,14 @@ class RunProgress:
             TaskProgressColumn(),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
-            console=console,
+            console=terminal,
             transient=True,
-            disable=not console.is_terminal,
+            disable=not terminal.is_terminal,
         )
         self._task = self._bar.add_task(title or run.stream.name, total=run.stream.size, rate="")
 
     def __enter__(self) -> Self:
         self._bar.start()
-        if self._in_table:
-            self._print("".join(map(str.rjust, COLUMNS, WIDTHS)))
         return self
 
     def __exit__(
@@ -64,7 +63,7 @@ class RunProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None and self._in_table:
+        if kind is None and self._in_table and self._shown != self._run.scores.rows:
             self._print_line()
         self._bar.stop()
 
@@ -84,6 +83,9 @@ class RunProgress:
     def _print_line(self) -> None:
         scores, learner = self._run.scores, self._run.learner
         leaves, nbytes = learner.leaves, learner.nbytes
+        if self._shown is None:
+            self._terminal.say("".join(map(str.rjust, COLUMNS, WIDTHS)))
+        self._shown = scores.rows
         values = (
             f"{scores.rows:,}",
             number(scores.total.mae, DIGITS),
@@ -95,7 +97,4 @@ class RunProgress:
             "-" if nbytes is None else f"{nbytes / 1e6:.2f}",
             f"{self._rate():,.0f}",
         )
-        self._print("".join(map(str.rjust, values, WIDTHS)))
-
-    def _print(self, line: str) -> None:
-        self._console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        self._terminal.say("".join(map(str.rjust, values, WIDTHS)))

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,8 @@ __all__ = ["Amount", "amount", "byte_count", "literal", "settings", "split_spec"
 
 SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+MOST = 2.0**53
+"""Up to which doubles count."""
 
 Amount = tuple[float, bool]
 """How much, and whether that is seconds."""
@@ -31,9 +34,9 @@ def amount(text: str, option: str) -> Amount:
     found = re.fullmatch(r"(\d+(?:[_,]\d{3})*(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
     if found:
         number, unit = float(re.sub("[_,]", "", found[1])), found[2]
-        if unit in SECONDS and number > 0:
+        if unit in SECONDS and 0 < number < MOST:
             return number * SECONDS[unit], True
-        if unit == "" and number == int(number) >= 1:
+        if unit == "" and number.is_integer() and 1 <= number < MOST:
             return int(number), False
     raise UsageError(f"{option} {text}: rows (5000) or a duration (30s, 5m, 2h, 1d) are expected")
 
@@ -46,20 +49,30 @@ def byte_count(text: str) -> int:
     >>> byte_count("16MB"), byte_count("500_000")
     (16000000, 500000)
     """
-    found = re.fullmatch(r"([\d_]+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
-    if not found or found[2] not in BYTES:
-        raise ValueError(f"{door.shown(text)}: bytes are expected, like 500000, 64MB or 2GB")
-    return int(float(found[1].replace("_", "")) * BYTES[found[2]])
+    found = re.fullmatch(r"(\d[\d_]*(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
+    if found and found[2] in BYTES:
+        count = float(found[1].replace("_", "")) * BYTES[found[2]]
+        if count < MOST:
+            return int(count)
+    raise ValueError(f"{door.shown(text)}: bytes are expected, like 500000, 64MB or 2GB")
 
 
 def literal(text: str) -> Any:
-    """Read a number, True, False, None or a string."""
+    """Read a number, True, False, None or a string.
+
+    Examples
+    --------
+    >>> literal("1e-5"), literal("none"), literal("auto")
+    (1e-05, None, 'auto')
+    """
     spelled = {"none": None, "true": True, "false": False}
     if text.lower() in spelled:
         return spelled[text.lower()]
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            return ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return text
 
 
@@ -89,8 +102,8 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
     ('tree', {'leaf': 'mean', 'delta': '1e-5'})
     >>> split_spec("river.tree:HoeffdingTreeRegressor")
     ('river.tree:HoeffdingTreeRegressor', {})
+    >>> split_spec("tree:observer=qo:0.1")
+    ('tree', {'observer': 'qo:0.1'})
     """
-    name, colon, rest = text.rpartition(":")
-    if not colon or "=" not in rest:
-        return text, {}
-    return name, settings(rest.split(","), text)
+    found = re.fullmatch(r"(.+?):(\s*\w+\s*=.*)", text, re.DOTALL)
+    return (found[1], settings(found[2].split(","), text)) if found else (text, {})

@@ -20,7 +20,7 @@ from sapwood.tree.view import (
 )
 from sapwood.tree.words import number, plain
 
-__all__ = ["Drawing", "draw"]
+__all__ = ["Drawing", "boxes_of", "colour", "draw", "ink_on", "layout_of", "thickness"]
 
 Look = Literal["split", "leaf", "folded"]  # folded: a node stands for all that is below it
 
@@ -134,9 +134,9 @@ def draw(
     check_limits(max_depth, digits)
     if orientation not in ("auto", "down", "right"):
         raise ValueError(f'orientation = {orientation!r}: "auto", "down" or "right" is expected')
-    boxes = _boxes(picture, max_depth, digits)
+    boxes = boxes_of(picture, max_depth, digits)
     ways = [True, False] if orientation == "auto" else [orientation == "down"]
-    layouts = [_layout(boxes, down) for down in ways]
+    layouts = [layout_of(boxes, down) for down in ways]
     layout = min(layouts, key=lambda layout: max(layout.width, layout.height))
     return _svg(picture, boxes, layout, digits, target)
 
@@ -168,7 +168,7 @@ def fitted(text: str, size: float, width: float) -> str:
     return text[: sum(end <= room for end in ends)].rstrip() + "…"
 
 
-def _boxes(picture: TreePicture, max_depth: int | None, digits: int) -> list[Box]:
+def boxes_of(picture: TreePicture, max_depth: int | None, digits: int) -> list[Box]:
     kind, below = picture.columns["kind"], picture.below
     boxes: list[Box] = []
     path: list[int] = []  # the box of the last node at each depth
@@ -201,7 +201,7 @@ def _fitted_question(picture: TreePicture, node: int, digits: int) -> str:
     return fitted(text, LARGE, room)
 
 
-def _layout(boxes: list[Box], down: bool) -> Layout:
+def layout_of(boxes: list[Box], down: bool) -> Layout:
     level_gap, box_gap = (46.0, 14.0) if down else (54.0, 10.0)
     widths = [box.width for box in boxes]
     if not down:  # boxes of one look that stand below each other are of one width
@@ -276,7 +276,7 @@ def _svg(
     nodes = []
     for box, frame in zip(boxes, layout.frames, strict=True):
         mean = below.mean[box.node] if below.weight[0] else math.nan
-        fill = "#ffffff" if box.look == "split" else _colour(mean, low, high)
+        fill = "#ffffff" if box.look == "split" else colour(mean, low, high)
         nodes.append(_node(box, frame, fill, _tooltip(picture, box.node, digits)))
     lines = [_line(picture, boxes, place, layout) for place in range(1, len(boxes))]
     parts = [
@@ -297,7 +297,7 @@ def _svg(
 
 def _node(box: Box, frame: tuple[float, float, float], fill: str, tooltip: str) -> str:
     x, y, width = frame
-    ink = _ink(fill)
+    ink = ink_on(fill)
     rest = "#595959" if box.look == "split" else ink
     shape = 'rx="11" stroke="#8c8c8c"' if box.look == "split" else 'rx="2" stroke="#555555"'
     bold = ' font-weight="bold"' if box.look == "leaf" else ""
@@ -317,8 +317,8 @@ def _line(picture: TreePicture, boxes: list[Box], place: int, layout: Layout) ->
     """Return the line from a box's parent to it, and its answer on the outer side."""
     node, parent = boxes[place].node, boxes[place].parent
     side = -1 if picture.is_left(node) else 1
-    width = _thickness(picture, node)
-    beside = side * _thickness(picture, node - side) / 2  # lines leave a parent side by side
+    width = thickness(picture, node)
+    beside = side * thickness(picture, node - side) / 2  # lines leave a parent side by side
     (x, y, size), (from_x, from_y, from_size) = layout.frames[place], layout.frames[parent]
     if layout.down:
         x, from_x, from_y = x + size / 2, from_x + from_size / 2 + beside, from_y + HEIGHT
@@ -338,7 +338,7 @@ def _line(picture: TreePicture, boxes: list[Box], place: int, layout: Layout) ->
     )
 
 
-def _thickness(picture: TreePicture, node: int) -> float:
+def thickness(picture: TreePicture, node: int) -> float:
     weight = picture.below.weight
     return THINNEST + (THICKEST - THINNEST) * (weight[node] / weight[0] if weight[0] > 0 else 0.0)
 
@@ -364,7 +364,7 @@ def _legend(low: float, high: float, digits: int, target: str) -> str:
     end, told = MARGIN + LEGEND_WIDTH, f"colour: mean of {name}, line width: weight"
     parts = [f'\n<g class="legend" fill="#333333"><text x="{_at(MARGIN)}" y="28">{told}</text>']
     for cell in range(cells):  # from each to the end, so that nothing shines through between
-        start, fill = _at(MARGIN + step * cell), _colour(cell / (cells - 1), 0, 1)
+        start, fill = _at(MARGIN + step * cell), colour(cell / (cells - 1), 0, 1)
         parts.append(f'<path d="M{start} 34H{_at(end)}v10H{start}z" fill="{fill}"/>')
     ticks = [(low, MARGIN, "start"), (low / 2 + high / 2, (MARGIN + end) / 2, "middle")]
     for value, x, anchor in [*ticks, (high, end, "end")]:
@@ -373,7 +373,7 @@ def _legend(low: float, high: float, digits: int, target: str) -> str:
     return "".join([*parts, "</g>"])
 
 
-def _colour(value: float, low: float, high: float) -> str:
+def colour(value: float, low: float, high: float) -> str:
     """Return the colour of a mean between the least and the largest."""
     if not math.isfinite(value):
         return UNKNOWN
@@ -389,7 +389,7 @@ def _channels(colour: str) -> list[int]:
     return [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
 
 
-def _ink(fill: str) -> str:
+def ink_on(fill: str) -> str:
     """Return black or white, whichever has the larger contrast to a colour."""
     red, green, blue = ((channel / 255) ** 2.2 for channel in _channels(fill))
     return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "#ffffff"

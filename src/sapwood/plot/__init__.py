@@ -1,0 +1,29 @@
+"""Pictures of evaluations, observers and trees, by matplotlib.
+
+Each function draws on the axis that it is given, or on one of a new figure, and returns the axis;
+``ax.figure.savefig(path)`` writes it to a file. `sapwood.plot.ranks` draws rankings; it needs
+scikit-posthocs beside matplotlib.
+"""
+
+try:
+    import matplotlib as mpl  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "sapwood.plot needs matplotlib, which is not installed: run `pip install matplotlib`"
+    ) from error
+
+from sapwood.plot.evaluation import Measure, learning_curve, leaves, memory, refused, size, speed
+from sapwood.plot.model import importances, observer, tree
+
+__all__ = [
+    "Measure",
+    "importances",
+    "learning_curve",
+    "leaves",
+    "memory",
+    "observer",
+    "refused",
+    "size",
+    "speed",
+    "tree",
+]

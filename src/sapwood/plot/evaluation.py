@@ -1,0 +1,286 @@
+"""Pictures of an evaluation: errors, speed and size over the rows, and where rows were refused."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from sapwood.door import shown
+from sapwood.evaluate.result import Evaluation
+from sapwood.plot.style import (
+    BLUE,
+    MUTED,
+    ORANGE,
+    axis,
+    label_axes,
+    legend,
+    looks_of,
+    say,
+    short,
+    twin,
+)
+from sapwood.streams.stream import MOST_ROWS
+from sapwood.tree.words import plain
+
+__all__ = ["Measure", "learning_curve", "leaves", "memory", "refused", "size", "speed"]
+
+Measure = Literal["mae", "rmse", "r2"]
+MEASURES = ("mae", "rmse", "r2")
+
+LARGEST = 1e200  # what an axis can still be scaled to
+PEAK = 8.0  # a point so many times the median is beyond the axis, which tells it in words
+LEAST_R2 = -1.0  # where the axis of R² ends at the latest
+
+
+def learning_curve(
+    evaluations: Evaluation | Mapping[str, Evaluation],
+    measure: Measure = "mae",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how the error went on, faded and over all rows.
+
+    Parameters
+    ----------
+    evaluations : Evaluation, or mapping of names to evaluations
+        What to draw; several are drawn together, to be compared.
+    measure : {"mae", "rmse", "r2"}
+        The error.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axis. That of R² ends at -1, that of an error at 8 times its median: what is beyond
+        is told in words.
+
+    Examples
+    --------
+    >>> import sapwood
+    >>> from sapwood import streams
+    >>> from sapwood.evaluate import prequential
+    >>> found = prequential(sapwood.HoeffdingTreeRegressor(), streams.friedman(rows=5000))
+    >>> learning_curve(found, "rmse").get_ylabel()
+    'RMSE (units of y)'
+    """
+    if measure not in MEASURES:
+        raise ValueError(f"measure = {shown(measure)}: 'mae', 'rmse' or 'r2' is expected")
+    named = _named(evaluations)
+    ax = axis(ax)
+    looks = looks_of(list(named))
+    alone = len(named) == 1
+    faded: list[Line2D] = []
+    total: list[Line2D] = []
+    for name, evaluation in named.items():
+        colour, marker = looks[name]
+        points = evaluation.curve
+        values = points[f"faded_{measure}"]
+        look: dict[str, Any] = {"color": colour, "marker": "" if alone else marker}
+        faded += _line(ax, points["row"], values, label="faded", **look)
+        look = {"color": ORANGE if alone else colour, "linestyle": "--", "linewidth": 1.2}
+        total += _line(ax, points["row"], points[measure], label="all rows", **look)
+    targets = {evaluation.target for evaluation in named.values()}
+    unit = f"units of {plain(targets.pop(), 18)}" if len(targets) == 1 else "units of y"
+    label_axes(ax, "rows", "R²" if measure == "r2" else f"{measure.upper()} ({unit})")
+    _limit(ax, [*faded, *total], measure == "r2")
+    handles: list[Artist] = [*faded, *total]
+    labels = ["faded", "all rows"]
+    if not alone:
+        ways = [Line2D([], [], color=MUTED, linestyle=dash) for dash in ("-", "--")]
+        handles = [*faded, *ways]
+        labels = [*(plain(name, 24) for name in named), *labels]
+    if measure == "r2":
+        handles.append(ax.axhline(0.0, color=MUTED, linestyle=":", linewidth=1.2))
+        labels.append("mean alone")
+    legend(ax, handles, labels)
+    return ax
+
+
+def speed(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw how many rows a second were read, predicted, learned and scored.
+
+    A stream is read in chunks, at which the time jumps: so each point is of the last two chunks
+    or of a twentieth of all rows, whichever is more.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    """
+    _check(evaluation)
+    ax = axis(ax)
+    rows = np.append(0, evaluation.curve["row"])
+    seconds = np.append(0.0, evaluation.speed[:, 0])
+    span = max(2 * MOST_ROWS, int(rows[-1]) // 20)
+    since = np.searchsorted(rows, np.maximum(rows[1:] - span, 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = (rows[1:] - rows[since]) / (seconds[1:] - seconds[since])
+    lines = _line(ax, rows[1:], rates, label="rows per second", color=BLUE)
+    label_axes(ax, "rows", "rows per second")
+    _limit(ax, lines)
+    if evaluation.rows_per_second > 0:
+        mean = ax.axhline(evaluation.rows_per_second, color=MUTED, linestyle=":", linewidth=1.2)
+        legend(ax, [*lines, mean], [f"last {short(float(f'{span:.2g}'))} rows", "all rows"])
+    return ax
+
+
+def leaves(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw how many leaves the model had.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    """
+    _check(evaluation)
+    ax = axis(ax)
+    _draw_size(ax, evaluation.curve["row"], evaluation.curve["leaves"], "leaves", color=BLUE)
+    return ax
+
+
+def memory(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw how much memory the model took.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    """
+    _check(evaluation)
+    ax = axis(ax)
+    curve = evaluation.curve
+    megabytes = np.where(curve["bytes"] < 0, np.nan, curve["bytes"] / 1e6)
+    _draw_size(ax, curve["row"], megabytes, "memory (MB)", color=ORANGE, linestyle="--")
+    return ax
+
+
+def size(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw the leaves of the model, and its memory by an axis at the right.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    """
+    ax = leaves(evaluation, ax)
+    curve = evaluation.curve
+    if len(curve) and curve["bytes"][-1] >= 0:
+        other = memory(evaluation, twin(ax))
+        lines = [*ax.get_lines()[-1:], *other.get_lines()]
+        legend(ax, lines, ["leaves", "memory"][-len(lines) :])
+    return ax
+
+
+def refused(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw where in the stream rows were refused.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    """
+    _check(evaluation)
+    ax = axis(ax)
+    where = evaluation.refused.where
+    if evaluation.refused.count == 0 or len(where) == 0:
+        say(ax, "no row was refused")
+    else:
+        ax.stairs(where[:, 1], np.append(0, where[:, 0]), fill=True, color=ORANGE)
+        ax.set_xlim(0, where[-1, 0])
+    label_axes(ax, "rows read", "rows refused")
+    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.set_ylim(bottom=0)
+    return ax
+
+
+def _check(evaluation: Any) -> None:
+    if not isinstance(evaluation, Evaluation):
+        raise TypeError(f"evaluation = {shown(evaluation)}: an Evaluation is expected")
+
+
+def _named(evaluations: Any) -> dict[str, Evaluation]:
+    if isinstance(evaluations, Evaluation):
+        return {evaluations.model: evaluations}
+    if not isinstance(evaluations, Mapping) or not evaluations:
+        raise TypeError(
+            f"evaluations = {shown(evaluations)}: an Evaluation is expected, or a mapping of names "
+            "to some"
+        )
+    for evaluation in evaluations.values():
+        _check(evaluation)
+    return {str(name): evaluation for name, evaluation in evaluations.items()}
+
+
+def _line(ax: Axes, rows: Any, values: Any, **options: Any) -> list[Line2D]:
+    """Draw a line through the points that can be drawn; one alone gets a marker."""
+    drawn = np.where(np.abs(values) < LARGEST, values, np.nan)
+    marker = options.pop("marker", "")
+    if np.count_nonzero(np.isfinite(drawn)) == 1:
+        marker = marker or "o"
+    every = max(1, len(drawn) // 8)
+    return ax.plot(
+        rows, drawn, **{"linewidth": 1.7, **options}, marker=marker, markersize=4.5, markevery=every
+    )
+
+
+def _draw_size(ax: Axes, rows: Any, values: Any, label: str, **look: Any) -> None:
+    if len(values) and values[-1] >= 0:
+        _line(ax, rows, values, label=label, **look)
+    else:
+        say(ax, "the model does not tell")
+    label_axes(ax, "rows", label)
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+
+
+class _Extreme(NamedTuple):
+    row: float
+    value: float
+
+
+def _limit(ax: Axes, lines: list[Line2D], share: bool = False) -> None:
+    """Let an axis start at 0, and leave room for what is usual; tell what is beyond in words.
+
+    A share (R²) ends at 1 instead, and goes down only as far as it must.
+    """
+    points = np.concatenate([np.asarray(line.get_xydata()) for line in lines])
+    points = points[np.isfinite(points[:, 1])]
+    ax.set_xlim(left=0)
+    if not len(points):
+        say(ax, "nothing was measured")
+        ax.set_ylim(0, 1)
+        return
+    lowest = _Extreme(*points[points[:, 1].argmin()])
+    highest = _Extreme(*points[points[:, 1].argmax()])
+    if share:
+        bottom = min(0.0, max(lowest.value, LEAST_R2))
+        ax.set_ylim(bottom - 0.03 * (1 - bottom), 1.02)
+        beyond, arrow = (lowest, "↓") if lowest.value < LEAST_R2 else (None, "")
+    else:
+        top = min(highest.value, PEAK * float(np.median(points[:, 1])))
+        ax.set_ylim(0, 1.06 * (top or highest.value) or 1.0)
+        beyond, arrow = (highest, "↑") if highest.value > ax.get_ylim()[1] else (None, "")
+    if beyond is not None:
+        ax.annotate(
+            f"{arrow} {short(float(f'{beyond.value:.3g}'))} at row {short(beyond.row)}",
+            (0.99, 0.04 if share else 0.96),
+            xycoords="axes fraction",
+            ha="right",
+            va="bottom" if share else "top",
+            color=MUTED,
+            size="small",
+        )

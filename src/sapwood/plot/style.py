@@ -1,0 +1,136 @@
+"""How the pictures look: colours that all eyes and grey printers tell apart, and plain axes."""
+
+from collections.abc import Sequence
+from itertools import cycle
+from typing import NamedTuple
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+__all__ = [
+    "BLUE",
+    "COLOURS",
+    "INK",
+    "LETTERS",
+    "MUTED",
+    "ORANGE",
+    "RULE",
+    "Look",
+    "axis",
+    "label_axes",
+    "legend",
+    "looks_of",
+    "say",
+    "short",
+    "twin",
+]
+
+INK, MUTED, RULE = "#222222", "#767676", "#dddddd"
+
+# Okabe and Ito's palette; a line also has a marker of its own.
+BLUE, ORANGE = "#0072b2", "#d55e00"
+COLOURS = (BLUE, ORANGE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+LETTERS = 9.0  # points
+
+
+class Look(NamedTuple):
+    """How one of several things is drawn."""
+
+    colour: str
+    marker: str
+
+
+def looks_of(names: Sequence[str]) -> dict[str, Look]:
+    """Give every name a look of its own."""
+    return dict(zip(names, map(Look, cycle(COLOURS), cycle(MARKERS)), strict=False))
+
+
+def axis(ax: Axes | None, width: float = 4.6, height: float = 2.9) -> Axes:
+    """Return an axis, or one of a new figure that is so many inches wide and high."""
+    if ax is not None:
+        return ax
+    made: Axes = Figure(figsize=(width, height), layout="constrained").subplots()
+    made.spines[["top", "right"]].set_visible(False)
+    made.spines[["left", "bottom"]].set_color(MUTED)
+    made.tick_params(colors=MUTED, labelsize=LETTERS - 0.5, labelcolor=INK)
+    made.grid(color=RULE, linewidth=0.6)
+    made.set_axisbelow(True)
+    for label in (made.xaxis.label, made.yaxis.label):
+        label.set(size=LETTERS, color=INK)
+    return made
+
+
+def twin(ax: Axes) -> Axes:
+    """Return a second axis at the right, which looks like the first."""
+    made = ax.twinx()
+    made.spines["top"].set_visible(ax.spines["top"].get_visible())
+    for side in ("left", "bottom", "right"):
+        made.spines[side].set_color(ax.spines["left"].get_edgecolor())
+    tick, label = ax.yaxis.get_major_ticks()[0], ax.yaxis.label
+    made.tick_params(
+        color=tick.tick1line.get_color(),
+        labelsize=tick.label1.get_fontsize(),
+        labelcolor=tick.label1.get_color(),
+    )
+    made.yaxis.label.set(size=label.get_fontsize(), color=label.get_color())
+    made.grid(False)
+    return made
+
+
+def label_axes(ax: Axes, x: str, y: str) -> None:
+    """Say what the axes are of, with whole and short numbers at them."""
+    ax.set_xlabel(x, parse_math=False)
+    ax.set_ylabel(y, parse_math=False)
+    for along in (ax.xaxis, ax.yaxis):
+        along.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        along.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+
+
+def short(value: float) -> str:
+    """Return a number as it stands at an axis.
+
+    Examples
+    --------
+    >>> short(250), short(12500), short(-2e6), short(0.05), short(3e15)
+    ('250', '12.5k', '−2M', '0.05', '3e+15')
+    """
+    sizes = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+    size, letter = next((pair for pair in sizes if pair[0] <= abs(value) < 1e12), (1.0, ""))
+    return ("−" if value < 0 else "") + f"{abs(value) / size:.6g}{letter}"
+
+
+def legend(ax: Axes, handles: Sequence[Artist], labels: Sequence[str]) -> None:
+    """Put a legend above the axis, where nothing else is."""
+    made = ax.legend(
+        list(handles),
+        list(labels),
+        ncols=3 if len(labels) != 4 else 2,
+        frameon=False,
+        fontsize=LETTERS - 0.5,
+        handlelength=2.0,
+        columnspacing=1.2,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        borderaxespad=0.2,
+    )
+    for text in made.get_texts():
+        text.set_parse_math(False)
+
+
+def say(ax: Axes, words: str) -> None:
+    """Say in the middle of an axis why it is empty."""
+    ax.text(
+        0.5,
+        0.5,
+        words,
+        transform=ax.transAxes,
+        ha="center",
+        va="center",
+        color=MUTED,
+        size=LETTERS,
+        parse_math=False,
+    )

@@ -1,0 +1,170 @@
+"""Charts as parts of a page: their text stays text, their colours are the page's."""
+
+import io
+import json
+import math
+import re
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sapwood.plot.style import BLUE, INK, MUTED, ORANGE, RULE, axis
+
+__all__ = ["chart", "for_json", "inline"]
+
+WIDTH, HEIGHT = 4.15, 2.55  # inches of 96 pixels
+
+SETTINGS: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "sapwood"}
+
+# The page decides what these are, by day, by night and on paper.
+ROLES = {
+    INK: "var(--ink)",
+    "#000000": "var(--ink)",
+    MUTED: "var(--muted)",
+    RULE: "var(--rule)",
+    BLUE: "var(--blue)",
+    ORANGE: "var(--orange)",
+}
+
+SVG = "{http://www.w3.org/2000/svg}"
+LINK = "{http://www.w3.org/1999/xlink}href"
+REFERENCE = re.compile(r"url\(#([^)]+)\)")
+LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
+FONT = re.compile(r"font-family:[^;]*;?\s*")
+
+
+def chart(
+    name: str,
+    title: str,
+    draw: Callable[[Axes], object],
+    height: float = HEIGHT,
+) -> str:
+    """Return a figure of the page.
+
+    Parameters
+    ----------
+    name : str
+        What the ids of all its parts start with.
+    title : str
+        What is above it, and stands for it where it is not seen.
+    draw : callable
+        Draws on an axis.
+    height : float
+        In inches of 96 pixels.
+    """
+    # Whatever style the caller uses elsewhere, the page has its own.
+    with style.context(["default", SETTINGS]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from")  # browsers have more fonts
+        ax = axis(None, WIDTH, height)
+        draw(ax)
+        buffer = io.BytesIO()
+        figure = cast(Figure, ax.figure)
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    svg = inline(buffer.getvalue().decode(), name, title)
+    lines = _lines(ax, height)
+    data = f'<script type="application/json">{for_json(lines)}</script>' if lines else ""
+    return (
+        f'<figure class="chart"><figcaption><b>{title}</b></figcaption>'
+        f'<div class="plot">{svg}</div>{data}</figure>'
+    )
+
+
+def inline(svg: str, name: str, title: str) -> str:
+    """Return an SVG as an element of a page: small, with ids that no other one has.
+
+    Parameters
+    ----------
+    svg : str
+        As matplotlib writes it.
+    name : str
+        What its ids are to start with.
+    title : str
+        What it shows, for readers who do not see it.
+    """
+    root = ET.fromstring(svg)
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag.endswith(("metadata", "}style")):
+                parent.remove(child)
+    elements = list(root.iter())
+    used = {link[1:] for each in elements if (link := each.get(LINK))}
+    for each in elements:
+        for value in each.attrib.values():
+            used.update(REFERENCE.findall(value))
+    for each in elements:
+        _adopt(each, name, used)
+    box = root.get("viewBox", "")
+    root.attrib = {"viewBox": box, "role": "img", "aria-label": title}
+    for each in elements:
+        each.tag = each.tag.removeprefix(SVG)
+        if each.tag != "text":
+            each.text = None
+        each.tail = None
+    return ET.tostring(root, encoding="unicode")
+
+
+def _adopt(element: ET.Element, name: str, used: set[str]) -> None:
+    """Rename the ids of an element, and let the page decide its colours and fonts."""
+    identity = element.attrib.pop("id", None)
+    if identity in used:
+        element.set("id", f"{name}-{identity}")
+    link = element.attrib.pop(LINK, None)
+    if link is not None:
+        element.set("href", f"#{name}-{link[1:]}")
+    for key, value in element.attrib.items():
+        element.set(key, REFERENCE.sub(rf"url(#{name}-\1)", _adapted(key, value)))
+
+
+def _adapted(key: str, value: str) -> str:
+    if key == "style":
+        value = FONT.sub("", value)
+        for colour, role in ROLES.items():
+            value = value.replace(colour, role)
+    elif key in ("d", "x", "y", "transform"):
+        value = LONG_NUMBER.sub(lambda found: f"{float(found[0]):.2f}", value)
+    return value
+
+
+def _lines(ax: Axes, height: float) -> dict[str, Any]:
+    """Return the curves of an axis and where it is, so that the page can tell their numbers."""
+    curves = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
+    curves = [line for line in curves if np.size(line.get_xdata()) > 1]
+    if not curves:
+        return {}
+    frame = ax.get_position()
+    wide, high = 72 * WIDTH, 72 * height
+    return {
+        "frame": [frame.x0 * wide, high * (1 - frame.y1), frame.x1 * wide, high * (1 - frame.y0)],
+        "x": [*ax.get_xlim()],
+        "y": [*ax.get_ylim()],
+        "rows": np.asarray(curves[0].get_xdata()).tolist(),
+        "lines": [
+            {
+                "name": str(line.get_label()),
+                "colour": ROLES.get(str(line.get_color()), "var(--ink)"),
+                "values": [_rounded(value) for value in np.asarray(line.get_ydata()).tolist()],
+            }
+            for line in curves
+        ],
+    }
+
+
+def _rounded(value: float) -> float | None:
+    return float(f"{value:.5g}") if math.isfinite(value) else None
+
+
+def for_json(value: Any) -> str:
+    r"""Return JSON that may stand within a script element, whatever its texts are.
+
+    Examples
+    --------
+    >>> print(for_json({"name": "</script>"}))
+    {"name":"\u003c/script>"}
+    """
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,0 +1,139 @@
+"""Pieces of a page: all text that goes into it is escaped here."""
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import NamedTuple
+
+from sapwood.tree.words import aligned, number
+
+__all__ = [
+    "ABSENT",
+    "Column",
+    "count",
+    "measured",
+    "megabytes",
+    "section",
+    "share",
+    "table",
+    "text",
+    "told_alike",
+]
+
+MOST_LETTERS = 200  # of a name or value
+ABSENT = "\N{EN DASH}"
+
+
+def text(value: object, most: int = MOST_LETTERS) -> str:
+    r"""Return any text for a page: printable, not too long, and never markup.
+
+    Examples
+    --------
+    >>> text("a < b\n"), text("x" * 9, most=4)
+    ('a &lt; b\\n', 'xxx…')
+    """
+    letters = str(value)[: most + 1]
+    found = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in letters
+    )
+    return escape(found if len(found) <= most else found[: most - 1] + "…")
+
+
+def count(value: float) -> str:
+    """Return a whole number with its thousands set apart.
+
+    Examples
+    --------
+    >>> count(1234567)
+    '1,234,567'
+    """
+    return f"{value:,.0f}"
+
+
+def share(part: float, whole: float) -> str:
+    """Return a part in per cent of the whole.
+
+    Examples
+    --------
+    >>> share(1, 8), share(999, 1000), share(1, 10**6), share(1, 0)
+    ('12.5 %', '99.9 %', '< 0.1 %', '–')
+    """
+    if not whole > 0:
+        return ABSENT
+    percent = 100 * part / whole
+    return "< 0.1 %" if 0 < percent < 0.05 else f"{percent:.1f} %"
+
+
+def measured(value: float, digits: int = 4) -> str:
+    """Return a number in significant digits; a dash where there is none.
+
+    Examples
+    --------
+    >>> measured(31.41592), measured(-0.00123456), measured(1234567.8), measured(float("nan"))
+    ('31.42', '−0.001235', '1,234,568', '–')
+    """
+    if not math.isfinite(value):
+        return ABSENT
+    found = f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else number(value, digits)
+    return found.replace("-", "−", 1) if value < 0 else found
+
+
+def told_alike(values: Sequence[float]) -> list[str]:
+    """Return numbers that stand below each other; a dash where there is none.
+
+    Examples
+    --------
+    >>> told_alike([31.41592, -2.5, float("nan")])
+    ['31.42', '−2.50', '–']
+    """
+    return [
+        told.replace("-", "−", 1) if math.isfinite(value) else ABSENT
+        for value, told in zip(values, aligned(values, 4), strict=True)
+    ]
+
+
+def megabytes(nbytes: int) -> str:
+    """Return a size in the unit that suits it.
+
+    Examples
+    --------
+    >>> megabytes(5_240_000), megabytes(81_920)
+    ('5.24 MB', '81.9 kB')
+    """
+    if nbytes >= 10**6:
+        return f"{nbytes / 1e6:,.2f} MB"
+    return f"{nbytes / 1e3:.1f} kB"
+
+
+def section(name: str, title: str, *parts: str) -> str:
+    """Return a part of the page; its name is where links go."""
+    body = "\n".join(part for part in parts if part)
+    return f'<section id="{name}">\n<h2>{title}</h2>\n{body}\n</section>\n'
+
+
+class Column(NamedTuple):
+    """A column of a table: its head, and whether it has numbers."""
+
+    head: str
+    numbers: bool = True
+
+
+def table(
+    columns: Sequence[Column], rows: Iterable[Sequence[str]], *, caption: str = "", kind: str = ""
+) -> str:
+    """Return a table. Its cells are pieces of the page already; the first of a row is its head."""
+    sides = [' class="number"' if column.numbers else "" for column in columns]
+
+    def line(cells: Sequence[str]) -> str:
+        first, *others = zip(sides, cells, strict=True)
+        rest = "".join(f"<td{side}>{cell}</td>" for side, cell in others)
+        return f'<tr><th scope="row"{first[0]}>{first[1]}</th>{rest}</tr>'
+
+    heads = zip(sides, columns, strict=True)
+    head = "".join(f'<th scope="col"{side}>{column.head}</th>' for side, column in heads)
+    top = f"<thead><tr>{head}</tr></thead>" if any(column.head for column in columns) else ""
+    told = f"<caption>{caption}</caption>" if caption else ""
+    kinds = f' class="{kind}"' if kind else ""
+    body = "\n".join(map(line, rows))
+    return f"<table{kinds}>{told}{top}<tbody>\n{body}\n</tbody></table>"

@@ -1,0 +1,166 @@
+"""The report in a real browser: it is whole, no script fails, and nothing is out of place."""
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from base64 import b64encode
+from html import unescape
+
+import pytest
+
+from report_cases import drifting_run
+from sapwood.report import render
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason=f"no browser: none of {', '.join(NAMES)}")
+
+PARTS = ["result", "error", "speed", "size", "importances", "refused", "tree", "settings"]
+
+COLLECT = """
+window.faults = [];
+addEventListener("error", (event) => faults.push(String(event.message || event.target)), true);
+addEventListener("unhandledrejection", (event) => faults.push(String(event.reason)));
+addEventListener("securitypolicyviolation", (event) => faults.push(event.violatedDirective));
+"""
+
+# Faults are told later than they happen.
+MEASURE = """
+addEventListener("load", () => setTimeout(() => {
+const all = (what) => [...document.querySelectorAll(what)];
+const wide = () => all("body *").filter((element) => {
+  const held = element.parentElement.closest(".scroll");
+  return !held && element.getBoundingClientRect().right > innerWidth + 0.5;
+}).map((element) => element.outerHTML.slice(0, 80));
+const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1
+  && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+const meeting = (elements) => elements.flatMap((one, place) =>
+  elements.slice(place + 1).filter((other) =>
+    meet(one.getBoundingClientRect(), other.getBoundingClientRect()))
+    .map((other) => one.textContent + " | " + other.textContent));
+const found = { width: innerWidth, page: document.documentElement.scrollWidth };
+found.parts = all("section").filter((part) => part.offsetHeight > 30 && part.querySelector("h2"))
+  .map((part) => part.id);
+found.wide = wide();
+found.charts = meeting(all("figure.chart"));
+found.texts = all("figure.chart").flatMap((figure) =>
+  meeting([...figure.querySelectorAll("text")]));
+found.letters = Math.min(...all("figure.chart text").map((text) => {
+  const scale = text.getScreenCTM();
+  return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(scale.a, scale.b);
+}));
+const svg = document.querySelector("figure.chart svg");
+const box = svg.getBoundingClientRect();
+const pointer = (x) => svg.dispatchEvent(new PointerEvent("pointermove", { clientX: x }));
+pointer(box.left + box.width / 2);
+found.tip = document.querySelector(".tip").innerText;
+pointer(box.left);
+found.tipHidden = document.querySelector(".tip").hidden;
+all("details").forEach((each) => { each.open = true; });
+found.wideUnfolded = wide();
+const buttons = all("table.leaves th button");
+const means = () => all("table.leaves tbody tr").map((row) =>
+  Number(row.cells[3].querySelector("[data-value]").dataset.value));
+buttons[3].click();
+found.down = means();
+buttons[3].click();
+found.up = means();
+all(".buttons button")[1].click();
+found.folded = all(".tree details").every((each) => !each.open);
+found.faults = faults;
+parent.postMessage(found, "*");
+}, 100));
+"""
+
+# Windows of a browser have a least width, frames have none.
+FRAMES = """<!doctype html>
+<title>frames</title>
+<script>
+const found = {};
+addEventListener("message", (event) => {
+  found[event.data.width] = event.data;
+  document.documentElement.dataset.found = JSON.stringify(found);
+});
+</script>
+"""
+WIDTHS = [390, 1280]
+
+
+def watched(source):
+    """The page with scripts of ours beside its own, which its policy has to let in."""
+    known = " ".join(
+        f"'sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in (COLLECT, MEASURE)
+    )
+    source = source.replace("script-src ", f"script-src {known} ", 1)
+    source = source.replace("<title>", f"<script>{COLLECT}</script><title>", 1)
+    return source.replace("</body>", f"<script>{MEASURE}</script></body>", 1)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """What the scripts have found, for each width."""
+    folder = tmp_path_factory.mktemp("report")
+    source = watched(render(*drifting_run(20_000)))
+    (folder / "report.html").write_text(source, encoding="utf-8")
+    frames = "".join(
+        f'<iframe src="report.html" style="border: 0; height: 900px; width: {width}px"></iframe>'
+        for width in WIDTHS
+    )
+    (folder / "frames.html").write_text(FRAMES + frames, encoding="utf-8")
+    command = [
+        BROWSER,
+        *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--dump-dom"),
+        *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
+        *("--virtual-time-budget=3000", f"--user-data-dir={folder / 'profile'}"),
+        (folder / "frames.html").as_uri(),
+    ]
+    run = subprocess.run(command, capture_output=True, timeout=60, check=True)
+    told = re.search(r'<html[^>]* data-found="([^"]*)"', run.stdout.decode())
+    assert told, run.stderr.decode()[-2000:]
+    return json.loads(unescape(told[1]))
+
+
+@pytest.fixture(params=WIDTHS)
+def shown(request, found):
+    return found[str(request.param)]
+
+
+def test_the_page_is_whole_and_without_faults(shown):
+    assert shown["faults"] == []
+    assert shown["parts"] == PARTS
+
+
+def test_nothing_is_wider_than_the_window(shown):
+    assert shown["page"] <= shown["width"]
+    assert shown["wide"] == []
+    assert shown["wideUnfolded"] == []
+
+
+def test_nothing_in_charts_overlaps_and_letters_can_be_read(shown):
+    assert shown["charts"] == []
+    assert shown["texts"] == []
+    assert shown["letters"] >= 9.5
+
+
+def test_the_pointer_finds_numbers(shown):
+    row, faded, total = shown["tip"].split("\n")
+    evaluation = drifting_run(20_000)[0]
+    place = evaluation.curve["row"].tolist().index(int(row.removeprefix("row ").replace(",", "")))
+    assert float(faded.removeprefix("faded: ")) == pytest.approx(
+        evaluation.curve["faded_mae"][place], rel=1e-3
+    )
+    assert float(total.removeprefix("all rows: ")) == pytest.approx(
+        evaluation.curve["mae"][place], rel=1e-3
+    )
+    assert shown["tipHidden"]
+
+
+def test_leaves_can_be_sorted_and_nodes_folded(shown):
+    assert len(shown["down"]) == drifting_run(20_000)[1].n_leaves
+    assert shown["down"] == sorted(shown["down"], reverse=True)
+    assert shown["up"] == sorted(shown["up"])
+    assert shown["folded"]
