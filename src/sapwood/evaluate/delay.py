@@ -3,7 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 from sapwood import door
@@ -13,7 +13,7 @@ __all__ = ["Delay", "Waiting"]
 SAVED_TYPES = {"x": dict, "y": float, "prediction": float, "source": str, "number": int, "row": int}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Waiting:
     """A row whose label is still to come.
 
@@ -64,15 +64,16 @@ class Delay:
         """Let the clock go on to the time of the next row, if it counts seconds."""
         if self.by_time and time is not None and self.clock < time < math.inf:
             if self.clock == -math.inf:
-                first_due = time + self.amount
-                self.waiting = deque(replace(row, due=first_due) for row in self.waiting)
+                for row in self.waiting:
+                    row.due = time + self.amount
             self.clock = time
 
     def put(self, row: Waiting) -> None:
         """Let a row wait that was just predicted; a clock of rows goes on by it."""
         if not self.by_time:
             self.clock += 1.0
-        self.waiting.append(replace(row, due=self.clock + self.amount))
+        row.due = self.clock + self.amount
+        self.waiting.append(row)
 
     def arrived(self) -> Iterator[Waiting]:
         """Yield the rows whose labels are there by now."""
@@ -86,7 +87,10 @@ class Delay:
 
     def to_header(self) -> dict[str, Any]:
         """Return all that is known in terms of JSON, None for minus infinity."""
-        rows = [{**asdict(row), "due": _or_none(row.due)} for row in self.waiting]
+        rows = [
+            {**{name: getattr(row, name) for name in SAVED_TYPES}, "due": _or_none(row.due)}
+            for row in self.waiting
+        ]
         return {"clock": _or_none(self.clock), "waiting": rows}
 
     def restore(self, header: dict[str, Any]) -> Self:

@@ -1,6 +1,7 @@
 """The prequential loop: each row is predicted, then learned, and the score is kept."""
 
 import itertools
+import json
 import math
 import time
 from bisect import bisect_right
@@ -36,6 +37,7 @@ __all__ = ["OnBadRow", "Prequential", "Step", "prequential"]
 
 OnBadRow = Literal["error", "skip"]
 REFUSED = "refused by the model"
+DELAY = "delay"
 
 
 @dataclass(slots=True)
@@ -329,9 +331,13 @@ class Prequential:
             "seconds": self.seconds,
             "model_seconds": self.learner.seconds,
             "refusals": self.refusals.to_header(),
-            "delay": None if self.delay is None else self.delay.to_header(),
         }
-        return header, {**self.scores.to_arrays(), **self.curve.to_arrays()}
+        arrays = {**self.scores.to_arrays(), **self.curve.to_arrays()}
+        if self.delay is not None:
+            # As text in an array: headers are held short, and a queue may be long.
+            text = json.dumps(self.delay.to_header()).encode()
+            arrays[DELAY] = np.frombuffer(text, np.uint8)
+        return header, arrays
 
     def restore(self, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `to_state` returned; the model has to be that of then.
@@ -349,10 +355,10 @@ class Prequential:
         names = ("rows_read", "rows_predicted", "rows_learned")
         read, predicted, learned = (door.whole(header[name], name, 0, 2**53) for name in names)
         seconds, model_seconds = (_seconds(header[name]) for name in ("seconds", "model_seconds"))
-        if (self.delay is None) != (header["delay"] is None):
+        if (self.delay is None) != (DELAY not in arrays):
             raise ValueError("labels were late in only one of the saved run and this one")
         if self.delay is not None:
-            self.delay.restore(header["delay"])
+            self.delay.restore(json.loads(arrays[DELAY].tobytes()))
         self.scores, self.curve, self.refusals, self.position = scores, curve, refusals, position
         self.rows_read, self.rows_predicted, self.rows_learned = read, predicted, learned
         self.seconds, self.learner.seconds = seconds, model_seconds

@@ -1,19 +1,33 @@
 """Rows that are in memory already, or come from somewhere else, as a stream."""
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from sapwood import door
-from sapwood.streams.stream import MOST_ROWS, Chunk, Column, Position, Stream, StreamError
+from sapwood.streams import reasons
+from sapwood.streams.stream import (
+    MOST_ROWS,
+    BadRow,
+    Chunk,
+    Column,
+    IntArray,
+    Position,
+    Stream,
+    StreamError,
+)
 
-__all__ = ["PairStream", "as_stream"]
+__all__ = ["ArrayStream", "PairStream", "as_stream"]
+
+LARGEST_WHOLE = 2**53  # up to which doubles are exact
 
 
 class PairStream(Stream):
     """Pairs of a dict of features and a target, such as river's data sets give.
+
+    Every row has all features that were there up to it, None where one is missing.
 
     Parameters
     ----------
@@ -41,16 +55,46 @@ class PairStream(Stream):
         self._pairs = pairs
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
-        """Yield the rows from a position on; those before it are skipped one by one."""
-        row = 0 if start is None else start["row"]
-        pairs = iter(itertools.islice(self._pairs, row, None))
-        while batch := list(itertools.islice(pairs, most_rows)):
-            names = dict.fromkeys(name for x, _ in batch for name in x)
-            columns = {name: _column([x.get(name) for x, _ in batch]) for name in names}
-            y = np.array([door.number(target, "y") for _, target in batch], dtype=np.float64)
-            numbers = np.arange(row + 1, row + 1 + len(batch))
-            row += len(batch)
-            yield Chunk(columns, y, self.name, numbers, {"row": row}, row)
+        """Yield the rows from a position on; those before it are skipped one by one.
+
+        A row with a new feature starts a chunk, so that rows are the same in any chunks.
+        """
+        first = 0 if start is None else start["row"]
+        has_text: dict[str, bool] = {}  # for each feature up to now
+        batch: list[tuple[Mapping[str, Any], Any]] = []
+        end = 0
+        for pair in self._pairs:
+            x, target = self._checked(pair, end)
+            if batch and not x.keys() <= has_text.keys():
+                yield self._chunk(batch, end, has_text)
+                batch = []
+            for name, value in x.items():
+                has_text[name] = has_text.get(name, False) or isinstance(value, str)
+            end += 1
+            if end > first:
+                batch.append((x, target))
+            if len(batch) == most_rows:
+                yield self._chunk(batch, end, has_text)
+                batch = []
+        if batch:
+            yield self._chunk(batch, end, has_text)
+
+    def _checked(self, pair: Any, row: int) -> tuple[Mapping[str, Any], Any]:
+        if isinstance(pair, Sequence) and len(pair) == 2 and isinstance(pair[0], Mapping):
+            return pair[0], pair[1]
+        raise StreamError(
+            f"row {row + 1} of {self.name} is {door.shown(pair)}: a pair of a dict of features "
+            "and a target is expected; give X and y as a tuple of the two"
+        )
+
+    def _chunk(
+        self, batch: list[tuple[Mapping[str, Any], Any]], end: int, has_text: Mapping[str, bool]
+    ) -> Chunk:
+        columns = {
+            name: _column([x.get(name) for x, _ in batch], text) for name, text in has_text.items()
+        }
+        numbers = np.arange(end - len(batch) + 1, end + 1)
+        return _good_rows(self, columns, [target for _, target in batch], numbers)
 
     @property
     def fingerprint(self) -> str:
@@ -96,8 +140,7 @@ class ArrayStream(Stream):
         for row in range(0 if start is None else start["row"], len(self._y), most_rows):
             end = min(row + most_rows, len(self._y))
             columns = {name: values[row:end] for name, values in self._columns.items()}
-            numbers = np.arange(row + 1, end + 1)
-            yield Chunk(columns, self._y[row:end], self.name, numbers, {"row": end}, end)
+            yield _good_rows(self, columns, self._y[row:end], np.arange(row + 1, end + 1))
 
     @property
     def fingerprint(self) -> str:
@@ -119,6 +162,65 @@ def as_stream(rows: Any) -> Stream:
     )
 
 
+def _good_rows(
+    stream: Stream, columns: dict[str, Column], targets: Any, numbers: IntArray
+) -> Chunk:
+    """Return a chunk of those rows whose numbers are finite, and what is wrong with the others.
+
+    Parameters
+    ----------
+    stream : Stream
+        Whose rows they are.
+    columns : dict of columns
+        The features of all rows.
+    targets : array or list
+        Of an array all are numbers; of a list they may be anything.
+    numbers : array of int
+        The numbers of all rows.
+    """
+    if isinstance(targets, np.ndarray):
+        y = targets
+    else:
+        y = np.array([_number_or_nan(target) for target in targets], dtype=np.float64)
+    faults: dict[int, tuple[str, str | None, Any]] = {}
+    for name, column in columns.items():
+        if isinstance(column, np.ndarray):
+            for row in np.flatnonzero(np.isinf(column)).tolist():
+                faults.setdefault(row, (reasons.NOT_FINITE, name, column[row]))
+    for row in np.flatnonzero(~np.isfinite(y)).tolist():
+        faults[row] = (_fault_of_target(targets[row], y[row]), stream.target, targets[row])
+    bad = []
+    for earlier, row in enumerate(sorted(faults)):
+        reason, at_fault, value = faults[row]
+        shown = None if reason == reasons.TARGET_MISSING else str(value)
+        place = (stream.name, stream.unit, int(numbers[row]), reason, at_fault)
+        bad.append(BadRow(*place, shown, reasons.REMEDIES[reason], after=row - earlier))
+    end = int(numbers[-1])
+    if bad:
+        kept = [row for row in range(len(y)) if row not in faults]
+        y, numbers = y[kept], numbers[kept]
+        columns = {
+            name: column[kept] if isinstance(column, np.ndarray) else [column[row] for row in kept]
+            for name, column in columns.items()
+        }
+    return Chunk(columns, y, stream.name, numbers, {"row": end}, end, bad)
+
+
+def _fault_of_target(target: Any, number: float) -> str:
+    """Return why a target is no finite number; it was read as a number, NaN if it is none."""
+    if math.isinf(number):
+        return reasons.NOT_FINITE
+    missing = target is None or (isinstance(target, float) and math.isnan(target))
+    return reasons.TARGET_MISSING if missing else reasons.TARGET_NO_NUMBER
+
+
+def _number_or_nan(target: Any) -> float:
+    try:
+        return door.number(target, "y")
+    except ValueError:
+        return math.nan
+
+
 def _columns_of(X: Any) -> dict[str, Column]:
     if isinstance(X, Mapping):
         return {str(name): _column(values) for name, values in X.items()}
@@ -126,18 +228,41 @@ def _columns_of(X: Any) -> dict[str, Column]:
         import narwhals.stable.v2 as nw
 
         frame = nw.from_native(X, eager_only=True)
+        for series in frame.iter_columns():
+            if series.dtype.is_temporal():
+                raise StreamError(f"column {door.shown(series.name)}: {door.DATES}")
         return {str(series.name): _column(series.to_list()) for series in frame.iter_columns()}
-    array = np.asarray(X, dtype=np.float64)
+    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        array = np.asarray(X, dtype=object)  # numbers beside text became text
     if array.ndim != 2:
         raise StreamError(f"X has shape {array.shape}: (rows, features) is expected")
-    return {f"x{place}": np.ascontiguousarray(column) for place, column in enumerate(array.T)}
+    return {f"x{place}": _column(column) for place, column in enumerate(array.T)}
 
 
-def _column(values: Any) -> Column:
-    """Return values as an array if all of them are numbers or missing."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        return values.astype(np.float64)
-    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    if all(value is None or isinstance(value, int | float) for value in listed):
-        return np.array(listed, dtype=np.float64)
-    return listed
+def _column(values: Any, has_text: bool = False) -> Column:
+    """Return values as an array if all of them are numbers or missing, else as labels."""
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind in "biuf":
+            numbers = values.astype(np.float64)
+            return np.ascontiguousarray(np.ma.filled(numbers, np.nan))
+        if values.dtype.kind not in "OUS":
+            raise StreamError(f"a column holds {values.dtype}: numbers or text are expected")
+    plain = [_plain(value) for value in values]
+    if not has_text and all(value is None or _is_exact(value) for value in plain):
+        return np.array(plain, dtype=np.float64)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of Python's own types, None if it is missing; the model judges others."""
+    try:
+        value = door.plain(value)
+    except door.Unfit:
+        return value
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _is_exact(value: Any) -> bool:
+    """Whether a value is a number that a double can hold."""
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) <= LARGEST_WHOLE)
