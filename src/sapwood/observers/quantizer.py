@@ -26,7 +26,7 @@ MAX = sys.float_info.max
 
 
 class QuantizerObserver(TableObserver):
-    """Watches a feature through slots of equal width, as in Mastelini and de Carvalho's paper.
+    """Watches a feature through slots, as in Mastelini and de Carvalho's paper.
 
     Parameters
     ----------

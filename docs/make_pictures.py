@@ -1,0 +1,378 @@
+"""Make the pictures of how-it-works.md, all from real runs.
+
+``python docs/make_pictures.py`` writes them to docs/pictures, or to the folder that it is given.
+The same release of matplotlib makes the same bytes.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from sapwood import HoeffdingTreeRegressor, QuantizerObserver, plot, streams
+from sapwood.evaluate import prequential
+from sapwood.plot.style import COLOURS, INK, MUTED, RULE, short
+from sapwood.tree import _leaf
+from sapwood.tree._kernel import SLOT_DOUBLES
+from sapwood.tree.regressor import Leaf, Track
+
+FloatArray = NDArray[np.float64]
+
+BLUE, ORANGE, GREEN = COLOURS[:3]
+
+FOLDER = Path(__file__).parent / "pictures"
+WIDTH = 7.5  # inches, which are 720 pixels
+
+LOOK: dict[Any, Any] = {
+    "font.size": 9.0,
+    "axes.labelsize": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.titlelocation": "left",
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "svg.fonttype": "path",  # letters look the same wherever the page is read
+    "svg.hashsalt": "sapwood",
+}
+DOT: dict[str, Any] = {"color": "#9a9a9a", "s": 5, "linewidths": 0}
+CUT: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1.2}
+
+DEFAULTS = HoeffdingTreeRegressor().parameters
+
+
+def main(folder: Path = FOLDER) -> None:
+    """Make all pictures."""
+    folder.mkdir(exist_ok=True)
+    with mpl.rc_context():
+        mpl.rcdefaults()  # whatever the reader's own settings are
+        mpl.rcParams.update(LOOK)
+        for name, draw in PICTURES.items():
+            draw().savefig(folder / f"{name}.svg", metadata={"Date": None})
+
+
+def panels(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, Any]:
+    """Return a figure of the usual width, and its axes."""
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.subplots(rows, columns, **options)
+    for ax in axes.flat:
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def label(ax: Axes, x: str, y: str, title: str = "") -> None:
+    """Say what an axis shows."""
+    ax.set(xlabel=x, ylabel=y, title=title)
+
+
+def above(ax: Axes, columns: int) -> None:
+    """Put the legend above the axis, where no line is."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, ncols=columns)
+
+
+# -- the loop -------------------------------------------------------------------------------------
+
+
+def loop() -> Figure:
+    """Draw the error of a tree on the embedded stream, and the tree in the end."""
+    stream = streams.demand(rows=40_000)
+    model = HoeffdingTreeRegressor()
+    evaluation = prequential(model, stream)
+    figure, (curve, top) = panels(2, 1, 5.6, height_ratios=[1, 1])
+    plot.learning_curve(evaluation, "mae", curve)
+    for change, what in zip(
+        stream.parameters["changes"], ("new tariff", "Oslo grows"), strict=True
+    ):
+        curve.axvline(change, color=MUTED, linestyle=":", linewidth=1.2)
+        curve.annotate(f" {what}", (change, curve.get_ylim()[1]), va="top", size=8.5, color=INK)
+    plot.tree(model, top, max_depth=2)
+    return figure
+
+
+# -- an observer ----------------------------------------------------------------------------------
+
+
+def observer() -> Figure:
+    """Draw the rows of a feature, the slots' means, the means beside each cut, and its merit."""
+    rng = np.random.default_rng(1)
+    temperature = rng.normal(10.0, 8.0, 5_000)
+    demand = 300.0 + 9.0 * np.maximum(15.0 - temperature, 0.0) + rng.normal(0.0, 20.0, 5_000)
+    watched = QuantizerObserver(slots=64)
+    watched.update_many(temperature, demand)
+    thresholds, _ = watched.candidates()
+    best = watched.best_split()
+    assert best is not None
+    slot = np.searchsorted(thresholds, temperature, side="right")
+    weight = np.bincount(slot)
+    total = np.bincount(slot, demand)
+    left = np.cumsum(total)[:-1] / np.cumsum(weight)[:-1]
+    right = (np.cumsum(total[::-1]) / np.cumsum(weight[::-1]))[::-1][1:]
+
+    figure, (rows, merit) = panels(2, 1, 6.0, sharex=True)
+    rows.scatter(temperature[:500], demand[:500], **DOT, label="some of the rows")
+    edges = [temperature.min(), *thresholds, temperature.max()]
+    means = total / weight
+    rows.stairs(means, edges, baseline=None, color=INK, linewidth=1.4, label="mean of a slot")
+    rows.plot(thresholds, left, color=BLUE, label="mean of all left of a cut")
+    rows.plot(thresholds, right, color=GREEN, linestyle="-.", label="mean of all right of it")
+    rows.axvline(best.threshold, **CUT)
+    label(rows, "", "demand (kWh)")
+    above(rows, 4)
+    plot.observer(watched, merit)
+    merit.set_xlabel("temperature (°C)")
+    return figure
+
+
+# -- when to split --------------------------------------------------------------------------------
+
+
+def bound() -> Figure:
+    """Draw how the bound shrinks until it is below the lead of the best feature, or below tau."""
+    rng = np.random.default_rng(1)
+    X = rng.random((2_000, 3))
+    noise = rng.normal(0.0, 3.0, 2_000)
+    unlike = np.where(X[:, 0] < 0.5, 0.0, 10.0) + np.where(X[:, 1] < 0.5, 0.0, 9.3) + noise
+    twins = X[:, [0, 0, 2]]
+    alike = np.where(X[:, 0] < 0.5, 0.0, 10.0) + noise
+    figure, axes = panels(1, 2, 3.3, sharey=True)
+    for ax, rows, y, title in zip(
+        axes, (X, twins), (unlike, alike), ("two good features", "two copies of one"), strict=True
+    ):
+        after = draw_attempts(ax, rows, y)
+        label(ax, "rows of the leaf", "", f"{title}: splits after {after:,.0f} rows")
+    axes[0].set_ylabel("lead, and bound")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=5)
+    return figure
+
+
+def draw_attempts(ax: Axes, X: FloatArray, y: FloatArray) -> float:
+    """Draw the lead in a leaf that may not split, and the attempts of one that may.
+
+    Returns after how many rows it did.
+    """
+    weights, leads = zip(*leads_of(X, y), strict=True)
+    attempts = attempts_of(X, y)
+    n = np.linspace(20, weights[-1], 500)
+    ax.plot(weights, leads, color=BLUE, label="lead: 1 − second / best")
+    ax.plot(n, bound_of(n), color=ORANGE, linestyle="--", label="bound ε")
+    ax.axhline(DEFAULTS["tau"], color=MUTED, linestyle=":", linewidth=1.2, label="tau")
+    height = bound_of(attempts)
+    ax.plot(attempts[:-1], height[:-1], "o", color=INK, fillstyle="none", label="tries in vain")
+    ax.plot(attempts[-1], height[-1], "D", color=INK, linestyle="none", label="splits")
+    ax.set(xlim=(0, None), ylim=(0, 0.32))
+    ax.xaxis.set_major_formatter(lambda value, _: short(value))
+    return float(attempts[-1])
+
+
+def bound_of(n: FloatArray) -> FloatArray:
+    """Return the Hoeffding bound after n rows."""
+    return np.sqrt(math.log(1 / DEFAULTS["delta"]) / (2 * n))
+
+
+def leads_of(X: FloatArray, y: FloatArray) -> Iterator[tuple[int, float]]:
+    """Yield the rows of a leaf so far, and by how much its best feature leads."""
+    tree = HoeffdingTreeRegressor(leaf="mean", max_depth=0)
+    for end in range(20, len(y) + 1, 20):
+        tree.learn_many(X[end - 20 : end], y[end - 20 : end])
+        if end > 20:
+            best, second, *_ = _leaf.best_cuts(tree._kernel, 0, DEFAULTS["min_share"])[0]
+            yield end, 1.0 - second / best
+
+
+def attempts_of(X: FloatArray, y: FloatArray) -> FloatArray:
+    """Return after which rows a leaf tried to split; the last time it did."""
+    tree = HoeffdingTreeRegressor(leaf="mean")
+    attempts = []
+    for row, target in enumerate(y.tolist()):
+        due = tree._kernel.leaf_table["due"][0]
+        tree.learn_one(dict(enumerate(X[row].tolist())), target)
+        if row + 1 >= max(due, DEFAULTS["grace_period"]):
+            attempts.append(row + 1)
+        if tree.n_leaves > 1:
+            break
+    return np.array(attempts, dtype=np.float64)
+
+
+# -- what splits explain --------------------------------------------------------------------------
+
+
+def residual() -> Figure:
+    """Draw a leaf whose line fits y but for a bend, its residual, and what cuts leave of both."""
+    rng = np.random.default_rng(1)
+    x = rng.random(1_000)
+    y = 10.0 * x - 8.0 * np.maximum(x - 0.6, 0.0) + rng.normal(0.0, 0.5, 1_000)
+    leaf = HoeffdingTreeRegressor(max_depth=0, track=None)
+    leaf.learn_many({"x": x}, y)
+    edges, (weight, target, left_over) = slots_of(leaf)
+    n, _, _, target_m2, residual_m2 = leaf._kernel.leaf_state(0)
+    variances = np.array([target_m2, residual_m2, residual_m2]) / n
+    remains = variances - cuts_of(weight, target, left_over)
+    cut, _ = np.unravel_index(np.nanargmin(remains), remains.shape)
+
+    figure, (top, middle, bottom) = panels(3, 1, 6.6, sharex=True, height_ratios=[4, 3, 4])
+    top.scatter(x[:500], y[:500], **DOT, label="some of the rows")
+    ends = np.array([0.0, 1.0])
+    top.plot(ends, leaf.predict_many({"x": ends}), color=BLUE, label="the leaf's line")
+    label(top, "", "y")
+    above(top, 2)
+    seen = weight > 0
+    middle.bar(
+        (edges[:-1] + np.diff(edges) / 2)[seen],
+        left_over[seen] / weight[seen],
+        0.9 * np.diff(edges)[seen],
+        color=BLUE,
+    )
+    middle.axhline(0.0, color=INK, linewidth=0.8)
+    label(middle, "", "mean residual\nof a slot")
+    looks = (("target", ORANGE, "-"), ("step", GREEN, "--"), ("line", BLUE, "-."))
+    for (name, colour, dash), heights in zip(looks, remains.T, strict=True):
+        best = np.nanargmin(heights)
+        bottom.plot(edges[1:-1], heights, color=colour, linestyle=dash, label=name)
+        bottom.plot(edges[1 + best], heights[best], "D", color=colour, markersize=5)
+    for ax in (top, middle, bottom):
+        ax.axvline(edges[1 + cut], **CUT)
+    bottom.set(yscale="log", yticks=[0.3, 1, 3], yticklabels=["0.3", "1", "3"], xlim=(-0.03, 1.03))
+    bottom.minorticks_off()
+    label(bottom, "x, and where it is cut", "variance left\n(squared units of y)")
+    above(bottom, 3)
+    return figure
+
+
+def slots_of(tree: HoeffdingTreeRegressor) -> tuple[FloatArray, FloatArray]:
+    """Return the borders of the slots of a tree's only leaf and feature, and their sums.
+
+    These are the weight, the sum of y and the sum of the residual.
+    """
+    kernel = tree._kernel
+    page = kernel.watch_pages[0]
+    low, width = page[:2]  # of the grid of the first feature
+    start = kernel.slot_start(0)
+    slots = page[start : start + SLOT_DOUBLES * kernel.slots].reshape(-1, SLOT_DOUBLES)
+    return low + width * np.arange(kernel.slots + 1), slots.T
+
+
+def cuts_of(weight: FloatArray, target: FloatArray, residual: FloatArray) -> FloatArray:
+    """Return the merit of each cut between slots by each measure; NaN where it is none."""
+    place = np.arange(len(weight))
+    n = weight.sum()
+
+    def difference(sums: FloatArray, left: slice, right: slice) -> float:
+        means = [sums[side].sum() / weight[side].sum() for side in (left, right)]
+        return float(weight[left].sum() * weight[right].sum() / n**2 * (means[0] - means[1]) ** 2)
+
+    def slope(side: slice) -> float:
+        w, p, r = weight[side], place[side], residual[side]
+        mean = (w @ p) / w.sum()
+        spread = w @ (p - mean) ** 2
+        return float((r @ (p - mean)) ** 2 / spread) if spread > 0 else 0.0
+
+    merits = np.full((len(weight) - 1, 3), np.nan)
+    for cut in range(1, len(weight)):
+        left, right = slice(0, cut), slice(cut, None)
+        least = min(weight[left].sum(), weight[right].sum())
+        if least < DEFAULTS["min_share"] * n or not weight[cut - 1]:
+            continue
+        step = difference(residual, left, right)
+        bend = (slope(left) + slope(right) - slope(slice(None))) / n
+        merits[cut - 1] = difference(target, left, right), step, step + bend
+    return merits
+
+
+# -- leaves, tracking, memory ---------------------------------------------------------------------
+
+
+def leaves() -> Figure:
+    """Draw what trees of both kinds of leaves predict of a function of one feature."""
+    rng = np.random.default_rng(1)
+    x = rng.random(10_000)
+    y = np.sin(6.0 * x) + rng.normal(0.0, 0.2, 10_000)
+    grid = np.linspace(0.0, 1.0, 1_001)
+    looks: dict[Leaf, tuple[str, str]] = {"mean": (ORANGE, "-"), "adaptive": (BLUE, "--")}
+    figure, axes = panels(1, 2, 3.4, sharey=True)
+    for ax, rows in zip(axes, (1_000, 10_000), strict=True):
+        ax.scatter(x[:300], y[:300], **DOT)
+        ax.plot(grid, np.sin(6.0 * grid), color=INK, linestyle=":", linewidth=1.6, label="truth")
+        for leaf, (colour, dash) in looks.items():
+            tree = HoeffdingTreeRegressor(leaf=leaf, track=None)
+            tree.learn_many({"x": x[:rows]}, y[:rows])
+            name = f'"{leaf}", {tree.n_leaves} leaves'
+            ax.plot(grid, tree.predict_many({"x": grid}), dash, color=colour, label=name)
+        label(ax, "x", "", f"after {rows:,} rows")
+        ax.legend(loc="lower left")
+    axes[0].set_ylabel("y")
+    return figure
+
+
+def tracking() -> Figure:
+    """Draw the error around a shift of the level, with tracking and without."""
+    shift, rows, window = 8_000, 10_000, 25
+    (X, y), shown = friedman(rows), slice(shift - 300, shift + 1_200)
+    y += np.where(np.arange(rows) < shift, 0.0, 8.0)
+    figure, (level, error) = panels(2, 1, 4.8, sharex=True, height_ratios=[2, 3])
+    place = np.arange(rows)
+    level.scatter(place[shown][::3], y[shown][::3], **DOT)
+    label(level, "", "y")
+    looks: dict[Track, tuple[str, str]] = {None: (ORANGE, "--"), "auto": (BLUE, "-")}
+    for track, (colour, dash) in looks.items():
+        tree = HoeffdingTreeRegressor(track=track)
+        errors = np.abs(tree.predict_learn_many(X, y) - y)
+        recent = np.convolve(errors, np.full(window, 1 / window))[:rows]
+        error.plot(place[shown], recent[shown], dash, color=colour, label=f"track={track!r}")
+    label(error, "row", f"mean absolute error\nof the last {window} rows")
+    error.set_ylim(0, None)
+    error.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    error.legend()
+    return figure
+
+
+def friedman(rows: int) -> tuple[dict[str, Any], FloatArray]:
+    """Return the columns and targets of the stream of that name."""
+    chunks = list(streams.friedman(rows=rows).chunks(most_rows=rows))
+    names = chunks[0].columns
+    X = {name: np.concatenate([chunk.columns[name] for chunk in chunks]) for name in names}
+    return X, np.concatenate([chunk.y for chunk in chunks if chunk.y is not None])
+
+
+def memory() -> Figure:
+    """Draw leaves and memory of a tree that may grow as it likes, and of one that may not."""
+    figure, axes = panels(1, 2, 3.1)
+    looks = ((None, ORANGE, "--"), (400_000, BLUE, "-"))
+    for limit, colour, dash in looks:
+        evaluation = prequential(HoeffdingTreeRegressor(max_bytes=limit), streams.friedman())
+        told = "None" if limit is None else f"{limit:_}"
+        name = f"max_bytes={told}, R² {evaluation.total.r2:.3f}"
+        for ax, draw in zip(axes, (plot.leaves, plot.memory), strict=True):
+            draw(evaluation, ax).get_lines()[-1].set(color=colour, linestyle=dash, label=name)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    return figure
+
+
+PICTURES: dict[str, Callable[[], Figure]] = {
+    "loop": loop,
+    "observer": observer,
+    "bound": bound,
+    "residual": residual,
+    "leaves": leaves,
+    "tracking": tracking,
+    "memory": memory,
+}
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))
