@@ -1,0 +1,103 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""What a row cannot do without: the updates of its leaf's models and slots, and nothing else.
+
+The same functions as in the tree, on copies of the tables of one that has grown: the floor that
+the machine sets for the tree's own loop.
+"""
+
+from sapwood.tree._model cimport (
+    SAMPLE,
+    direction,
+    move_coefficients,
+    multiply_block,
+    shrink_covariance,
+    standardise,
+)
+from sapwood.tree._tables cimport (
+    RATES,
+    NodeRecord,
+    centres_at,
+    covariance_at,
+    scales_at,
+    terms_of,
+)
+from sapwood.tree._walk cimport leaves_of
+from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_of
+
+cdef enum:
+    AHEAD = 8
+    MOST_TERMS = 64
+
+cdef double[RATES] LEAST
+LEAST[0], LEAST[1], LEAST[2], LEAST[3] = 0.0, 0.02, 0.1, 0.3
+
+
+def route(const unsigned char[::1] nodes, const double[:, ::1] X, Py_ssize_t[::1] leaves):
+    """Find the leaf of each row."""
+    cdef Py_ssize_t row = 0, rows = X.shape[0]
+    with nogil:
+        while row < rows:
+            leaves_of(
+                <const NodeRecord*>&nodes[0],
+                &X[row, 0],
+                X.shape[1],
+                min(<Py_ssize_t>AHEAD, rows - row),
+                &leaves[row],
+            )
+            row += AHEAD
+
+
+cdef inline double model_update(
+    double* page, const double* row, Py_ssize_t features, double y, Py_ssize_t rows
+) noexcept nogil:
+    cdef double[MOST_TERMS] z, v
+    cdef double[RATES] errors
+    cdef Py_ssize_t terms = terms_of(features), rate
+    cdef double* covariance = page + covariance_at(features)
+    cdef double unusual
+    standardise(page + centres_at(features), page + scales_at(features), row, features, terms, z)
+    multiply_block(page, RATES, z, terms, errors)
+    for rate in range(RATES):
+        errors[rate] = y - errors[rate]
+    unusual = direction(covariance, z, terms, v)
+    if unusual > 0.0:
+        move_coefficients(page, v, terms, unusual, errors, LEAST, 1.0)
+        if rows % SAMPLE == 0:
+            shrink_covariance(covariance, z, v, terms, unusual, SAMPLE)
+    return errors[0]
+
+
+cdef inline void slots_update(
+    double* page, const double* row, Py_ssize_t features, Py_ssize_t count, double y, double r
+) noexcept nogil:
+    cdef Grid* grids = <Grid*>page
+    cdef Slot* slots = <Slot*>(grids + features)
+    cdef Py_ssize_t feature
+    for feature in range(features):
+        slot_add(slots + slot_of(grids + feature, count, row[feature]), y, r, 1.0)
+        slots += count + 1
+
+
+def update(
+    double[:, ::1] models,
+    double[:, ::1] watches,
+    const double[:, ::1] X,
+    const double[::1] y,
+    const Py_ssize_t[::1] leaves,
+    Py_ssize_t slots,
+    bint with_models,
+    bint with_slots,
+):
+    """Update the models, the slots, or both, of the leaf of each row."""
+    cdef Py_ssize_t row, features = X.shape[1]
+    cdef double residual = 0.0
+    with nogil:
+        for row in range(X.shape[0]):
+            if with_models:
+                residual = model_update(
+                    &models[leaves[row], 0], &X[row, 0], features, y[row], row
+                )
+            if with_slots:
+                slots_update(
+                    &watches[leaves[row], 0], &X[row, 0], features, slots, y[row], residual
+                )
