@@ -1,0 +1,127 @@
+"""What Arrow's types hold: numbers, times, booleans or text; and which text is missing."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sapwood import door
+from sapwood.streams.stream import StreamError
+
+__all__ = [
+    "BLANKS",
+    "MISSING",
+    "as_array",
+    "check_type",
+    "is_number",
+    "is_text",
+    "is_time",
+    "stored_type",
+    "tidy",
+]
+
+MISSING = (
+    *("", "?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
+    *("1.#QNAN", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
+)
+"""Text that stands for a missing value: pyarrow's null values, and the ? of ARFF."""
+BLANKS = " \t"
+
+
+def stored_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values behind dictionaries, run ends and extensions.
+
+    Examples
+    --------
+    >>> stored_type(pa.dictionary(pa.int8(), pa.date32()))
+    DataType(date32[day])
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        return stored_type(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return stored_type(kind.value_type)
+    return kind
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a type is of numbers."""
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def is_time(kind: pa.DataType) -> bool:
+    """Whether a type is of times, dates, times of day or durations."""
+    return bool(pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is of text, or of bytes that may be some."""
+    types = pa.types
+    return bool(
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_string_view(kind)
+        or types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_binary_view(kind)
+        or types.is_fixed_size_binary(kind)
+    )
+
+
+def check_type(source: str, name: str, kind: pa.DataType) -> None:
+    """Raise StreamError if no value of a type is a number, a time or text.
+
+    Examples
+    --------
+    >>> check_type("a.parquet", "tags", pa.list_(pa.string()))
+    Traceback (most recent call last):
+    sapwood.streams.stream.StreamError: a.parquet: column 'tags' holds list<item: string>, which ...
+    """
+    stored = stored_type(kind)
+    known = (is_number, is_time, is_text, pa.types.is_boolean, pa.types.is_null)
+    if not any(belongs(stored) for belongs in known):
+        raise StreamError(
+            f"{source}: column {door.shown(name)} holds {kind}, which is neither numbers, times "
+            f"nor text; leave it out, as by --drop {name}"
+        )
+
+
+def as_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array of a plain type, or a dictionary of one; text as strings.
+
+    The strings may be no UTF-8, as those of a Parquet file may.
+
+    Examples
+    --------
+    >>> as_array(pa.chunked_array([[b"a"], [b"b"]])).to_pylist()
+    ['a', 'b']
+    """
+    if isinstance(column, pa.ChunkedArray):
+        if pa.types.is_dictionary(column.type):
+            column = column.unify_dictionaries()
+        column = column.combine_chunks()
+    if isinstance(column, pa.ExtensionArray):
+        return as_array(column.storage)
+    if pa.types.is_run_end_encoded(column.type):
+        return as_array(pc.run_end_decode(column))
+    if pa.types.is_dictionary(column.type):
+        entries = as_array(column.dictionary)
+        return pa.DictionaryArray.from_arrays(column.indices, entries)
+    if pa.types.is_float16(column.type):
+        return column.cast(pa.float32())  # which all of pyarrow knows
+    if not is_text(column.type) or pa.types.is_string(column.type):
+        return column
+    if pa.types.is_fixed_size_binary(column.type):
+        column = column.cast(pa.binary())
+    return column.cast(pa.string(), safe=False)  # unsafe: bytes that are no UTF-8 are kept
+
+
+def tidy(text: pa.Array) -> pa.Array:
+    """Return text without blanks around it, null where it stands for a missing value.
+
+    Examples
+    --------
+    >>> tidy(pa.array([" 7", "?", "NA "])).to_pylist()
+    ['7', None, None]
+    """
+    trimmed = pc.ascii_trim(text, characters=BLANKS)
+    missing = pc.is_in(trimmed, value_set=pa.array(MISSING, text.type))
+    return pc.if_else(missing, None, trimmed) if pc.any(missing).as_py() else trimmed

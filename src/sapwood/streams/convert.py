@@ -1,0 +1,277 @@
+"""Arrow's columns become numbers, times and labels; the values that cannot are told.
+
+What a value becomes depends on its column's role, and not on the format of its file:
+
+==========  ==========================================================================
+number      A double. True is 1 and false 0, times and durations are seconds.
+boolean     0 or 1. Text is true, false, 1 or 0, in any case; numbers are 0 or 1.
+time        Seconds since 1970 in UTC; see `sapwood.streams.times`. A time of day is
+            seconds since midnight, a duration its seconds. Numbers are seconds too,
+            but whole numbers are text if the column has a format ("%Y%m%d").
+category    A label. Text is itself; numbers, times and booleans are their text: 7 is
+            "7", 7.0 "7.0", true "true". If the column was declared a category, what
+            is a whole number of 64 bits is a label of its own: 7, 7.0, "7" and "7.0"
+            are the label 7, while "07" and 7.5 stay text.
+==========  ==========================================================================
+
+Missing are null, NaN, and text that is one of `MISSING` but for blanks around it. Numbers in text
+are written as for pyarrow's CSV reader: "-1.5e3", "+.5", not "1,5" or "0x10". Binary columns are
+text in UTF-8. Infinite numbers are faults, and so are a missing target and a missing time of a row.
+"""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sapwood.streams import reasons, times
+from sapwood.streams.arrow import BLANKS, MISSING, as_array, check_type, is_time, tidy
+from sapwood.streams.labels import labels_of
+from sapwood.streams.schema import Rule, Schema
+from sapwood.streams.stream import Column, FloatArray
+
+__all__ = ["BLANKS", "MISSING", "NUMBER", "Converted", "Fault", "convert"]
+
+Bad = dict[int, str]
+"""The reason of each row that has a fault."""
+
+NUMBER = r"(?i)^[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf|infinity|nan(\([a-z0-9_]*\))?)$"
+"""How numbers are written in text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A value that makes its row bad; fields are as those of `BadRow`."""
+
+    row: int
+    reason: str
+    column: str
+    value: str | None
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """Rows that have been converted: the good ones, and the faults of the others.
+
+    Parameters
+    ----------
+    columns : dict of columns
+        The features in the schema's order. Arrays may be read-only.
+    y, times : array of float, optional
+        The targets and times, if the schema has them.
+    good : array of bool, optional
+        Which rows are good; None if all are.
+    faults : list of Fault
+        One for each bad row, in order: the first in the order of the file's columns.
+    """
+
+    columns: dict[str, Column]
+    y: FloatArray | None
+    times: FloatArray | None
+    good: NDArray[np.bool_] | None
+    faults: list[Fault]
+
+
+def convert(
+    schema: Schema, table: Mapping[str, pa.Array | pa.ChunkedArray], rows: int
+) -> Converted:
+    """Convert the columns of a table as a schema says.
+
+    Parameters
+    ----------
+    schema : Schema
+        How to read each column.
+    table : mapping of str to pyarrow arrays
+        The column of each rule of `schema.read`, of any type.
+    rows : int
+        How many rows there are.
+
+    Raises
+    ------
+    StreamError
+        If a column is of a type that is neither numbers, times nor text.
+
+    Examples
+    --------
+    >>> from sapwood.streams.schema import Wishes, decide
+    >>> schema = decide("flats.csv", {"city": "text", "area": "number", "rent": "number"},
+    ...                 Wishes("rent"))
+    >>> converted = convert(schema, {
+    ...     "city": pa.array(["Oslo", "Bonn", "?"]),
+    ...     "area": pa.array([" 50", "x", ""]),
+    ...     "rent": pa.array([700, 800, 900]),
+    ... }, 3)
+    >>> converted.columns, converted.y
+    ({'city': ['Oslo', None], 'area': array([50., nan])}, array([700., 900.]))
+    >>> converted.faults
+    [Fault(row=1, reason='not a number', column='area', value='x', remedy=...)]
+    """
+    rules = dict.fromkeys((*schema.read, *filter(None, (schema.time, schema.target))))
+    for rule in rules:
+        check_type("the table", rule.name, table[rule.name].type)
+    arrays = {rule.name: as_array(table[rule.name]) for rule in rules}
+    done: dict[Rule, Column] = {}
+    found: dict[str, Bad] = {}
+    for rule in rules:
+        done[rule], bad = _read(rule, arrays[rule.name])
+        found.setdefault(rule.name, {}).update(bad)
+    y = _always(schema.target, done)
+    if y is not None and schema.target is not None:
+        _judge_target(y, found[schema.target.name])
+    seconds = _always(schema.time, done)
+    if seconds is not None and schema.time is not None:
+        for row in np.flatnonzero(np.isnan(seconds)).tolist():
+            found[schema.time.name].setdefault(row, reasons.NO_TIME)
+    columns: dict[str, Column] = {}
+    for rule in schema.rules:
+        columns[rule.name] = column = done[rule]
+        if rule.role == "time" and isinstance(column, np.ndarray):
+            parts = times.parts_of(column, schema.parts)
+            columns.update({f"{rule.name}.{part}": values for part, values in parts.items()})
+    faults = _faults(schema, found, arrays)
+    if not faults:
+        return Converted(columns, y, seconds, None, [])
+    good = np.ones(rows, dtype=np.bool_)
+    good[[fault.row for fault in faults]] = False
+    kept = {name: _only(column, good) for name, column in columns.items()}
+    return Converted(
+        kept,
+        y if y is None else y[good],
+        seconds if seconds is None else seconds[good],
+        good,
+        faults,
+    )
+
+
+# Roles
+
+
+def _read(rule: Rule, array: pa.Array) -> tuple[Column, Bad]:
+    if rule.role == "category":
+        return labels_of(array, rule.declared)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if rule.role == "time":
+        return _seconds(array, rule.time_format)
+    return _booleans(array) if rule.role == "boolean" else _numbers(array)
+
+
+def _numbers(array: pa.Array) -> tuple[FloatArray, Bad]:
+    kind, bad = array.type, np.empty(0, dtype=np.intp)
+    if pa.types.is_string(kind):
+        numbers, bad = _numbers_of_text(array)
+    elif is_time(kind):
+        numbers = times.seconds_of(array)
+    elif pa.types.is_decimal(kind):  # by way of text, as the cast to doubles is not exact
+        numbers = _doubles(array.cast(pa.string()))
+    else:
+        numbers = _doubles(array)
+    faults = dict.fromkeys(bad.tolist(), reasons.NO_NUMBER)
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        faults.update(dict.fromkeys(np.flatnonzero(infinite).tolist(), reasons.NOT_FINITE))
+    return numbers, faults
+
+
+def _doubles(array: pa.Array) -> FloatArray:
+    """Return an array as doubles, NaN where it is null; itself, if it can be."""
+    doubles = array.cast(pa.float64(), safe=False)
+    numbers: FloatArray = doubles.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _numbers_of_text(text: pa.Array) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return the numbers of text, and the rows where there is another text."""
+    none = np.empty(0, dtype=np.intp)
+    try:
+        return _doubles(text), none  # as most text needs no tidying
+    except pa.ArrowInvalid:
+        text = tidy(text)
+    try:
+        return _doubles(text), none
+    except pa.ArrowInvalid:
+        pass
+    fits = pc.match_substring_regex(text, NUMBER)
+    numbers = _doubles(pc.if_else(fits, text, None))
+    return numbers, _rows_of(pc.invert(fits))
+
+
+def _booleans(array: pa.Array) -> tuple[FloatArray, Bad]:
+    if pa.types.is_string(array.type):
+        lower = pc.ascii_lower(tidy(array))
+        true = pc.is_in(lower, value_set=pa.array(["true", "1"]))
+        other = pc.invert(pc.is_in(lower, value_set=pa.array(["true", "1", "false", "0"])))
+        numbers = _doubles(pc.if_else(lower.is_valid(), true, None))
+        bad = _rows_of(pc.and_(other, lower.is_valid()))
+    else:
+        numbers, _ = _numbers(array)
+        bad = np.flatnonzero(~np.isnan(numbers) & (numbers != 0.0) & (numbers != 1.0))
+    return numbers, dict.fromkeys(bad.tolist(), reasons.NO_BOOLEAN)
+
+
+def _seconds(array: pa.Array, time_format: str | None) -> tuple[FloatArray, Bad]:
+    kind = array.type
+    if pa.types.is_boolean(kind) or (pa.types.is_integer(kind) and time_format is not None):
+        array = array.cast(pa.string())
+    if not pa.types.is_string(array.type):
+        return _numbers(array)
+    seconds, bad = times.seconds_of_text(tidy(array), time_format)
+    return seconds, dict.fromkeys(np.flatnonzero(bad).tolist(), reasons.NO_TIME)
+
+
+def _rows_of(mask: pa.Array) -> NDArray[np.intp]:
+    return np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
+
+
+# Faults
+
+
+def _always(rule: Rule | None, done: Mapping[Rule, Column]) -> FloatArray | None:
+    """Return the numbers of a rule, if there is one."""
+    numbers = None if rule is None else done[rule]
+    return numbers if isinstance(numbers, np.ndarray) else None
+
+
+def _judge_target(y: FloatArray, bad: Bad) -> None:
+    """Tell what is wrong with targets, in words of their own."""
+    for row, reason in bad.items():
+        if reason != reasons.NOT_FINITE:
+            bad[row] = reasons.TARGET_NO_NUMBER
+    for row in np.flatnonzero(np.isnan(y)).tolist():
+        bad.setdefault(row, reasons.TARGET_MISSING)
+
+
+def _faults(
+    schema: Schema, found: Mapping[str, Bad], arrays: Mapping[str, pa.Array]
+) -> list[Fault]:
+    first: dict[int, tuple[str, str]] = {}
+    for name in schema.columns:
+        for row, reason in found.get(name, {}).items():
+            first.setdefault(row, (name, reason))
+    faults = []
+    for row, (name, reason) in sorted(first.items()):
+        value, is_text = _as_it_stood(arrays[name][row])
+        told = reason if is_text else reasons.BAD_ENCODING
+        faults.append(Fault(row, told, name, value, reasons.REMEDIES[told]))
+    return faults
+
+
+def _as_it_stood(value: pa.Scalar) -> tuple[str | None, bool]:
+    """Return a value as text, and whether it is text at all."""
+    if isinstance(value, pa.DictionaryScalar):
+        value = value.value
+    try:
+        return (None if not value.is_valid else str(value)), True
+    except UnicodeDecodeError:
+        return value.cast(pa.binary()).as_py().decode(errors="backslashreplace"), False
+
+
+def _only(column: Column, good: NDArray[np.bool_]) -> Column:
+    if isinstance(column, np.ndarray):
+        return column[good]
+    return list(itertools.compress(column, good.tolist()))

@@ -1,0 +1,289 @@
+"""Rows of text with a delimiter between fields: CSV, TSV, and the data of ARFF.
+
+A block of rows is parsed by pyarrow as what its columns are. Where that fails, and only there, the
+rows of the block are looked at one by one, so that each bad one is found; the others become what
+they would have become.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from sapwood.streams import reasons
+from sapwood.streams.arrow import MISSING
+from sapwood.streams.blocks import BOM, Block, TextSource
+from sapwood.streams.convert import Converted, convert
+from sapwood.streams.header import read_header
+from sapwood.streams.quotes import Quotes, line_ends
+from sapwood.streams.schema import Schema, Wishes, decide
+from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, IntArray, Position, Stream, Unit
+
+__all__ = ["DelimitedStream", "Flaw", "TextRows", "open_delimited"]
+
+ARROW_TYPES = {
+    "number": pa.float64(),
+    "boolean": pa.bool_(),
+    "time": pa.string(),
+    "category": pa.string(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """What makes a row bad; fields are as those of `BadRow`."""
+
+    reason: str
+    column: str | None = None
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextRows:
+    """The rows of a block, without blank lines.
+
+    Parameters
+    ----------
+    lines : array of int
+        The number of the first line of each.
+    raw : sequence of bytes
+        Each as it stands, without its line's end.
+    flaws : dict of int to Flaw
+        Those that have not one field for each column, by their place.
+    tidy : sequence of bytes, optional
+        Each as pyarrow reads it, if it differs.
+    """
+
+    lines: IntArray
+    raw: Sequence[bytes]
+    flaws: dict[int, Flaw]
+    tidy: Sequence[bytes] | None = None
+
+
+class DelimitedStream(Stream):
+    """Rows of text, each with a field for each column.
+
+    Parameters
+    ----------
+    source : TextSource
+        The text.
+    schema : Schema
+        How to read its columns.
+    quotes : Quotes
+        How fields are told apart.
+    start : dict
+        Where its first row is: "byte", and the number of the "line".
+    """
+
+    unit: ClassVar[Unit] = "line"
+
+    def __init__(self, source: TextSource, schema: Schema, quotes: Quotes, start: Position) -> None:
+        super().__init__(
+            name=source.name,
+            features=schema.features,
+            target=None if schema.target is None else schema.target.name,
+            size=source.size,
+            declared=schema.declared,
+            time=None if schema.time is None else schema.time.name,
+        )
+        self.schema = schema
+        self._source = source
+        self._quotes = quotes
+        self._start = start
+        names = [rule.name for rule in schema.read]
+        self._typed = csv.ConvertOptions(
+            column_types={rule.name: ARROW_TYPES[rule.role] for rule in schema.read},
+            include_columns=names,
+            null_values=MISSING,
+            strings_can_be_null=True,
+        )
+        self._as_text = csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.binary()), include_columns=names
+        )
+
+    def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
+        """Yield the rows from a position on, as `Stream.chunks` says."""
+        start = self._start if start is None else start
+        for block in self._blocks(start, most_rows):
+            chunk = self._chunk(block)
+            if len(chunk) or chunk.bad:
+                yield chunk
+
+    def _blocks(self, start: Position, most_rows: int) -> Iterator[Block]:
+        return self._source.blocks(start["byte"], start["line"], most_rows, self._quotes)
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the header and the first row."""
+        return self._source.fingerprint(self._start["line"])
+
+    def _chunk(self, block: Block) -> Chunk:
+        text = self._plain(block)
+        converted = None if text is None else self._parsed(text, block.lines)
+        if converted is None:
+            return self._chunk_slowly(block)
+        lines = np.arange(block.line, block.line + block.lines)
+        return self._as_chunk(block, converted, lines, [])
+
+    def _plain(self, block: Block) -> bytes | None:
+        """Return what pyarrow shall parse; None if it would take it for other rows."""
+        return None if block.unclosed or has_stray_return(block.data) else block.data
+
+    def _parsed(self, text: bytes, rows: int) -> Converted | None:
+        """Return rows of one line each, parsed as what they are; None if not all are good."""
+        try:
+            table = self._table(text, self._typed)
+        except pa.ArrowInvalid:
+            return None
+        if table.num_rows != rows:
+            return None
+        converted = convert(
+            self.schema, dict(zip(table.column_names, table.columns, strict=True)), rows
+        )
+        return None if converted.faults else converted
+
+    def _table(self, text: bytes, options: csv.ConvertOptions) -> pa.Table:
+        if text.startswith(BOM):
+            text = b"\n" + text  # else pyarrow would skip what belongs to a field
+        return csv.read_csv(
+            pa.BufferReader(text),
+            csv.ReadOptions(column_names=list(self.schema.columns), block_size=len(text) + 1),
+            csv.ParseOptions(
+                delimiter=self._quotes.delimiter.decode(), newlines_in_values=b'"' in text
+            ),
+            options,
+        )
+
+    def _chunk_slowly(self, block: Block) -> Chunk:
+        rows = self._rows(block)
+        flaws = dict(rows.flaws)
+        places = [place for place in range(len(rows.raw)) if place not in flaws]
+        texts = rows.raw if rows.tidy is None else rows.tidy
+        table = self._table_of_text([texts[place] for place in places])
+        converted = convert(self.schema, table, len(places))
+        for fault in converted.faults:
+            flaws[places[fault.row]] = Flaw(fault.reason, fault.column, fault.value)
+        good = np.ones(len(rows.raw), np.bool_)
+        good[list(flaws)] = False
+        before = np.cumsum(good)
+        bad = [
+            BadRow(
+                self.name,
+                "line",
+                int(rows.lines[place]),
+                flaw.reason,
+                flaw.column,
+                flaw.value,
+                reasons.REMEDIES[flaw.reason],
+                rows.raw[place],
+                int(before[place]),
+            )
+            for place, flaw in sorted(flaws.items())
+        ]
+        return self._as_chunk(block, converted, rows.lines[good], bad)
+
+    def _table_of_text(self, rows: Sequence[bytes]) -> dict[str, pa.Array | pa.ChunkedArray]:
+        """Return the columns of rows as bytes."""
+        if not rows:
+            return {rule.name: pa.array([], pa.binary()) for rule in self.schema.read}
+        table = self._table(b"\n".join(rows) + b"\n", self._as_text)
+        return dict(zip(table.column_names, table.columns, strict=True))
+
+    def _as_chunk(
+        self, block: Block, converted: Converted, lines: IntArray, bad: Sequence[BadRow]
+    ) -> Chunk:
+        return Chunk(
+            converted.columns,
+            converted.y,
+            self.name,
+            lines,
+            {"byte": block.end, "line": block.line + block.lines},
+            block.read,
+            bad,
+            converted.times,
+        )
+
+    def _rows(self, block: Block) -> TextRows:
+        text = block.data
+        line_end = line_ends(text, ended=True)
+        found = self._quotes.split(text, line_end, ended=True)
+        starts = np.append(0, found.ends[:-1])
+        raw = [
+            text[start:end].rstrip(b"\r\n")
+            for start, end in zip(starts.tolist(), found.ends.tolist(), strict=True)
+        ]
+        flaws = {place: self._flaw(raw[place]) for place in self._doubtful(text, found.ends)}
+        flaws.update(dict.fromkeys(found.unclosed.tolist(), Flaw(reasons.UNCLOSED_QUOTE)))
+        kept = [place for place, row in enumerate(raw) if row]
+        lines = block.line + np.searchsorted(line_end, starts[kept], "right")
+        return TextRows(
+            lines,
+            [raw[place] for place in kept],
+            {new: flaw for new, place in enumerate(kept) if (flaw := flaws.get(place)) is not None},
+        )
+
+    def _doubtful(self, text: bytes, ends: IntArray) -> list[int]:
+        """Return the rows that may not have one field for each column."""
+        letters = np.frombuffer(text, np.uint8)
+
+        def rows_with(letter: bytes) -> IntArray:
+            return np.searchsorted(ends, np.flatnonzero(letters == ord(letter)), "right")
+
+        separators = np.bincount(rows_with(self._quotes.delimiter), minlength=len(ends))
+        doubtful = separators != len(self.schema.columns) - 1
+        doubtful[rows_with(b'"')] = True
+        if has_stray_return(text):
+            doubtful[rows_with(b"\r")] = True
+        return np.flatnonzero(doubtful).tolist()
+
+    def _flaw(self, row: bytes) -> Flaw | None:
+        """Return what is wrong with the fields of a row, if anything."""
+        parts = self._quotes.parts(row)
+        expected = len(self.schema.columns)
+        if len(parts) != expected:
+            return Flaw(reasons.ANOTHER_LENGTH, value=f"{len(parts)} instead of {expected}")
+        stray = any(b"\r" in rest for _, rest in parts)
+        return Flaw(reasons.STRAY_RETURN) if stray else None
+
+
+def has_stray_return(text: bytes) -> bool:
+    """Whether there is a carriage return that does not end a line; pyarrow ends one there."""
+    return b"\r" in text and text.count(b"\r") > text.count(b"\r\n")
+
+
+def open_delimited(path: str, wishes: Wishes, delimiter: bytes | None = None) -> DelimitedStream:
+    r"""Open a text whose first line names its columns.
+
+    What a column is, is found from the first 1,000 lines, or the first 256 KiB: numbers if at least
+    nine of ten values are, else "true" and "false", or times of ISO 8601, or text. From a pipe to a
+    model that is there already it is found from the first rows that are there.
+
+    Parameters
+    ----------
+    path : str
+        A file, a named pipe, or "-" for the standard input.
+    wishes : Wishes
+        What is asked for.
+    delimiter : bytes, optional
+        The byte between fields. If not given, the one of ``, ; | tab`` that the first line has
+        most of.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(b"city;rent\nOslo;700\nBonn;cheap\n\nRome;900")
+    ...     file.flush()
+    ...     [chunk] = open_delimited(file.name, Wishes("rent")).chunks()
+    >>> chunk.columns, chunk.y, chunk.numbers
+    ({'city': ['Oslo', 'Rome']}, array([700., 900.]), array([2, 5]))
+    >>> chunk.bad[0].number, chunk.bad[0].reason, chunk.bad[0].text
+    (3, 'target is not a number', b'Bonn;cheap')
+    """
+    source = TextSource(path)
+    header = read_header(source, delimiter, soon=source.size is None and wishes.known is not None)
+    schema = decide(source.name, header.found, wishes)
+    return DelimitedStream(source, schema, header.quotes, header.start)

@@ -1,0 +1,158 @@
+"""The beginning of a CSV file: its delimiter, the names of its columns, and how they look."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sapwood import door
+from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, TextSource
+from sapwood.streams.looks import is_number, looks_of
+from sapwood.streams.quotes import Quotes, line_ends
+from sapwood.streams.schema import Found
+from sapwood.streams.stream import Position, StreamError
+
+__all__ = ["Header", "check_names", "decoded", "read_header"]
+
+DELIMITERS = (b",", b";", b"\t", b"|")
+SAMPLE_LINES = 1000
+"""Lines that are looked at to find what columns are; fewer if they have more than 256 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the beginning of a CSV file tells.
+
+    Parameters
+    ----------
+    found : dict of names to looks
+        The columns.
+    quotes : Quotes
+        How fields are told apart.
+    start : dict
+        Where the first row is: "byte", and the number of the "line".
+    """
+
+    found: dict[str, Found]
+    quotes: Quotes
+    start: Position
+
+
+def read_header(source: TextSource, delimiter: bytes | None, soon: bool) -> Header:
+    """Read the names of the columns, and look at the first rows.
+
+    Parameters
+    ----------
+    source : TextSource
+        The text.
+    delimiter : bytes, optional
+        The byte between fields; if not given, the one that the first line has most of.
+    soon : bool
+        Whether a pipe shall not be waited for longer than for the first row.
+
+    Raises
+    ------
+    StreamError
+        If there are no names, or not one for each column.
+    """
+    text, ended = source.head(2, LONGEST_LINE)
+    if not (soon and text.count(b'"') % 2 == 0):
+        text, ended = source.head(SAMPLE_LINES, max(HEAD, len(text)))
+    start = len(BOM) * text.startswith(BOM)
+    line = 1
+    while text[start : start + 2].startswith((b"\n", b"\r\n")):
+        start = text.index(b"\n", start) + 1
+        line += 1
+    text = text[start:]
+    if not text:
+        raise StreamError(f"{source.name} has no header: all of its lines are blank")
+    quotes = Quotes(_sniffed(text.split(b"\n", 1)[0]) if delimiter is None else delimiter)
+    ends = line_ends(text, ended)
+    rows = quotes.split(text, ends, ended)
+    if len(rows.ends) == 0 or 0 in rows.unclosed:
+        raise StreamError(
+            f"{source.name}, line {line}: the header has no end; close its quotes, and check that "
+            "it is text with a row in each line"
+        )
+    end = int(rows.ends[0])
+    names = _names(f"{source.name}, line {line}", quotes.fields(text[:end].rstrip(b"\r\n")))
+    limit = min(HEAD, int(ends[:SAMPLE_LINES][-1]))
+    sample = [
+        text[first:last].rstrip(b"\r\n")
+        for place, (first, last) in enumerate(itertools.pairwise(rows.ends.tolist()))
+        if (place == 0 or last <= limit) and place + 1 not in rows.unclosed
+    ]
+    found = _found(names, [quotes.fields(row) for row in sample])
+    lines = int(np.searchsorted(ends, end)) + 1
+    return Header(found, quotes, {"byte": start + end, "line": line + lines})
+
+
+def _sniffed(line: bytes) -> bytes:
+    """Return the delimiter that a line has most of, outside of quotes; a comma if it has none."""
+    outside = b"".join(line.split(b'"')[::2])
+    return max(DELIMITERS, key=outside.count)
+
+
+def _names(place: str, fields: Sequence[bytes]) -> list[str]:
+    """Return the names of columns, or say what is wrong with them."""
+    names = [decoded(place, field).strip() for field in fields]
+    check_names(place, names)
+    # Whole numbers are the names that pandas gives to columns that have none.
+    if all(map(is_number, names)) and not all(map(str.isdecimal, names)):
+        raise StreamError(
+            f"{place}: the header holds numbers, such as {door.shown(names[0])}; put a line with "
+            "the names of the columns before them"
+        )
+    return names
+
+
+def decoded(place: str, text: bytes) -> str:
+    """Return bytes of a header as text, or raise StreamError."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise StreamError(
+            f"{place}: the header is not UTF-8; save the file as UTF-8, as by "
+            "`iconv -f LATIN1 -t UTF-8`"
+        ) from None
+
+
+def check_names(place: str, names: Sequence[str]) -> None:
+    """Raise StreamError unless each column has a name of its own.
+
+    Examples
+    --------
+    >>> check_names("a.csv, line 1", ["x", "y", "x"])
+    Traceback (most recent call last):
+    sapwood.streams.stream.StreamError: a.csv, line 1: columns 1 and 3 are both named 'x'; rename...
+    """
+    seen: dict[str, int] = {}
+    for column, name in enumerate(names, 1):
+        if not name:
+            raise StreamError(
+                f"{place}: column {column} has no name; give it one (pandas writes a column "
+                "without a name unless index=False)"
+            )
+        if len(name) > door.LONGEST:
+            raise StreamError(
+                f"{place}: the name of column {column} has {len(name)} characters; check that the "
+                f"line names the columns, and use at most {door.LONGEST}"
+            )
+        if name in seen:
+            raise StreamError(
+                f"{place}: columns {seen[name]} and {column} are both named {door.shown(name)}; "
+                "rename one"
+            )
+        seen[name] = column
+
+
+def _found(names: Sequence[str], rows: Sequence[Sequence[bytes]]) -> dict[str, Found]:
+    whole = [row for row in rows if len(row) == len(names)]
+    if not whole:
+        return dict.fromkeys(names, "number")
+    columns = zip(*whole, strict=True)
+    return {
+        name: looks_of(value.decode(errors="replace") for value in column)
+        for name, column in zip(names, columns, strict=True)
+    }

@@ -1,0 +1,410 @@
+"""Rows as JSON objects, one a line.
+
+The columns are the keys of the first 1,000 lines, or of those in the first 256 KiB. A column holds
+numbers, booleans or times of ISO 8601 if nine of ten of its values are such; else text. A key that
+is not there is a missing value, as null is and the text that is missing in other files. Where a
+model is there already, keys that it does not know are passed over, and a pipe is waited for no
+longer than for its first line.
+
+Values are judged as in a CSV file: in a column of numbers, "1.5" is a number too. ``NaN`` is a
+missing value, ``Infinity`` is not finite. In a column of times a number is a time only if it is one
+by the column's format. Blank lines are passed over.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json
+
+from sapwood import door
+from sapwood.streams import reasons
+from sapwood.streams.arrow import BLANKS, MISSING
+from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, Block, TextSource
+from sapwood.streams.convert import convert
+from sapwood.streams.looks import ENOUGH
+from sapwood.streams.schema import Found, Role, Rule, Wishes, decide
+from sapwood.streams.stream import (
+    MOST_ROWS,
+    BadRow,
+    Chunk,
+    IntArray,
+    Position,
+    Stream,
+    StreamError,
+    Unit,
+)
+from sapwood.streams.times import is_iso
+
+__all__ = ["JSONLinesStream"]
+
+SAMPLE_ROWS = 1000
+MOST_DIGITS = 4000
+"""Digits from which on whole numbers are infinite; Python refuses to convert some more."""
+MANY = 16
+"""Lines from which on it pays to have pyarrow parse them."""
+
+WORDS = re.compile(rb"[:,\[]\s*-?(Inf|NaN)")
+"""Numbers that are words."""
+NUMBERS = {int, float, bool, type(None)}
+ARROW_TYPES = {
+    "number": pa.float64(),
+    "boolean": pa.bool_(),
+    "time": pa.string(),
+    "category": pa.string(),
+}
+
+
+class JSONLinesStream(Stream):
+    r"""The rows of a text with a JSON object in each line.
+
+    Parameters
+    ----------
+    source : TextSource
+        The text.
+    wishes : Wishes
+        What to read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(b'{"city": "Oslo", "rent": 700}\n{"city": 7}\n{"rent": 900}')
+    ...     file.flush()
+    ...     [chunk] = JSONLinesStream(TextSource(file.name), Wishes("rent")).chunks()
+    >>> chunk.columns, chunk.y, chunk.numbers
+    ({'city': ['Oslo', None]}, array([700., 900.]), array([1, 3]))
+    >>> str(chunk.bad[0])
+    "/..., line 2, column 'rent': target is missing; give the target or leave the row out"
+    """
+
+    unit: ClassVar[Unit] = "line"
+
+    def __init__(self, source: TextSource, wishes: Wishes) -> None:
+        columns = _columns(source, wishes)
+        schema = decide(source.name, _found(columns, wishes), wishes)
+        _check_nested(source.name, [rule.name for rule in schema.read], columns)
+        super().__init__(
+            name=source.name,
+            features=schema.features,
+            target=None if schema.target is None else schema.target.name,
+            size=source.size,
+            declared=schema.declared,
+            time=None if schema.time is None else schema.time.name,
+        )
+        self._source = source
+        self._schema = schema
+        self._keys = frozenset(schema.columns) if wishes.known is None else None
+        self._labelled = [rule.name for rule in schema.read if rule.role == "category"]
+        types = [(rule.name, ARROW_TYPES[rule.role]) for rule in schema.read]
+        self._parse_options = pa.json.ParseOptions(pa.schema(types))
+
+    def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
+        """Yield the rows from a position on, as `Stream.chunks` says."""
+        start = {"byte": 0, "line": 1} if start is None else start
+        for block in self._source.blocks(start["byte"], start["line"], most_rows):
+            chunk = self._chunk(block)
+            if len(chunk) or chunk.bad:
+                yield chunk
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the first line."""
+        return self._source.fingerprint(1)
+
+    def _parsed_at_once(self, block: Block) -> dict[str, pa.ChunkedArray] | None:
+        """Return the columns of a block, parsed by pyarrow; None if Python's parser may differ.
+
+        That one reads -0 as 0 and knows other words for infinity, and tells what is wrong.
+        """
+        if block.lines < MANY or not _has_objects_in_lines(block.data):
+            return None
+        if (b"Inf" in block.data or b"NaN" in block.data) and WORDS.search(block.data):
+            return None
+        options = pa.json.ReadOptions(use_threads=False, block_size=len(block.data) + 1)
+        try:
+            block.data.decode()
+            table = pa.json.read_json(pa.BufferReader(block.data), options, self._parse_options)
+        except (UnicodeDecodeError, pa.ArrowException):
+            return None
+        names = table.column_names
+        if table.num_rows != block.lines or not self._knows(names):
+            return None
+        columns = dict(zip(names, table.columns, strict=True))
+        numbers = (columns[rule.name] for rule in self._schema.read if rule.role == "number")
+        return None if any(map(_may_differ, numbers)) else columns
+
+    def _chunk(self, block: Block) -> Chunk:
+        flaws: dict[int, _Flaw] = {}
+        columns: Mapping[str, pa.Array | pa.ChunkedArray] | None = self._parsed_at_once(block)
+        if columns is not None:
+            places = np.arange(block.lines)
+        else:
+            rows, flaws = self._parsed_by_line(block)
+            places = np.fromiter(rows, np.int64, len(rows))
+            columns = {
+                rule.name: _array(rule, [row.get(rule.name) for row in rows.values()])
+                for rule in self._schema.read
+            }
+        converted = convert(self._schema, columns, len(places))
+        for fault in converted.faults:
+            flaws[int(places[fault.row])] = _Flaw(fault.reason, fault.column, fault.value)
+        if converted.good is not None:
+            places = places[converted.good]
+        return Chunk(
+            converted.columns,
+            converted.y,
+            self.name,
+            block.line + places,
+            {"byte": block.end, "line": block.line + block.lines},
+            block.read,
+            self._bad_rows(block, flaws, places) if flaws else (),
+            converted.times,
+        )
+
+    def _parsed_by_line(self, block: Block) -> tuple[dict[int, dict[str, Any]], dict[int, "_Flaw"]]:
+        """Return the objects of a block and what is wrong with other lines, by their places."""
+        rows: dict[int, dict[str, Any]] = {}
+        flaws: dict[int, _Flaw] = {}
+        for place, line in enumerate(block.data.split(b"\n")):
+            if not line or line.isspace():
+                continue
+            try:
+                rows[place] = row = _parsed(line)
+                self._check(row)
+            except _Flaw as flaw:
+                rows.pop(place, None)
+                flaws[place] = flaw
+        return rows, flaws
+
+    def _check(self, row: Mapping[str, Any]) -> None:
+        """Raise `_Flaw` if an object is not one that becomes a row."""
+        if not self._knows(row):
+            unknown = next(key for key in row if not self._knows([key]))
+            raise _Flaw(reasons.UNKNOWN_COLUMN, unknown, _text(row[unknown]))
+        for name in self._labelled:
+            if isinstance(row.get(name), list | dict):
+                raise _Flaw(reasons.NO_LABEL, name, _text(row[name]))
+
+    def _knows(self, keys: Iterable[str]) -> bool:
+        return self._keys is None or self._keys.issuperset(keys)
+
+    def _bad_rows(self, block: Block, flaws: Mapping[int, "_Flaw"], good: IntArray) -> list[BadRow]:
+        lines = block.data.split(b"\n")
+        return [
+            BadRow(
+                self.name,
+                "line",
+                block.line + place,
+                flaw.reason,
+                flaw.column,
+                flaw.value,
+                reasons.REMEDIES[flaw.reason],
+                lines[place].rstrip(b"\r"),
+                int(np.searchsorted(good, place)),
+            )
+            for place, flaw in sorted(flaws.items())
+        ]
+
+
+# Parsing
+
+
+@dataclass
+class _Flaw(Exception):  # noqa: N818 - it is made a bad row before anybody sees it
+    """What makes a row bad; fields are as those of `BadRow`."""
+
+    reason: str
+    column: str | None = None
+    value: str | None = None
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise _Flaw(reasons.MALFORMED_JSON, None, f"key {door.shown(twice)} stands twice")
+    return found
+
+
+def _whole(digits: str) -> int | float:
+    return int(digits) if len(digits) < MOST_DIGITS else float(digits)
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole).decode
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    """Return the object of a line; raise `_Flaw` if it holds none, or more."""
+    try:
+        value = _decode(line.decode())
+    except UnicodeDecodeError:
+        spoilt = line.decode(errors="backslashreplace")
+        raise _Flaw(reasons.BAD_ENCODING, None, spoilt) from None
+    except json.JSONDecodeError as error:
+        complaint = f"{error.msg}: column {error.colno}"
+        raise _Flaw(reasons.MALFORMED_JSON, None, complaint) from None
+    except RecursionError:
+        raise _Flaw(reasons.MALFORMED_JSON, None, "too many levels") from None
+    if not isinstance(value, dict):
+        raise _Flaw(reasons.MALFORMED_JSON, None, f"no object: {_text(value)}")
+    return value
+
+
+def _has_objects_in_lines(text: bytes) -> bool:
+    r"""Whether all lines begin with "{" and end with "}".
+
+    If they do, and the text is valid, then there is an end of an object at each end of a line, as
+    within a value "{" cannot follow "}" with nothing but blanks between.
+    """
+    text = text.removesuffix(b"\n").removesuffix(b"\r").replace(b"\r\n", b"\n")
+    inner = text.count(b"\n")
+    return text[:1] == b"{" and text[-1:] == b"}" and text.count(b"}\n{") == inner
+
+
+def _may_differ(numbers: pa.ChunkedArray) -> bool:
+    """Whether there are infinite numbers, or -0."""
+    values = numbers.to_numpy()
+    return bool((np.isinf(values) | (np.signbit(values) & (values == 0.0))).any())
+
+
+# Values
+
+
+def _array(rule: Rule, values: Sequence[Any]) -> pa.Array:
+    """Return the values of a column: as they are if they are all of its type, else as text."""
+    types = set(map(type, values))
+    if rule.role == "number" and types <= NUMBERS:
+        try:
+            numbers = np.array(values, dtype=np.float64)
+        except OverflowError:
+            pass  # as text it is found to be infinite
+        else:
+            missing = [value is None for value in values] if type(None) in types else None
+            return pa.array(numbers, mask=None if missing is None else np.array(missing))
+    if rule.role == "boolean" and types <= {bool, type(None)}:
+        return pa.array(values, pa.bool_())
+    texts = [None if value is None else _text(value, rule.role) for value in values]
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError:  # by half of a surrogate pair, which makes the row bad
+        encoded = [None if text is None else text.encode(errors="surrogatepass") for text in texts]
+        return pa.array(encoded, pa.binary())
+
+
+def _text(value: Any, role: Role | None = None) -> str:
+    """Return a value as a CSV file would have it."""
+    if isinstance(value, bool):
+        return str(int(value)) if role == "number" else str(value).lower()
+    if role == "boolean" and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str):
+        return value
+    return repr(value) if isinstance(value, int | float) else door.shown(value)
+
+
+# The beginning
+
+
+def _columns(source: TextSource, wishes: Wishes) -> dict[str, list[Any]]:
+    """Return the values of the first rows, in the order of the keys' appearance."""
+    rows = _first_rows(source, soon=source.size is None and wishes.known is not None)
+    columns: dict[str, list[Any]] = {}
+    for row in rows:
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    for name in columns:
+        if len(name) > door.LONGEST:
+            raise StreamError(
+                f"{source.name}: the key {door.shown(name)} has {len(name)} characters; use at "
+                f"most {door.LONGEST}"
+            )
+    return columns
+
+
+def _check_nested(source: str, names: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> None:
+    """Raise StreamError if a column that is read holds lists or objects in most rows."""
+    rows = max(map(len, columns.values()), default=0)
+    for name in names:
+        nested = sum(isinstance(value, list | dict) for value in columns.get(name, ()))
+        if nested > rows / 2:
+            raise StreamError(
+                f"{source}: column {door.shown(name)} holds lists or objects, which are neither "
+                f"numbers, times nor text; leave it out, as by --drop {name}"
+            )
+
+
+def _first_rows(source: TextSource, soon: bool) -> list[dict[str, Any]]:
+    """Return the objects of the first lines; of the first one, if there is no time for more."""
+    text, ended = source.head(1, LONGEST_LINE)
+    most = max(HEAD, text.find(b"\n") + 1 or len(text))
+    if not soon:
+        text, ended = source.head(SAMPLE_ROWS, most)
+    *lines, last = text[:most].removeprefix(BOM).split(b"\n")
+    if ended and len(text) <= most:
+        lines.append(last)
+    lines = [line for line in lines if line.strip()]
+    rows, complaint = [], "there are blank lines only"
+    for line in lines[: 1 if soon else SAMPLE_ROWS]:
+        try:
+            rows.append(_parsed(line))
+        except _Flaw as flaw:
+            complaint = f"{flaw.reason} ({flaw.value})"
+    if lines and lines[0].lstrip().startswith(b"[") and not lines[0].rstrip().endswith(b"]"):
+        raise StreamError(
+            f"{source.name} is one JSON array: write one object a line, as by `jq -c '.[]'`"
+        )
+    if not (rows or soon):
+        raise StreamError(
+            f"{source.name} has no JSON object in its first lines: {complaint}; write one object "
+            "a line"
+        )
+    return rows
+
+
+def _looks(values: Sequence[Any]) -> Found | None:
+    """Return what most values look like, nine of ten at least; None if all are missing."""
+    counts: Counter[str] = Counter()
+    for value in values:
+        if isinstance(value, str) and value.strip(BLANKS) not in MISSING:
+            counts["time" if is_iso(value.strip(BLANKS)) else "text"] += 1
+        elif isinstance(value, bool):
+            counts["boolean"] += 1
+        elif isinstance(value, int) or (isinstance(value, float) and not math.isnan(value)):
+            counts["number"] += 1
+        elif isinstance(value, list | dict):
+            counts["text"] += 1
+    enough = ENOUGH * counts.total()
+    if not counts:
+        return None
+    if counts["boolean"] >= enough:
+        return "boolean"
+    if counts["boolean"] + counts["number"] >= enough:
+        return "number"
+    return "time" if counts["time"] >= enough else "text"
+
+
+def _found(columns: Mapping[str, Sequence[Any]], wishes: Wishes) -> dict[str, Found]:
+    """Return all columns and what they look like.
+
+    Those that a model knows are there, although the first rows may lack them. If no row was seen
+    at all, so is all else that is wished for.
+    """
+    looks = {name: _looks(values) for name, values in columns.items()}
+    expected: dict[str, Found] = {}
+    for name, kind in (wishes.known or {}).items():
+        column, _, part = name.rpartition(".")
+        if column and part in wishes.time_parts and name not in looks:
+            expected[column] = "time"
+        else:
+            expected.setdefault(name, "text" if kind == "category" else "number")
+    named = [name for name in (wishes.target, wishes.time) if name is not None]
+    wished = () if columns or wishes.known is None else (*named, *wishes.drop, *wishes.time_formats)
+    names = dict.fromkeys((*looks, *expected, *wished))
+    return {name: looks.get(name) or expected.get(name, "number") for name in names}

@@ -1,0 +1,114 @@
+"""The labels of categories, from Arrow's columns."""
+
+import math
+import re
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sapwood import door
+from sapwood.door import Label
+from sapwood.streams import reasons
+from sapwood.streams.arrow import BLANKS, MISSING, is_time
+
+__all__ = ["labels_of"]
+
+WHOLE = re.compile(r"0|-?[1-9]\d{0,19}", re.ASCII)
+
+
+class _Unfit(Exception):  # noqa: N818 - it is made a fault before anybody sees it
+    """The reason why a value can be no label."""
+
+
+def labels_of(array: pa.Array, declared: bool) -> tuple[list[Label | None], dict[int, str]]:
+    """Return the labels of an array, None where one is missing, and what is wrong with rows.
+
+    Only distinct values are looked at one by one.
+
+    Parameters
+    ----------
+    array : pyarrow array
+        Numbers, booleans, times or strings, or a dictionary of them.
+    declared : bool
+        Whether whole numbers are labels of their own; else they are their text.
+
+    Examples
+    --------
+    >>> labels_of(pa.array(["7", "07", "7.0", "?"]), declared=True)
+    ([7, '07', 7, None], {})
+    >>> labels_of(pa.array([7.0, 7.5, float("inf")]), declared=False)
+    (['7.0', '7.5', None], {2: 'not finite'})
+    """
+    if pa.types.is_dictionary(array.type) and len(array.dictionary) > len(array):
+        array = array.dictionary_decode()  # most of the dictionary is not used here
+    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    labels: list[Label | None] = []
+    unfit: dict[int, str] = {}
+    for code, value in enumerate(_values(encoded.dictionary)):
+        try:
+            labels.append(_label(value, declared))
+        except _Unfit as reason:
+            labels.append(None)
+            unfit[code] = str(reason)
+    codes = encoded.indices.fill_null(len(labels)).to_numpy(zero_copy_only=False)
+    column = np.array([*labels, None], dtype=object)[codes].tolist()
+    bad = np.flatnonzero(np.isin(codes, list(unfit))).tolist() if unfit else []
+    return column, {row: unfit[int(codes[row])] for row in bad}
+
+
+def _values(entries: pa.Array) -> list[Any]:
+    """Return values as objects of Python; text as bytes if some is no UTF-8, times as text."""
+    if is_time(entries.type):
+        entries = entries.cast(pa.string())
+    elif pa.types.is_decimal(entries.type):  # by way of text, as some fail to be made by pyarrow
+        texts = entries.cast(pa.string()).to_pylist()
+        return [None if text is None else Decimal(text) for text in texts]
+    try:
+        values: list[Any] = entries.to_pylist()
+    except UnicodeDecodeError:
+        values = entries.cast(pa.binary()).to_pylist()
+    return values
+
+
+def _label(value: Any, declared: bool) -> Label | None:
+    """Return the label that a value is, None if it is missing; else raise `_Unfit`."""
+    if isinstance(value, bytes):
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            raise _Unfit(reasons.BAD_ENCODING) from None
+    if isinstance(value, str):
+        return _text_label(value, declared)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and math.isinf(value):
+        raise _Unfit(reasons.NOT_FINITE)
+    if declared and value == int(value) and -(2**63) <= value < 2**64:
+        return int(value)
+    return str(value) if isinstance(value, Decimal) else repr(value)
+
+
+def _text_label(text: str, declared: bool) -> Label | None:
+    if text.strip(BLANKS) in MISSING:
+        return None
+    if len(text) > door.LONGEST:
+        raise _Unfit(reasons.LABEL_TOO_LONG)
+    return _whole_label(text) if declared else text
+
+
+def _whole_label(text: str) -> Label:
+    """Return the whole number that text is, if Python writes it so; else the text."""
+    whole = int(text) if WHOLE.fullmatch(text) else _whole_float(text)
+    return text if whole is None or not -(2**63) <= whole < 2**64 else whole
+
+
+def _whole_float(text: str) -> int | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() and repr(number) == text else None

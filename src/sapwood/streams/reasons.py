@@ -1,0 +1,33 @@
+"""Why a row is bad, in words that are the same for all rows of one fault, and what helps."""
+
+ANOTHER_LENGTH = "another number of fields"
+TARGET_MISSING = "target is missing"
+TARGET_NO_NUMBER = "target is not a number"
+NO_NUMBER = "not a number"
+NOT_FINITE = "not finite"
+NO_TIME = "not a time"
+NO_BOOLEAN = "not true or false"
+BAD_ENCODING = "bad encoding"
+UNCLOSED_QUOTE = "unclosed quote"
+STRAY_RETURN = "stray carriage return"
+MALFORMED_JSON = "malformed JSON"
+UNKNOWN_COLUMN = "unknown column"
+LABEL_TOO_LONG = "label too long"
+NO_LABEL = "not a label"
+
+REMEDIES = {
+    ANOTHER_LENGTH: "mend the row: it needs a field for each column",
+    TARGET_MISSING: "give the target or leave the row out",
+    TARGET_NO_NUMBER: "mend the target or leave the row out",
+    NO_NUMBER: "mend the value, leave it empty if it is missing, or declare the column a category",
+    NOT_FINITE: "give a finite number, or leave the value empty if it is missing",
+    NO_TIME: "mend the value, or give the column's format, as by --time-format",
+    NO_BOOLEAN: "write true or false, or leave the value empty if it is missing",
+    BAD_ENCODING: "save the file as UTF-8",
+    UNCLOSED_QUOTE: "close the quote, or double a quote that belongs to the value",
+    STRAY_RETURN: "end lines by a newline, with or without a carriage return before it",
+    MALFORMED_JSON: "write one JSON object a line",
+    UNKNOWN_COLUMN: "drop the key from the row, or give it to a row near the beginning",
+    LABEL_TOO_LONG: "shorten or hash the label, or drop the column",
+    NO_LABEL: "give a string or a number, or null if it is missing, or drop the column",
+}
