@@ -5,6 +5,7 @@ update of the slots and of the linear models of each row's leaf, on copies of th
 a loop that does nothing else. What is not avoidable is told apart from what is.
 """
 
+import importlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -106,13 +107,12 @@ def run(quick: bool = False) -> Answer:
 
 def _compiled(folder: Path) -> ModuleType:
     """Compile the bare loops for this machine."""
-    from Cython.Build import cythonize
-    from setuptools import Distribution, Extension
-
+    cythonize: Any = importlib.import_module("Cython.Build").cythonize
+    setuptools: Any = importlib.import_module("setuptools")
     source = Path(__file__).with_name("bare_updates.pyx")
-    extension = Extension("bare_updates", [str(source)], extra_compile_args=COMPILE)
+    extension = setuptools.Extension("bare_updates", [str(source)], extra_compile_args=COMPILE)
     include = [str(Path(*path.parts)) for path in map(Path, sys.path) if path.is_dir()]
-    distribution = Distribution(
+    distribution = setuptools.Distribution(
         {"ext_modules": cythonize([extension], build_dir=str(folder), include_path=include)}
     )
     command: Any = distribution.get_command_obj("build_ext")

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sapwood.streams import reasons, times
-from sapwood.streams.arrow import BLANKS, MISSING, as_array, check_type, is_time, tidy
+from sapwood.streams.arrow import BLANKS, MISSING, as_array, as_numpy, check_type, is_time, tidy
 from sapwood.streams.labels import labels_of
 from sapwood.streams.schema import Rule, Schema
 from sapwood.streams.stream import Column, FloatArray
@@ -181,8 +181,7 @@ def _numbers(array: pa.Array) -> tuple[FloatArray, Bad]:
 def _doubles(array: pa.Array) -> FloatArray:
     """Return an array as doubles, NaN where it is null; itself, if it can be."""
     doubles = array.cast(pa.float64(), safe=False)
-    numbers: FloatArray = doubles.to_numpy(zero_copy_only=False)
-    return numbers
+    return as_numpy(doubles.fill_null(np.nan) if doubles.null_count else doubles)
 
 
 def _numbers_of_text(text: pa.Array) -> tuple[FloatArray, NDArray[np.intp]]:
@@ -225,7 +224,7 @@ def _seconds(array: pa.Array, time_format: str | None) -> tuple[FloatArray, Bad]
 
 
 def _rows_of(mask: pa.Array) -> NDArray[np.intp]:
-    return np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
+    return np.flatnonzero(as_numpy(mask.fill_null(False)))
 
 
 # Faults

@@ -100,6 +100,7 @@ def _stream(
     make: Callable[..., tuple[Columns, FloatArray]],
     rows: int | None,
     seed: int,
+    *,
     target: str = "y",
     **parameters: Any,
 ) -> GeneratorStream:
@@ -420,7 +421,7 @@ def demand(
     numbers = dict.fromkeys(("hour", "weekday", "holiday", "temperature"), NUMBER)
     at = _changes("demand", changes, (2, 3), _length("demand", rows) or ROWS)
     kinds = {**numbers, "city": CATEGORY}
-    return _stream("demand", kinds, formulas.demand_block, rows, seed, "demand", changes=at)
+    return _stream("demand", kinds, formulas.demand_block, rows, seed, target="demand", changes=at)
 
 
 GENERATORS: dict[str, Callable[..., GeneratorStream]] = {

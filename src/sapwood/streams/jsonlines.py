@@ -25,7 +25,7 @@ import pyarrow.json
 
 from sapwood import door
 from sapwood.streams import reasons
-from sapwood.streams.arrow import BLANKS, MISSING
+from sapwood.streams.arrow import BLANKS, MISSING, as_array, as_numpy
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, Block, TextSource
 from sapwood.streams.convert import convert
 from sapwood.streams.looks import ENOUGH
@@ -270,7 +270,7 @@ def _has_objects_in_lines(text: bytes) -> bool:
 
 def _may_differ(numbers: pa.ChunkedArray) -> bool:
     """Whether there are infinite numbers, or -0."""
-    values = numbers.to_numpy()
+    values = as_numpy(as_array(numbers).fill_null(0.0))
     return bool((np.isinf(values) | (np.signbit(values) & (values == 0.0))).any())
 
 

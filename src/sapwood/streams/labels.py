@@ -11,7 +11,7 @@ import pyarrow as pa
 from sapwood import door
 from sapwood.door import Label
 from sapwood.streams import reasons
-from sapwood.streams.arrow import BLANKS, MISSING, is_time
+from sapwood.streams.arrow import BLANKS, MISSING, as_numpy, is_time
 
 __all__ = ["labels_of"]
 
@@ -52,7 +52,7 @@ def labels_of(array: pa.Array, declared: bool) -> tuple[list[Label | None], dict
         except _Unfit as reason:
             labels.append(None)
             unfit[code] = str(reason)
-    codes = encoded.indices.fill_null(len(labels)).to_numpy(zero_copy_only=False)
+    codes = as_numpy(encoded.indices.fill_null(len(labels)))
     column = np.array([*labels, None], dtype=object)[codes].tolist()
     bad = np.flatnonzero(np.isin(codes, list(unfit))).tolist() if unfit else []
     return column, {row: unfit[int(codes[row])] for row in bad}

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sapwood import door
+from sapwood.streams.arrow import as_numpy
 from sapwood.streams.stream import FloatArray, IntArray, StreamError
 
 __all__ = ["is_iso", "parts_of", "seconds_of", "seconds_of_text"]
@@ -54,10 +55,10 @@ def seconds_of(times: pa.Array) -> FloatArray:
         unit = "ms" if pa.types.is_date64(kind) else kind.unit
         whole = times.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64())
         per_second = PER_SECOND[unit]
-    counts = whole.fill_null(0).to_numpy(zero_copy_only=False)
+    counts = as_numpy(whole.fill_null(0))
     seconds = counts * float(DAY) if per_second is None else _in_seconds(counts, per_second)
     if times.null_count:
-        seconds[times.is_null().to_numpy(zero_copy_only=False)] = np.nan
+        seconds[as_numpy(times.is_null())] = np.nan
     return seconds
 
 
@@ -96,7 +97,7 @@ def seconds_of_text(text: pa.Array, format: str | None) -> tuple[FloatArray, NDA
         seconds = _one_by_one(text, parse)
     with np.errstate(invalid="ignore"):
         seconds = np.where(seconds >= FIRST, seconds, np.nan)
-    return seconds, np.isnan(seconds) & text.is_valid().to_numpy(zero_copy_only=False)
+    return seconds, np.isnan(seconds) & as_numpy(text.is_valid())
 
 
 def is_iso(text: str) -> bool:
@@ -217,7 +218,7 @@ def _one_by_one(text: pa.Array, parse: Callable[[str], float | None]) -> FloatAr
     encoded = text.dictionary_encode()
     distinct = encoded.dictionary.cast(pa.binary()).to_pylist()
     seconds = [_parsed(value, parse) for value in distinct]
-    codes = encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
+    codes = as_numpy(encoded.indices.fill_null(len(distinct)))
     column: FloatArray = np.array([*seconds, None], dtype=np.float64)[codes]
     return column
 
