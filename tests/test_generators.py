@@ -198,7 +198,8 @@ def test_mv_by_each_of_its_rules(x1, x2, x4, x7, x8):
     given = {"x1": x1, "x2": x2, "x4": x4, "x6": 7.0}
     arrays = {name: np.array([value]) for name, value in given.items()}
     flags = {"yes": np.array([x7 == "yes"]), "normal": np.array([x8 == "normal"])}
-    assert formulas.mv_target(**arrays, **flags).tolist() == [mv_twin({**given, "x7": x7, "x8": x8})]
+    expected = mv_twin({**given, "x7": x7, "x8": x8})
+    assert formulas.mv_target(**arrays, **flags).tolist() == [expected]
 
 
 def test_planes2d_is_breimans():

@@ -169,6 +169,7 @@ def fitted(text: str, size: float, width: float) -> str:
 
 
 def boxes_of(picture: TreePicture, max_depth: int | None, digits: int) -> list[Box]:
+    """Return the nodes that are shown, with what stands in them."""
     kind, below = picture.columns["kind"], picture.below
     boxes: list[Box] = []
     path: list[int] = []  # the box of the last node at each depth
@@ -202,6 +203,7 @@ def _fitted_question(picture: TreePicture, node: int, digits: int) -> str:
 
 
 def layout_of(boxes: list[Box], down: bool) -> Layout:
+    """Return where nodes are, if the tree grows down, or else to the right."""
     level_gap, box_gap = (46.0, 14.0) if down else (54.0, 10.0)
     widths = [box.width for box in boxes]
     if not down:  # boxes of one look that stand below each other are of one width
@@ -339,6 +341,7 @@ def _line(picture: TreePicture, boxes: list[Box], place: int, layout: Layout) ->
 
 
 def thickness(picture: TreePicture, node: int) -> float:
+    """Return how thick the line to a node is: by the share of rows that go there."""
     weight = picture.below.weight
     return THINNEST + (THICKEST - THINNEST) * (weight[node] / weight[0] if weight[0] > 0 else 0.0)
 
