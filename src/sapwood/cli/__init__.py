@@ -15,7 +15,7 @@ def main() -> None:
         sys.exit(_fail_without(error.name))
     except KeyboardInterrupt:
         sys.exit(130)
-    app()
+    app(prog_name="sapwood")
 
 
 def _fail_without(package: str) -> int:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from sapwood.cli import options
-from sapwood.cli.evaluate import make_run
-from sapwood.cli.failure import UsageError, failing_in_one_line
+from sapwood.cli.evaluate import Scoring, make_run
+from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
+from sapwood.cli.follow import check_not_empty
+from sapwood.cli.models import blaming_others
 from sapwood.cli.outputs import check_writable
 from sapwood.cli.progress import RunProgress
 from sapwood.evaluate.prequential import OnBadRow
@@ -26,6 +28,7 @@ __all__ = ["compare"]
 Measure = Literal["mae", "rmse", "r2"]
 TITLES = {"mae": "MAE", "rmse": "RMSE", "r2": "R²"}
 MODELS = ["tree", "tree:split_on=target", "tree:leaf=mean", "last", "mean"]
+PICTURES = (".svg", ".png", ".pdf")
 STREAMS = ["friedman", "friedman-lea", "mv", "planes2d", "hyperplane", "demand"]
 
 
@@ -70,14 +73,13 @@ def compare(
     as_json: options.AsJson = False,
 ) -> None:
     """Evaluate several models on several streams, and rank them."""
-    console = Console(stderr=True)
-    with failing_in_one_line(console, extra="cli"):
-        check_writable(diagram)
-        if len(set(model)) < len(model) or len(set(stream)) < len(stream):
-            raise UsageError("a model or a stream is named twice")
+    terminal = Terminal(stderr=True)
+    with failing_in_one_line(terminal, extra="cli"):
+        check_writable({"--diagram": diagram}, read=stream)
+        _check_names(stream, model, diagram)
         reading = options.Reading(target, drop, categorical, time_format, time_parts, None, format)
         found = [
-            [_evaluate(console, name, spec, reading, on_bad_row) for spec in model]
+            [_evaluate(terminal, name, spec, reading, on_bad_row) for spec in model]
             for name in stream
         ]
         values = np.array([[getattr(cell.total, measure) for cell in row] for row in found])
@@ -88,17 +90,38 @@ def compare(
             _show(stream, model, found, measure, ranking)
         if diagram is not None:
             _draw(diagram, ranking, measure)
-            console.print(f"diagram: {diagram}", markup=False, highlight=False, soft_wrap=True)
+            terminal.say(f"diagram: {diagram}")
+
+
+def _check_names(streams: list[str], models: list[str], diagram: Path | None) -> None:
+    for what, names in (("model", models), ("stream", streams)):
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise UsageError(f"{what} {twice[0]} is named twice")
+    if "-" in streams:
+        raise UsageError("-: each model reads the streams anew, so save standard input to a file")
+    if diagram is not None:
+        from sapwood.evaluate.ranking import ENOUGH
+
+        if diagram.suffix.lower() not in PICTURES:
+            raise UsageError(f"--diagram {diagram}: end the name by one of {', '.join(PICTURES)}")
+        if len(streams) < ENOUGH or len(models) < 3:
+            raise UsageError(
+                f"--diagram {diagram}: too few to test whether ranks differ: {ENOUGH} streams and "
+                "3 models are needed"
+            )
 
 
 def _evaluate(
-    console: Console, name: str, model: str, reading: options.Reading, on_bad_row: OnBadRow
+    terminal: Terminal, name: str, model: str, reading: options.Reading, on_bad_row: OnBadRow
 ) -> Evaluation:
-    run, _ = make_run(options.open_named(name, reading), model, [], on_bad_row=on_bad_row)
-    with RunProgress(console, run, title=f"{model} on {run.stream.name}") as progress:
+    run, _ = make_run(name, reading, model, [], Scoring(on_bad_row=on_bad_row))
+    title = f"{model} on {run.stream.name}"
+    with blaming_others(run), RunProgress(terminal, run, title=title) as progress:
         for step in run.steps():
             progress.update(step.done)
-    return run.finish()
+        check_not_empty(run)
+        return run.finish()
 
 
 def _rank(values: "np.ndarray[Any, Any]", models: list[str], measure: Measure) -> "Ranking":
@@ -114,28 +137,28 @@ def _show(
     measure: Measure,
     ranking: "Ranking",
 ) -> None:
-    console = Console(highlight=False)
+    terminal = Terminal(highlight=False)
     table = Table(title=f"{TITLES[measure]} over all rows", title_justify="left")
     table.add_column("stream")
     table.add_column("rows", justify="right")
     for model in models:
-        table.add_column(model, justify="right", overflow="fold")
+        table.add_column(escape(model), justify="right", overflow="fold")
     larger = measure == "r2"
     for name, row in zip(streams, found, strict=True):
         values = [getattr(cell.total, measure) for cell in row]
         best = max(values) if larger else min(values)
         cells = [f"[bold]{number(v, 4)}[/]" if v == best else number(v, 4) for v in values]
-        table.add_row(Path(name).name, f"{row[0].rows_learned:,}", *cells)
+        table.add_row(escape(Path(name).name), f"{row[0].rows_learned:,}", *cells)
     table.add_section()
     places = dict(zip(ranking.models, ranking.ranks, strict=True))
     table.add_row("average rank", "", *(f"{places[model]:.2f}" for model in models))
     seconds = [sum(row[place].seconds for row in found) for place in range(len(models))]
     table.add_row("seconds", "", *(number(value, 3) for value in seconds))
-    console.print(table)
+    terminal.print(table)
     for name, row in zip(streams, found, strict=True):
         if row[0].refused.count:
-            console.print(f"{name}: {row[0].refused.count:,} rows refused", markup=False)
-    console.print(_verdict(ranking), markup=False, soft_wrap=True)
+            terminal.say(f"{name}: {row[0].refused.count:,} rows refused")
+    terminal.say(_verdict(ranking))
 
 
 def _verdict(ranking: "Ranking") -> str:
@@ -171,8 +194,6 @@ def _described(
 def _draw(path: Path, ranking: "Ranking", measure: Measure) -> None:
     from sapwood.plot.ranks import ranks
 
-    if ranking.tests is None:
-        raise UsageError(f"--diagram {path}: too few streams to test whether ranks differ")
     drawn = ranks(ranking, title=f"Average rank by {TITLES[measure]}").get_figure(root=True)
     assert drawn is not None
     drawn.savefig(path, bbox_inches="tight")

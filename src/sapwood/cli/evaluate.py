@@ -2,17 +2,17 @@
 
 import json
 import sys
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from sapwood.cli import options
-from sapwood.cli.failure import UsageError, failing_in_one_line
+from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.follow import Follower
-from sapwood.cli.models import make_model
-from sapwood.cli.outputs import BadRowFile, PredictionFile, check_writable, write_curve
+from sapwood.cli.models import check_savable, make_model, saved_model
+from sapwood.cli.outputs import STDOUT, BadRowFile, PredictionFile, check_writable, write_curve
 from sapwood.cli.summary import print_result
 from sapwood.cli.values import amount, settings
 from sapwood.evaluate.prequential import OnBadRow, Prequential
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sapwood.evaluate.result import Evaluation
     from sapwood.streams.stream import Stream
 
-__all__ = ["evaluate", "make_run"]
+__all__ = ["Scoring", "evaluate", "make_run"]
 
 SCORES = "The score"
 
@@ -88,72 +88,98 @@ def evaluate(
 
     Without a stream, an embedded one is evaluated: hourly demand in three cities.
     """
-    console = Console(stderr=True)
-    with failing_in_one_line(console, extra="cli"):
-        check_writable(report, save, curve, predictions, bad_rows, checkpoint)
-        if as_json and str(predictions) == "-":
-            raise UsageError("--json and --predictions - both want standard output: name a file")
+    terminal = Terminal(stderr=True)
+    with failing_in_one_line(terminal, extra="cli"):
+        whole = {"--report": report, "--save": save, "--curve": curve, "--checkpoint": checkpoint}
+        growing = {"--predictions": predictions, "--bad-rows": bad_rows}
+        check_writable(whole, growing, read=[stream], printed="--json" if as_json else None)
+        options.check_bad_rows(bad_rows, on_bad_row)
         reading = options.Reading(target, drop, categorical, time_format, time_parts, time, format)
-        rows = reading.open(stream)
-        run, identity = make_run(
-            rows, model, set_, delay=delay, fade=fade, window=window, on_bad_row=on_bad_row
-        )
-        outputs: list[Any] = []
+        scoring = Scoring(delay, fade, window, on_bad_row)
+        run, identity = make_run(stream, reading, model, set_, scoring)
+        if save is not None:
+            check_savable(run.model, f"--save {save}")
+        outputs: list[PredictionFile | BadRowFile] = []
         if predictions is not None:
-            outputs.append(PredictionFile(predictions, rows.unit))
+            outputs.append(PredictionFile(predictions, run.stream.unit))
         if bad_rows is not None:
             outputs.append(BadRowFile(bad_rows))
-        Follower(run, console, identity, outputs, checkpoint, every).follow()
-        found = run.finish()
-        shown = _shown_settings(rows, run.model, identity)
-        _write(found, run.model, report=report, save=save, curve=curve, shown=shown)
+        found = Follower(run, terminal, identity, outputs, checkpoint, every).follow()
+        if save is not None:
+            run.model.save(save)
+        if curve is not None:
+            write_curve(curve, found.curve)
+        if report is not None:
+            _write_report(report, found, run, delay)
         if as_json:
             print(json.dumps(found.to_dict(), indent=2))
         else:
-            print_result(found, to_stderr=str(predictions) == "-")
+            print_result(found, to_stderr=STDOUT in map(str, growing.values()))
         for what, path in (("report", report), ("model", save), ("curve", curve)):
             if path is not None:
-                console.print(f"{what}: {path}", markup=False, highlight=False, soft_wrap=True)
+                terminal.say(f"{what}: {path}")
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How a model is evaluated, as it was typed."""
+
+    delay: str | None = None
+    fade: float = FADE
+    window: int = WINDOW
+    on_bad_row: OnBadRow = "error"
 
 
 def make_run(
-    stream: "Stream",
-    model: str,
-    set_: list[str],
-    *,
-    delay: str | None = None,
-    fade: float = FADE,
-    window: int = WINDOW,
-    on_bad_row: OnBadRow = "error",
+    name: str, reading: options.Reading, model: str, set_: list[str], scoring: Scoring
 ) -> tuple[Prequential, dict[str, Any]]:
-    """Make a run of what was typed, and what tells it from others."""
+    """Make a run of what was typed, and what tells it from others.
+
+    A saved model reads a stream as it knows it: columns that are new to it are left out.
+    """
+    saved = saved_model(model)
+    if saved is not None and set_:
+        raise UsageError(f"{model} is a saved model: its parameters cannot be set any more")
+    stream = options.open_named(name, replace(reading, model=saved))
     if stream.target is None:
-        named = "-t NAME" if not stream.features else f"--target, one of {_some(stream)}"
+        named = f"--target, one of {_some(stream)}" if saved is None else "-t NAME"
         raise UsageError(f"{stream.name}: say which column to predict: {named}")
-    late = None
-    if delay is not None:
-        late, by_time = amount(delay, "--delay")
-        if by_time != (stream.time is not None):
-            needed = "needs --time, the column of times" if by_time else "counts rows: no --time"
-            raise UsageError(f"--delay {delay} {needed}")
-    elif stream.time is not None:
-        raise UsageError("--time is for labels that come late: say how late by --delay")
-    made = make_model(model, settings(set_, "--set"), stream)
+    late = _late_by(scoring.delay, stream)
+    made = make_model(model, settings(set_, "--set"), stream) if saved is None else saved
     try:
-        run = Prequential(made, stream, delay=late, fade=fade, window=window, on_bad_row=on_bad_row)
+        run = Prequential(
+            made,
+            stream,
+            delay=late,
+            fade=scoring.fade,
+            window=scoring.window,
+            on_bad_row=scoring.on_bad_row,
+        )
     except ValueError as error:
         raise UsageError(str(error)) from None
     identity = {
         "stream": stream.fingerprint,
         "target": stream.target,
         "features": dict(stream.features),
+        "categorical": list(stream.declared),
+        "time": stream.time,
         "model": " ".join([model, *set_]),
-        "delay": delay,
-        "fade": fade,
-        "window": window,
-        "on_bad_row": on_bad_row,
+        **asdict(scoring),
     }
     return run, identity
+
+
+def _late_by(delay: str | None, stream: "Stream") -> float | None:
+    """Return how many rows or seconds late labels are."""
+    if delay is None:
+        if stream.time is not None:
+            raise UsageError("--time is for labels that come late: say how late by --delay")
+        return None
+    late, by_time = amount(delay, "--delay")
+    if by_time != (stream.time is not None):
+        needed = "needs --time, the column of times" if by_time else "counts rows: no --time"
+        raise UsageError(f"--delay {delay} {needed}")
+    return late
 
 
 def _some(stream: "Stream") -> str:
@@ -161,37 +187,18 @@ def _some(stream: "Stream") -> str:
     return ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
 
 
-def _shown_settings(stream: "Stream", model: Any, identity: dict[str, Any]) -> dict[str, str]:
-    kinds = list(stream.features.values())
+def _write_report(path: Path, found: "Evaluation", run: Prequential, delay: str | None) -> None:
+    from sapwood.report import write_report
+
+    kinds = list(run.stream.features.values())
     shown = {
-        "stream": stream.name,
-        "target": str(stream.target),
+        "stream": run.stream.name,
+        "target": found.target,
         "features": f"{kinds.count('number')} numbers, {kinds.count('category')} categories",
         "command": " ".join(["sapwood", *sys.argv[1:]]),
     }
-    if identity["delay"] is not None:
-        shown["labels late by"] = identity["delay"]
-    for name, value in getattr(model, "parameters", {}).items():
+    if delay is not None:
+        shown["labels late by"] = delay
+    for name, value in getattr(run.model, "parameters", {}).items():
         shown[name] = str(value)
-    return shown
-
-
-def _write(
-    found: "Evaluation",
-    model: Any,
-    *,
-    report: Path | None,
-    save: Path | None,
-    curve: Path | None,
-    shown: dict[str, str],
-) -> None:
-    if save is not None:
-        if not hasattr(model, "save"):
-            raise UsageError(f"--save {save}: only trees of sapwood can be saved")
-        model.save(save)
-    if curve is not None:
-        write_curve(curve, found.curve)
-    if report is not None:
-        from sapwood.report import write_report
-
-        write_report(report, found, model, settings=shown)
+    write_report(path, found, run.model, settings=shown)

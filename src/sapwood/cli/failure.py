@@ -11,7 +11,7 @@ from rich.console import Console
 
 from sapwood.evaluate.checkpoint import CheckpointError
 from sapwood.modelfile import ModelFileError
-from sapwood.streams.stream import StreamError
+from sapwood.streams.stream import BadRowError, StreamError
 
 __all__ = ["INTERRUPTED", "Terminal", "UsageError", "failing_in_one_line"]
 
@@ -59,6 +59,8 @@ def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
     except (StudyError, UsageError, StreamError, ModelFileError, CheckpointError) as error:
         message = str(error)
+        if isinstance(error, BadRowError):
+            message += "; or leave such rows out by --on-bad-row skip"
     except BrokenPipeError:
         # Whoever read the output has enough: nothing is wrong, and nothing can be said there.
         _drop_output()

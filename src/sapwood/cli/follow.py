@@ -1,5 +1,6 @@
 """Follow a stream to its end: with a bar, with checkpoints, and so that it can be interrupted."""
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -10,20 +11,30 @@ from types import FrameType
 from typing import Any
 
 import typer
-from rich.console import Console
 
 from sapwood import HoeffdingTreeRegressor
-from sapwood.cli.failure import INTERRUPTED, UsageError
-from sapwood.cli.outputs import BadRowFile, PredictionFile
+from sapwood.cli.failure import INTERRUPTED, Terminal, UsageError
+from sapwood.cli.models import blaming_others, check_savable
+from sapwood.cli.options import tell_missing
+from sapwood.cli.outputs import STDOUT, BadRowFile, PredictionFile
 from sapwood.cli.progress import RunProgress
 from sapwood.cli.values import amount
 from sapwood.evaluate.checkpoint import CheckpointError, CheckpointFile, Saved
 from sapwood.evaluate.prequential import Prequential
+from sapwood.evaluate.result import Evaluation
 from sapwood.streams.stream import MOST_ROWS
 
-__all__ = ["Follower"]
+__all__ = ["Follower", "check_not_empty"]
 
 TERMINATED = 143
+UNREADABLE = ("stream", "features")
+"""What tells runs apart, but not in words."""
+
+
+def check_not_empty(run: Prequential) -> None:
+    """Complain of a stream that has ended before it has begun."""
+    if run.rows_read == 0:
+        raise UsageError(f"{run.stream.name} has no rows: there is nothing to learn from")
 
 
 class _Abandoned(BaseException):
@@ -38,7 +49,7 @@ class Follower:
     ----------
     run : Prequential
         The run, not yet started.
-    console : Console
+    terminal : Terminal
         Where people look.
     identity : dict
         What is evaluated on what: a checkpoint of anything else is refused.
@@ -51,7 +62,7 @@ class Follower:
     """
 
     run: Prequential
-    console: Console
+    terminal: Terminal
     identity: dict[str, Any]
     outputs: list[PredictionFile | BadRowFile] = field(default_factory=list)
     checkpoint: Path | None = None
@@ -60,28 +71,44 @@ class Follower:
     def __post_init__(self) -> None:
         self._every, self._by_time = amount(self.every, "--every")
         self._file = None if self.checkpoint is None else CheckpointFile(self.checkpoint)
-        if self._file is not None:
-            if not isinstance(self.run.model, HoeffdingTreeRegressor):
-                raise UsageError("--checkpoint: only trees of sapwood can be saved")
-            if any(output.path == "-" for output in self.outputs):
-                raise UsageError("--checkpoint: standard output cannot be resumed, name a file")
-
-    def follow(self) -> None:
-        """Read, predict and learn all rows, from where an earlier run was saved."""
-        saved = self._resume()
         self._signal = 0
+        if self._file is not None:
+            check_savable(self.run.model, f"--checkpoint {self._file.path}")
+            for path in (output.path for output in self.outputs):
+                if path == STDOUT or (os.path.exists(path) and not os.path.isfile(path)):
+                    raise UsageError(f"--checkpoint: {path} cannot be resumed, name a file")
+
+    def follow(self) -> Evaluation:
+        """Read, predict and learn all rows, from where an earlier run was saved."""
+        if isinstance(self.run.model, HoeffdingTreeRegressor):
+            tell_missing(self.terminal, self.run.model, self.run.stream)
+        saved = self._resume()
+        lengths = [self._length(output.path, saved) for output in self.outputs]
         with ExitStack() as stack:
-            for output in self.outputs:
-                length = None if saved is None else saved.outputs.get(output.path)
+            for output, length in zip(self.outputs, lengths, strict=True):
                 stack.callback(output.open(length).close)
             stack.enter_context(self._on_signals())
             try:
-                self._loop()
-            except KeyboardInterrupt:
-                self._stop()
+                try:
+                    self._loop()
+                except KeyboardInterrupt:
+                    self._stop()
             except _Abandoned:
-                self._say("interrupted at once: what was saved before stays as it is")
-                raise typer.Exit(INTERRUPTED) from None
+                self.terminal.say("interrupted at once: what was saved before stays as it is")
+                raise typer.Exit(self._exit_code) from None
+        with blaming_others(self.run):
+            return self.run.finish()
+
+    def _length(self, path: str, saved: Saved | None) -> int | None:
+        """Return how much of a file is kept, None if it starts anew."""
+        if saved is None:
+            return None
+        if path not in saved.outputs:
+            raise CheckpointError(
+                f"{self.checkpoint} knows nothing of {path}, which would lack the first "
+                f"{self.run.rows_read:,} rows: leave it out, or remove the checkpoint to start anew"
+            )
+        return saved.outputs[path]
 
     def _resume(self) -> Saved | None:
         """Go on from the checkpoint, if there is one."""
@@ -89,16 +116,18 @@ class Follower:
         if self._file is None or saved is None:
             return None
         if self._file.warning:
-            self._say(f"sapwood: {self._file.warning}")
+            self.terminal.say(f"sapwood: {self._file.warning}")
         for name, value in self.identity.items():
             if saved.identity.get(name) != value:
+                differ = f"was {saved.identity.get(name)}, not {value}"
                 raise CheckpointError(
-                    f"{self._file.path} belongs to another run, whose {name} was "
-                    f"{saved.identity.get(name)}, not {value}: name another file, or remove it"
+                    f"{self._file.path} belongs to another run, whose {name} "
+                    f"{'differed' if name in UNREADABLE else differ}: name another file, or "
+                    "remove it to start anew"
                 )
         self.run.learner.model = saved.model
         saved.resume(self.run)
-        self._say(f"going on after {self.run.rows_read:,} rows, from {self._file.path}")
+        self.terminal.say(f"going on after {self.run.rows_read:,} rows, from {self._file.path}")
         return saved
 
     def _loop(self) -> None:
@@ -106,21 +135,18 @@ class Follower:
         if self._file is not None and not self._by_time:
             most_rows = max(1, min(MOST_ROWS, int(self._every)))
         self._saved_at = self._mark()
-        with RunProgress(self.console, self.run) as progress:
-            steps = self.run.steps(most_rows)
-            while True:
-                step = next(steps, None)
-                if step is None:
-                    break
+        with blaming_others(self.run), RunProgress(self.terminal, self.run) as progress:
+            for step in self.run.steps(most_rows):
                 for output in self.outputs:
                     output.write(step)
+                    output.flush()
                 progress.update(step.done)
                 if self._file is not None and self._mark() - self._saved_at >= self._every:
                     self._save()
                 if self._signal:
                     raise KeyboardInterrupt
-        if self._file is not None:
-            self._save()
+        check_not_empty(self.run)
+        self._save()
 
     def _mark(self) -> float:
         return time.monotonic() if self._by_time else self.run.rows_read
@@ -160,13 +186,14 @@ class Follower:
         rows = f"{self.run.rows_read:,}"
         if self._file is not None:
             self._save()
-            self._say(f"interrupted after {rows} rows: the same command goes on from there")
+            self.terminal.say(f"interrupted after {rows} rows: the same command goes on from there")
         else:
-            self._say(
+            self.terminal.say(
                 f"interrupted after {rows} rows; with --checkpoint FILE, the same command could go "
                 "on from there"
             )
-        raise typer.Exit(TERMINATED if self._signal == signal.SIGTERM else INTERRUPTED)
+        raise typer.Exit(self._exit_code)
 
-    def _say(self, line: str) -> None:
-        self.console.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    @property
+    def _exit_code(self) -> int:
+        return TERMINATED if self._signal == signal.SIGTERM else INTERRUPTED

@@ -1,6 +1,7 @@
 """Options that several commands share: how a stream is read, and how a model is made."""
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from sapwood import HoeffdingTreeRegressor
-from sapwood.cli.failure import UsageError
+from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
 from sapwood.cli.values import settings, split_spec
 from sapwood.streams.generators import GENERATORS, generator
@@ -17,7 +18,7 @@ from sapwood.streams.opening import open_stream
 from sapwood.streams.schema import PARTS, nearest
 from sapwood.streams.stream import Kind, Stream
 
-__all__ = ["EMBEDDED", "Reading", "check_bad_rows", "open_named"]
+__all__ = ["EMBEDDED", "Reading", "check_bad_rows", "open_named", "tell_missing"]
 
 READING = "How the stream is read"
 MODEL = "The model"
@@ -172,7 +173,7 @@ class Reading:
             categorical = [*categorical, *map(str, self.model.parameters["categorical"])]
             known = _known_by(self.model)
         try:
-            return open_stream(
+            opened = open_stream(
                 name,
                 target=self.target,
                 drop=self.drop,
@@ -189,6 +190,10 @@ class Reading:
             raise UsageError(
                 f"{name}: neither a file nor a generator: {nearest(name, GENERATORS)}"
             ) from None
+        if "pyarrow" in sys.modules:
+            # It handles signals itself while it parses, and loses some that come at the end of it.
+            sys.modules["pyarrow"].enable_signal_handlers(False)
+        return opened
 
     def _check_generated(self, name: str, stream: Stream) -> None:
         """Complain of options that a stream which is computed cannot heed."""
@@ -231,6 +236,13 @@ def check_bad_rows(bad_rows: Path | None, on_bad_row: str) -> None:
     """Complain of a file for rows left out if none is."""
     if bad_rows is not None and on_bad_row == "error":
         raise UsageError("--bad-rows is for rows that are left out: add --on-bad-row skip")
+
+
+def tell_missing(terminal: Terminal, tree: HoeffdingTreeRegressor, stream: Stream) -> None:
+    """Say which features of a model a stream lacks."""
+    missing = [str(name) for name in tree.features if str(name) not in stream.features]
+    if missing:
+        terminal.say(f"sapwood: {stream.name} lacks {', '.join(missing)}: missing in all rows")
 
 
 OWN_OPTIONS = ("target", "drop", "categorical", "time_parts", "time_format", "format")

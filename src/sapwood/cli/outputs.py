@@ -18,7 +18,7 @@ from sapwood.evaluate.checkpoint import CheckpointError
 from sapwood.evaluate.prequential import Step
 from sapwood.streams.stream import BadRow
 
-__all__ = ["BadRowFile", "GrowingFile", "PredictionFile", "check_writable", "write_curve"]
+__all__ = ["STDOUT", "BadRowFile", "GrowingFile", "PredictionFile", "check_writable", "write_curve"]
 
 STDOUT = "-"
 
@@ -26,7 +26,9 @@ STDOUT = "-"
 def check_writable(
     whole: Mapping[str, Path | None],
     growing: Mapping[str, Path | None] | None = None,
+    *,
     read: Sequence[str | Path] = (),
+    printed: str | None = None,
 ) -> None:
     """Complain of files that cannot be written later: before hours of work, not after.
 
@@ -38,34 +40,46 @@ def check_writable(
         Files that are written on the way; they may be pipes, and "-" is standard output.
     read : sequence of paths
         What is read meanwhile, and has to stay as it is.
+    printed : str, optional
+        What standard output is for already.
 
     Raises
     ------
     OSError, UsageError
-        The system would not let a file be written; or it is not meant to be.
+        If the system would not let a file be written, or it cannot be meant.
     """
-    growing = growing or {}
     taken = {os.path.realpath(path): "is read" for path in read}
-    for option, path in [*whole.items(), *growing.items()]:
-        if path is None or (str(path) == STDOUT and option in growing):
+    for option, path in (growing or {}).items():
+        if path is None:
             continue
-        if str(path) == STDOUT or (path.exists() and not (path.is_file() or option in growing)):
-            _check_not_a_folder(path)
+        if str(path) != STDOUT:
+            _check_file(option, path, taken)
+        elif printed is not None:
+            raise UsageError(f"{option} -: standard output is for {printed}, name a file")
+        else:
+            printed = option
+    for option, path in whole.items():
+        if path is None:
+            continue
+        if str(path) == STDOUT or (path.exists() and not (path.is_file() or path.is_dir())):
             raise UsageError(f"{option} {path}: it is written as a whole, so name a file")
-        _check_not_a_folder(path)
-        if not path.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        place = os.path.realpath(path)
-        if place in taken and (path.is_file() or not path.exists()):
-            raise UsageError(f"{option} {path}: the same file {taken[place]}, name another")
-        taken[place] = f"is for {option}"
+        _check_file(option, path, taken)
 
 
-def _check_not_a_folder(path: Path) -> None:
+def _check_file(option: str, path: Path, taken: dict[str, str]) -> None:
+    """Complain of a file that cannot be written, or is one of those that are taken already."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    if path.exists() and not path.is_file():
+        return  # a pipe or a device may be named twice
+    place = os.path.realpath(path)
+    if place in taken:
+        raise UsageError(f"{option} {path}: the same file {taken[place]}, name another")
+    taken[place] = f"is for {option}"
 
 
 class GrowingFile:

@@ -41,15 +41,9 @@ def predict(
         options.check_bad_rows(bad_rows, on_bad_row)
         tree = load(model)
         rows = options.Reading(time_formats=time_format, format=format, model=tree).open(stream)
-        _tell_missing(terminal, tree, rows)
+        options.tell_missing(terminal, tree, rows)
         read, refused = _predict(tree, rows, output, bad_rows, on_bad_row)
         terminal.say(f"rows: {read:,} read, {read - refused:,} predicted, {refused:,} refused")
-
-
-def _tell_missing(terminal: Terminal, tree: HoeffdingTreeRegressor, stream: Stream) -> None:
-    missing = [str(name) for name in tree.features if str(name) not in stream.features]
-    if missing:
-        terminal.say(f"sapwood: {stream.name} lacks {', '.join(missing)}: missing in all rows")
 
 
 class _Predictions(GrowingFile):

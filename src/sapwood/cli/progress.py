@@ -39,7 +39,7 @@ class RunProgress:
         self._run = run
         self._in_table = title is None
         self._next = max(FIRST_LINE, 2 * run.scores.rows)
-        self._shown: int | None = None
+        self._shown = 0
         self._began, self._rows_then = time.monotonic(), run.rows_read
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -83,7 +83,7 @@ class RunProgress:
     def _print_line(self) -> None:
         scores, learner = self._run.scores, self._run.learner
         leaves, nbytes = learner.leaves, learner.nbytes
-        if self._shown is None:
+        if self._shown == 0:
             self._terminal.say("".join(map(str.rjust, COLUMNS, WIDTHS)))
         self._shown = scores.rows
         values = (

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from sapwood.cli import options
-from sapwood.cli.evaluate import make_run
-from sapwood.cli.failure import failing_in_one_line
+from sapwood.cli.evaluate import Scoring, make_run
+from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.follow import Follower
+from sapwood.cli.models import check_savable
 from sapwood.cli.outputs import BadRowFile, check_writable
 from sapwood.cli.summary import print_counts
 
@@ -40,13 +40,16 @@ def train(
     The error on the way costs nothing, so it is shown: each row was predicted before it was
     learned. With --model FILE a saved model goes on learning.
     """
-    console = Console(stderr=True)
-    with failing_in_one_line(console, extra="cli"):
-        check_writable(save, bad_rows, checkpoint)
+    terminal = Terminal(stderr=True)
+    with failing_in_one_line(terminal, extra="cli"):
+        whole, growing = {"--save": save, "--checkpoint": checkpoint}, {"--bad-rows": bad_rows}
+        check_writable(whole, growing, read=[stream], printed="the model's name")
+        options.check_bad_rows(bad_rows, on_bad_row)
         reading = options.Reading(target, drop, categorical, time_format, time_parts, None, format)
-        run, identity = make_run(reading.open(stream), model, set_, on_bad_row=on_bad_row)
+        run, identity = make_run(stream, reading, model, set_, Scoring(on_bad_row=on_bad_row))
+        check_savable(run.model, f"--save {save}")
         outputs = [] if bad_rows is None else [BadRowFile(bad_rows)]
-        Follower(run, console, identity, [*outputs], checkpoint, every).follow()
+        found = Follower(run, terminal, identity, [*outputs], checkpoint, every).follow()
         run.model.save(save)
-        print_counts(run.finish(), console)
+        print_counts(found, terminal)
         print(save)

@@ -70,7 +70,7 @@ def literal(text: str) -> Any:
         return spelled[text.lower()]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.simplefilter("ignore")  # of text that is not meant as Python
             return ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return text

@@ -97,8 +97,9 @@ def rank(values: FloatArray, models: Sequence[str], larger_is_better: bool = Fal
     order = np.argsort(averages, kind="stable")
     tests = None
     if len(values) >= ENOUGH and len(models) >= 3:
+        all_tie = bool((within == within[:1, :1]).all())
         tests = Tests(
-            float(stats.friedmanchisquare(*within.T).pvalue),
+            1.0 if all_tie else float(stats.friedmanchisquare(*within.T).pvalue),
             scikit_posthocs.posthoc_nemenyi_friedman(within).to_numpy()[np.ix_(order, order)],
             critical_difference(len(models), len(values)),
         )

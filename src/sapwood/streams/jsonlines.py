@@ -318,7 +318,8 @@ def _columns(source: TextSource, wishes: Wishes) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {}
     for row in rows:
         for name, value in row.items():
-            columns.setdefault(name, []).append(value)
+            if _is_text(name):  # or else the row will be refused, for a column that there is not
+                columns.setdefault(name, []).append(value)
     for name in columns:
         if len(name) > door.LONGEST:
             raise StreamError(
@@ -326,6 +327,11 @@ def _columns(source: TextSource, wishes: Wishes) -> dict[str, list[Any]]:
                 f"most {door.LONGEST}"
             )
     return columns
+
+
+def _is_text(name: str) -> bool:
+    """Whether a key has no half of a surrogate pair, which no encoding knows."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def _check_nested(source: str, names: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> None:

@@ -130,7 +130,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
     "there are 'price', 'carat'"
     """
     known = list(names)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    near = [other for other in known if len(name) > 2 and other.startswith(name)][:3]
+    near = near or difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if not near:
         folded = {other.casefold(): other for other in known}
         near = [folded[name.casefold()]] if name.casefold() in folded else []

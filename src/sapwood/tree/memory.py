@@ -342,7 +342,8 @@ class Memory:
         if rest + sizes[watching].sum() > self.max_bytes:
             sizes[~watching] = self.max_bytes  # those stay as they are
             self._stop(watching & ~self._best(sizes, self.max_bytes - rest))
-        self.measure_at = kernel.rows
+        if self.observing.by_observers:
+            self.measure_at = kernel.rows
 
     def _text_bytes(self, column: Any) -> int:
         """Return the bytes that the name and the labels of a column add, if they are new."""

@@ -1,0 +1,5 @@
+"""`python -m sapwood`: the command line."""
+
+from sapwood.cli import main
+
+main()

@@ -1,0 +1,207 @@
+"""Rows that cannot be used: each is told with its place and reason, and does no harm."""
+
+import json
+
+import pytest
+
+from cli_cases import HEADER, assert_fails, fields_of, invoke, read_csv, rows_of, write_csv
+from sapwood.streams import reasons
+
+NAMES = HEADER.split(",")
+NEW_KEYS = 1000
+"""Lines of JSON that may bring new keys."""
+
+
+def broken(line, way):
+    """A line that is broken in one of ten ways, the reason, the column, and the value."""
+    a, b, flag, city, sold, y = line.split(",")
+
+    def joined(**changed):
+        values = dict(zip(NAMES, (a, b, flag, city, sold, y), strict=True))
+        return ",".join({**values, **changed}.values())
+
+    ways = [
+        (line.rsplit(",", 2)[0], reasons.ANOTHER_LENGTH, "", "4 instead of 6"),
+        (line + ",1", reasons.ANOTHER_LENGTH, "", "7 instead of 6"),
+        (joined(y=""), reasons.TARGET_MISSING, "y", ""),
+        (joined(y="n/k"), reasons.TARGET_NO_NUMBER, "y", "n/k"),
+        (joined(a="much"), reasons.NO_NUMBER, "a", "much"),
+        (joined(b="inf"), reasons.NOT_FINITE, "b", "inf"),
+        (joined(city="Os?lo").encode().replace(b"?", b"\xff"), reasons.BAD_ENCODING, "city", None),
+        (joined(city='"Oslo'), reasons.UNCLOSED_QUOTE, "", ""),
+        (joined(sold="2026-13-45 10:00"), reasons.NO_TIME, "sold", "2026-13-45 10:00"),
+        (joined(flag="maybe"), reasons.NO_BOOLEAN, "flag", "maybe"),
+    ]
+    return ways[way]
+
+
+def broken_json(line, way):
+    """An object that is broken in one of ten ways, likewise."""
+    row = fields_of(line)
+    ways = [
+        ('{"a": 1,', reasons.MALFORMED_JSON, "", None),
+        ("[1, 2]", reasons.MALFORMED_JSON, "", None),
+        (json.dumps({**row, "new": 1}), reasons.UNKNOWN_COLUMN, "new", "1"),
+        (json.dumps({**row, "y": None}), reasons.TARGET_MISSING, "y", ""),
+        (json.dumps({**row, "y": "n/k"}), reasons.TARGET_NO_NUMBER, "y", "n/k"),
+        (json.dumps({**row, "a": "much"}), reasons.NO_NUMBER, "a", "much"),
+        (json.dumps({**row, "b": float("inf")}), reasons.NOT_FINITE, "b", None),
+        (b'{"a": 1, "city": "Os\xfflo", "y": 2}', reasons.BAD_ENCODING, None, None),
+        (json.dumps({**row, "sold": "soon"}), reasons.NO_TIME, "sold", "soon"),
+        (json.dumps({**row, "flag": "maybe"}), reasons.NO_BOOLEAN, "flag", "maybe"),
+    ]
+    return ways[way]
+
+
+def as_bytes(text):
+    return text if isinstance(text, bytes) else text.encode()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_pair(folder, format, lines=20_000, each=50):
+    """A file in which one line in fifty is broken, one of the good lines alone; what is wrong."""
+    good = rows_of(lines)
+    spoil, header, first = (broken, HEADER, 2) if format == "csv" else (broken_json, None, 1)
+    start = 0 if format == "csv" else NEW_KEYS
+    dirty, clean, wrong = [], [], []
+    for place, line in enumerate(good):
+        if place % each == each - 1 and place >= start:
+            text, *fault = spoil(line, place // each % 10)
+            dirty.append(as_bytes(text))
+            wrong.append((place + first, as_bytes(text), *fault))
+        else:
+            text = line if format == "csv" else json.dumps(fields_of(line))
+            dirty.append(text.encode())
+            clean.append(text.encode())
+    head = [] if header is None else [header.encode()]
+    for name, rows in (("dirty", [*head, *dirty]), ("clean", [*head, *clean])):
+        (folder / f"{name}.{format}").write_bytes(b"\n".join(rows) + b"\n")
+    return wrong
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_every_broken_line_is_told_and_the_others_are_learned(folder, format) -> None:
+    wrong = write_pair(folder, format)
+    skip = ("--on-bad-row", "skip", "--bad-rows", "bad.csv")
+    ended = invoke("evaluate", f"dirty.{format}", "-t", "y", *skip, "--save", "m1", "--json")
+    assert ended.code == 0, ended.stderr
+    told = read_csv("bad.csv")
+    count = len(wrong)
+    assert len(told) == count >= 380
+    for row, (number, text, reason, column, value) in zip(told, wrong, strict=True):
+        assert row["file"] == f"dirty.{format}"
+        assert row["place"] == f"line {number}"
+        assert row["reason"] == reason
+        assert row["text"].encode("utf-8", "surrogateescape") == text
+        assert column is None or row["column"] == column
+        assert value is None or row["value"] == value
+    rows = ended.json()["rows"]
+    assert rows["read"] == 20_000
+    assert rows["learned"] == rows["predicted"] == 20_000 - count
+    assert rows["refused"] == count == sum(rows["reasons"].values())
+    expected = {}
+    for _, _, reason, _, _ in wrong:
+        expected[reason] = expected.get(reason, 0) + 1
+    assert rows["reasons"] == expected
+
+    clean = invoke("evaluate", f"clean.{format}", "-t", "y", "--save", "m2", "--json")
+    assert (folder / "m1").read_bytes() == (folder / "m2").read_bytes()
+    for name in ("total", "faded", "window", "leaves", "bytes"):
+        assert clean.json()[name] == ended.json()[name]
+
+
+@pytest.mark.parametrize("way", range(10))
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_the_first_broken_line_stops_the_work(folder, format, way) -> None:
+    lines = rows_of(NEW_KEYS + 40)
+    place = NEW_KEYS + 20
+    text, reason, column, value = (broken if format == "csv" else broken_json)(lines[place], way)
+    texts = [line if format == "csv" else json.dumps(fields_of(line)) for line in lines]
+    texts = [as_bytes(HEADER), *map(as_bytes, texts)]
+    texts[place + 1] = as_bytes(text)
+    first = 0 if format == "csv" else 1  # there is no header
+    (folder / f"d.{format}").write_bytes(b"\n".join(texts[first:]) + b"\n")
+    ended = invoke("evaluate", f"d.{format}", "-t", "y", "--save", "m", "--curve", "k")
+    told = f"d.{format}, line {place + 2 - first}"
+    assert_fails(ended, told, f": {reason}", reasons.REMEDIES[reason])
+    if column:
+        assert f"{told}, column '{column}': {reason}" in ended.stderr
+    if value:
+        assert f"('{value}')" in ended.stderr
+    assert sorted(path.name for path in folder.iterdir()) == [f"d.{format}"]
+
+
+def test_training_and_predicting_leave_out_the_same_rows(folder) -> None:
+    wrong = write_pair(folder, "csv", lines=1000)
+    skip = ("--on-bad-row", "skip", "--bad-rows")
+    ended = invoke("train", "dirty.csv", "-t", "y", *skip, "bad1.csv", "--save", "m1")
+    assert ended.code == 0
+    assert "rows: 1,000 read, 980 predicted, 980 learned, 20 refused" in ended.stderr
+    assert "  4: another number of fields" in ended.stderr.splitlines()
+    assert invoke("train", "clean.csv", "-t", "y", "--save", "m2").code == 0
+    assert (folder / "m1").read_bytes() == (folder / "m2").read_bytes()
+
+    # A row whose target is broken can still be predicted.
+    wrong = [fault for fault in wrong if fault[3] != "y"]
+    ended = invoke("predict", "m1", "dirty.csv", *skip, "bad2.csv")
+    assert ended.code == 0
+    assert "rows: 1,000 read, 984 predicted, 16 refused" in ended.stderr
+    assert [row["place"] for row in read_csv("bad2.csv")] == [f"line {fault[0]}" for fault in wrong]
+    lines = ended.stdout.splitlines()
+    assert len(lines) == 1001
+    empty = [number for number, line in enumerate(lines, 1) if not line]
+    assert empty == [fault[0] for fault in wrong]
+
+
+def test_all_rows_may_be_bad(folder) -> None:
+    write_csv(folder / "d.csv", ["1,2,true,Oslo,2026-01-01 10:00,"] * 30)
+    ended = invoke("evaluate", "d.csv", "-t", "y", "--on-bad-row", "skip", "--json")
+    assert ended.code == 0
+    assert ended.json()["rows"]["refused"] == 30
+    assert ended.json()["total"] == {"mae": None, "rmse": None, "r2": None}
+
+
+def test_values_that_no_file_can_hold_are_told_all_the_same(folder) -> None:
+    rows = [json.dumps({"a": 1.0, "y": 2.0})] * (NEW_KEYS + 30)
+    rows[NEW_KEYS + 10] = '{"a": 1, "y": 2, "n\\ud800": "x\\udfff"}'
+    (folder / "d.jsonl").write_text("\n".join(rows))
+    skip = ("--on-bad-row", "skip", "--bad-rows", "bad.csv")
+    assert invoke("evaluate", "d.jsonl", "-t", "y", *skip).code == 0
+    [row] = read_csv("bad.csv")
+    assert row["column"] == "n\\ud800"
+    assert row["value"] == "x\\udfff"
+    assert row["text"] == rows[NEW_KEYS + 10]
+
+
+def test_what_the_model_refuses_is_a_bad_row_too(folder) -> None:
+    lines = [f"{place % 7},{place % 5}" for place in range(600)]
+    lines[300] = "1e308,3"
+    lines[400] = "1,1e308"
+    write_csv(folder / "d.csv", lines, "a,y")
+    skip = ("--on-bad-row", "skip", "--bad-rows", "bad.csv")
+    ended = invoke("evaluate", "d.csv", "-t", "y", *skip, "--json")
+    assert ended.code == 0
+    rows = ended.json()["rows"]
+    assert rows["read"] == 600 == rows["learned"] + rows["refused"]
+    assert len(read_csv("bad.csv")) == rows["refused"]
+
+
+def test_rows_left_out_can_be_read_from_standard_output(folder) -> None:
+    write_pair(folder, "csv", lines=500)
+    skip = ("--on-bad-row", "skip", "--bad-rows", "-")
+    ended = invoke("evaluate", "dirty.csv", "-t", "y", *skip)
+    assert ended.stdout.splitlines()[0] == "file,place,reason,column,value,text"
+    assert len(ended.stdout.splitlines()) == 11
+    assert "errors in predicting y" in ended.stderr
+
+
+def test_a_file_for_rows_that_are_never_left_out_is_refused(folder) -> None:
+    write_csv(folder / "d.csv", rows_of(30))
+    ended = invoke("evaluate", "d.csv", "-t", "y", "--bad-rows", "bad.csv")
+    assert_fails(ended, "--bad-rows", "--on-bad-row skip")
+    assert not (folder / "bad.csv").exists()
