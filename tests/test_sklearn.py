@@ -314,3 +314,10 @@ def test_output_of_frames_is_of_no_effect():
     with sklearn.config_context(transform_output="pandas"):
         assert isinstance(HoeffdingTreeRegressor().fit(x, y).predict(x), np.ndarray)
     assert not hasattr(HoeffdingTreeRegressor, "set_output")
+
+
+def test_predictions_are_an_array_for_a_frame_too():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=["x", "y", "z"])
+    predictions = HoeffdingTreeRegressor().fit(frame, [1.0, 2.0, 3.0]).predict(frame)
+    assert type(predictions) is np.ndarray
+    assert predictions.shape == (3,)

@@ -97,7 +97,7 @@ class HoeffdingTreeRegressor(TreeParameters, RegressorMixin, BaseEstimator):
             The features.
         """
         check_is_fitted(self, "tree_")
-        return self.tree_.predict_many(self._checked(X, False))
+        return np.asarray(self.tree_.predict_many(self._checked(X, False)))
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

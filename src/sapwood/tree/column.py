@@ -1,7 +1,7 @@
 """One column of rows: its values become doubles, its labels codes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from sapwood import door
 from sapwood.door import FloatArray, Label, Plain
 
-__all__ = ["CATEGORY", "NUMBER", "OTHERS", "UNKNOWN", "Column", "Refused", "as_doubles"]
+__all__ = ["CATEGORY", "NUMBER", "OTHERS", "UNKNOWN", "Coded", "Column", "Refused", "as_doubles"]
 
 NUMBER, CATEGORY, UNKNOWN = "number", "category", "unknown"
 OTHERS = 63  # labels with a code of their own, and the code that all later ones share
-
-Values = NDArray[Any] | list[Any]  # a column: of numbers if it is an array
 
 PLAIN_TYPES = frozenset({str, bool, int, float, type(None)})
 
@@ -25,6 +23,65 @@ class Refused(Exception):  # noqa: N818 - it is made a ValueError before anybody
 
     def __init__(self, row: int, rule: str):
         self.row, self.rule = row, rule
+
+
+class Coded:
+    """A column whose rows have the same value where they have the same code.
+
+    Parameters
+    ----------
+    codes : ndarray of int
+        The code of each row; -1 where the value is missing.
+    values_at : callable
+        Returns the values in some rows, as a list.
+
+    Attributes
+    ----------
+    first_rows : ndarray of int
+        The rows in which a value occurs for the first time, in their order.
+
+    Examples
+    --------
+    >>> colours = ["red", None, "blue", "red"]
+    >>> coded = Coded(np.array([7, -1, 2, 7]), lambda rows: [colours[row] for row in rows])
+    >>> coded.first_rows, coded.distinct()
+    (array([0, 2]), ['red', 'blue'])
+    >>> coded.spread(np.array([0.5, 1.5]))
+    array([0.5, nan, 1.5, 0.5])
+    """
+
+    __slots__ = ("_codes", "_values_at", "first_rows")
+
+    def __init__(self, codes: NDArray[Any], values_at: Callable[[NDArray[np.intp]], list[Any]]):
+        self._values_at = values_at
+        self._codes = codes.astype(np.intp, copy=False)
+        if self._codes.max(initial=-1) >= len(codes):  # tables would be longer than the column
+            distinct, places = np.unique(self._codes, return_inverse=True)
+            self._codes = places - int(distinct[0] < 0)
+        first = np.full(self._codes.max(initial=-1) + 2, len(codes))
+        np.minimum.at(first, self._codes, np.arange(len(codes)))
+        first[-1] = len(codes)  # it was that of -1
+        self.first_rows = np.sort(first[first < len(codes)])
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __getitem__(self, row: int) -> Any:
+        return self._values_at(np.array([row]))[0]
+
+    def distinct(self) -> list[Any]:
+        """Return the values in `first_rows`."""
+        return self._values_at(self.first_rows)
+
+    def spread(self, numbers: FloatArray) -> FloatArray:
+        """Return the number of each row, given those of `first_rows`; NaN where one is missing."""
+        codes = self._codes[self.first_rows]
+        table = np.full(codes.max(initial=-1) + 2, np.nan)
+        table[codes] = numbers
+        return table[self._codes]
+
+
+Values = NDArray[Any] | list[Any] | Coded  # a column: of numbers if it is an array
 
 
 class Column:
@@ -55,6 +112,8 @@ class Column:
 
     def read(self, values: Values, categorical: bool = False) -> FloatArray:
         """Return the values as doubles, NaN where missing; raise `Refused` at a bad one."""
+        if isinstance(values, Coded):
+            return self._of_coded(values, categorical)
         if self.kind == UNKNOWN and not self.learn:
             return self._never_learned(values)
         if categorical and self.kind == UNKNOWN:
@@ -78,7 +137,14 @@ class Column:
             number = np.nan if value is None else float(value)
         return np.nan if never_learned else number
 
-    def _never_learned(self, values: Values) -> FloatArray:
+    def _of_coded(self, values: Coded, categorical: bool) -> FloatArray:
+        """Read each value once; their order is that in which all rows would bring them."""
+        try:
+            return values.spread(self.read(values.distinct(), categorical))
+        except Refused as error:
+            raise Refused(int(values.first_rows[error.row]), error.rule) from None
+
+    def _never_learned(self, values: NDArray[Any] | list[Any]) -> FloatArray:
         """Return NaN for all values: each may be of any kind, but must be of one."""
         for row, value in enumerate(values):
             self.kind = UNKNOWN
@@ -93,7 +159,9 @@ class Column:
         bad = np.flatnonzero(np.isinf(numbers))
         if len(bad):
             raise Refused(int(bad[0]), door.FEATURE_FINITE)
-        if self.kind == UNKNOWN and not np.isnan(numbers).all():
+        if self.kind == UNKNOWN and not (
+            np.isnan(numbers[:1]).all() and np.isnan(numbers).all()  # mostly the first will do
+        ):
             self.kind = NUMBER
         return numbers
 

@@ -6,7 +6,6 @@ caller to commit once all else was found good too.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.door import FloatArray, Label
+from sapwood.tree import frames
 from sapwood.tree._entry import first_infinite
 from sapwood.tree.column import CATEGORY, NUMBER, UNKNOWN, Column, Refused, Values, as_doubles
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["MAX_FEATURES", "Plan", "read", "read_one"]
 
 MAX_FEATURES = 4096
-Convert = Callable[[Any, Any], tuple[Values, bool]]  # name, column -> values, are they categories
+BLOCK = 2**17  # doubles of a matrix that stay in the cache while they are written column by column
+Convert = Callable[[Column, Any], tuple[Values, bool]]  # -> values, are they those of a categorical
 
 
 class Plan:
@@ -79,10 +80,10 @@ def read(features: Features, X: Any, learn: bool) -> Plan:
                     f"x[{door.shown(items[0][0])}] has {lengths[0]}: the lengths must agree"
                 )
         return _read_columns(features, items, _of_mapping, max(lengths, default=0), learn)
-    frame = _as_frame(X)
+    frame = frames.opened(X)
     if frame is not None:
-        items = [(series.name, series) for series in frame.iter_columns()]
-        return _read_columns(features, items, _of_frame, len(frame), learn)
+        series, convert, rows = frame
+        return _read_columns(features, series, convert or _of_mapping, rows, learn)
     return _read_array(features, X, learn)
 
 
@@ -113,14 +114,23 @@ def _read_columns(
     """Read named columns; of several bad values that in the first row is told."""
     version, known = features.version, len(features.names)
     columns, width = _columns(features, items, learn)
-    matrix = np.full((rows, width), np.nan)
-    refused: tuple[int, str] | None = None
+    contents: dict[int, tuple[Values, bool]] = {}
     for place, (column, content) in columns.items():
-        values, categorical = convert(column.name, content)
+        contents[place] = values, _ = convert(column, content)
         if len(values) != rows:
             raise ValueError(f"x[{door.shown(column.name)}] has {len(values)} values, not {rows}")
+    if rows == 0:
+        return Plan(features, version, np.empty((0, known)))
+    matrix = _in_place([contents[place][0] for place in sorted(contents)], rows, width)
+    if matrix is not None and all(column.kind != CATEGORY for column, _ in columns.values()):
+        in_order = [columns[place][0] for place in range(width)]
+        return _read_numbers(features, version, in_order, matrix, learn)
+    numbers: dict[int, FloatArray] = {}
+    refused: tuple[int, str] | None = None
+    for place, (column, _) in columns.items():
+        values, categorical = contents.pop(place)
         try:
-            matrix[:, place] = column.read(values, categorical)
+            numbers[place] = column.read(values, categorical)
         except Refused as error:
             if refused is None or error.row < refused[0]:
                 value = values[error.row]
@@ -128,9 +138,34 @@ def _read_columns(
                 refused = error.row, sentence
     if refused is not None:
         raise ValueError(refused[1])
-    if rows == 0:
-        return Plan(features, version, matrix[:, :known].copy())
+    matrix = _side_by_side(numbers, rows, width)
     return Plan(features, version, matrix, [column for column, _ in columns.values()])
+
+
+def _in_place(columns: Sequence[Values], rows: int, width: int) -> FloatArray | None:
+    """Return the matrix in C order that the columns are parts of already; None if there is none."""
+    arrays = [column for column in columns if isinstance(column, np.ndarray)]
+    if not arrays or len(arrays) < width:
+        return None
+    start = arrays[0].__array_interface__["data"][0]
+    for place, array in enumerate(arrays):
+        if array.dtype != np.float64 or array.strides != (8 * width,):
+            return None
+        if array.__array_interface__["data"][0] != start + 8 * place:
+            return None
+    strides = (8 * width, 8)
+    return np.lib.stride_tricks.as_strided(arrays[0], (rows, width), strides, writeable=False)
+
+
+def _side_by_side(numbers: Mapping[int, FloatArray], rows: int, width: int) -> FloatArray:
+    """Return a matrix in C order with a copy of the columns, and NaN where there is none."""
+    matrix = np.empty((rows, width)) if len(numbers) == width else np.full((rows, width), np.nan)
+    height = max(256, BLOCK // max(width, 1))
+    for top in range(0, rows, height):
+        part = matrix[top : top + height]
+        for place, column in numbers.items():
+            part[:, place] = column[top : top + height]
+    return matrix
 
 
 def _columns(
@@ -182,11 +217,18 @@ def _read_array(features: Features, X: Any, learn: bool) -> Plan:
     columns = [features._column(name, learn) for name in names]
     if array.dtype.kind == "O" or any(column.kind == CATEGORY for column in columns):
         return _read_columns(features, zip(names, array.T, strict=True), _of_mapping, rows, learn)
-    matrix = np.ascontiguousarray(as_doubles(array))
+    return _read_numbers(features, version, columns, np.ascontiguousarray(as_doubles(array)), learn)
+
+
+def _read_numbers(
+    features: Features, version: int, columns: Sequence[Column], matrix: FloatArray, learn: bool
+) -> Plan:
+    """Read a matrix of doubles: no column is a category."""
     bad = first_infinite(matrix)
     if bad is not None:
+        row, place = bad
         rule = door.FEATURE_FINITE
-        raise ValueError(door.feature_sentence(names[bad[1]], array[bad], bad[0], rule))
+        raise ValueError(door.feature_sentence(columns[place].name, matrix[bad], row, rule))
     unknown = [place for place, column in enumerate(columns) if column.kind == UNKNOWN]
     if unknown and not learn:
         matrix = matrix.copy()
@@ -194,7 +236,7 @@ def _read_array(features: Features, X: Any, learn: bool) -> Plan:
     for place in unknown:
         if not (np.isnan(matrix[:1, place]).all() and np.isnan(matrix[:, place]).all()):
             columns[place].kind = NUMBER
-    return Plan(features, version, matrix, columns if learn and rows else ())
+    return Plan(features, version, matrix, columns if learn and len(matrix) else ())
 
 
 def _check_width(width: int) -> None:
@@ -237,18 +279,18 @@ def _length(name: Any, column: Any) -> int:
     return len(column)
 
 
-def _of_mapping(name: Any, column: Any) -> tuple[Values, bool]:
+def _of_mapping(column: Column, content: Any) -> tuple[Values, bool]:
     """Return the values of a column of a mapping, and whether it is a categorical."""
-    if isinstance(column, list | tuple):
-        return list(column), False
-    if hasattr(getattr(column, "dtype", None), "categories"):
-        return list(column), True
-    part = f"x[{door.shown(name)}]"
-    array = np.asarray(column)
+    if isinstance(content, list | tuple):
+        return list(content), False
+    if hasattr(getattr(content, "dtype", None), "categories"):
+        return frames.of_categorical(content), True
+    part = f"x[{door.shown(column.name)}]"
+    array = np.asarray(content)
     if array.ndim != 1:
         raise ValueError(f"{part} has shape {array.shape}: one dimension is expected")
-    if isinstance(column, np.ma.MaskedArray) and np.ma.getmaskarray(column).any():
-        return list(column), False
+    if isinstance(content, np.ma.MaskedArray) and np.ma.getmaskarray(content).any():
+        return list(content), False
     if array.dtype.kind in "biuf":
         return array, False
     if array.dtype.kind not in "OUS":
@@ -260,35 +302,3 @@ def _refuse_dtype(part: str, array: NDArray[Any]) -> None:
     remedy = door.DATES if array.dtype.kind in "mM" else "numbers or strings are expected"
     example = f", e.g. {door.shown(array.flat[0])}" if array.size else ""
     raise ValueError(f"{part} holds {array.dtype}{example}: {remedy}")
-
-
-def _as_frame(X: Any) -> Any:
-    """Return a data frame of pandas, polars or pyarrow behind narwhals' face; None for others."""
-    if isinstance(X, np.ndarray | list | tuple):
-        return None
-    if not any(hasattr(X, mark) for mark in ("__arrow_c_stream__", "__dataframe__")):
-        return None
-    try:
-        narwhals: Any = importlib.import_module("narwhals.stable.v2")
-    except ImportError:
-        raise ImportError(
-            f"X is a {type(X).__name__}: install narwhals to read data frames, or give a mapping "
-            "of names to columns"
-        ) from None
-    try:
-        frame = narwhals.from_native(X, eager_only=True, pass_through=True)
-        return frame if isinstance(frame, narwhals.DataFrame) else None
-    except narwhals.exceptions.NarwhalsError as error:
-        raise ValueError(f"X is a {type(X).__name__} that cannot be read: {error}") from error
-
-
-def _of_frame(name: Any, series: Any) -> tuple[Values, bool]:
-    """Return the values of a column of a frame, and whether it is a categorical."""
-    dtype = series.dtype
-    if dtype.is_temporal():
-        raise ValueError(f"x[{door.shown(name)}] holds {dtype}: {door.DATES}")
-    if dtype.is_numeric():
-        array = np.asarray(series.to_numpy())
-        if array.dtype.kind in "iuf":
-            return array, False
-    return series.to_list(), type(dtype).__name__ in ("Categorical", "Enum")

@@ -12,7 +12,7 @@ from sapwood.atomic import StrPath, write_atomically
 from sapwood.door import Label
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
-from sapwood.tree import build, draw, inside, storage, view
+from sapwood.tree import build, draw, frames, inside, storage, view
 from sapwood.tree._entry import RowReader
 from sapwood.tree._kernel import TreeKernel, refuse_row
 from sapwood.tree.explanation import Explanation
@@ -236,15 +236,16 @@ class HoeffdingTreeRegressor:
         ----------
         X : array_like, mapping of columns, or data frame
             The features. Columns of an array are the features in the order in which they were
-            first seen, or named 0, 1, … if there are none yet.
-        y : array_like of float, shape (n,)
-            The targets.
-        w : array_like of float, shape (n,), optional
+            first seen, or named 0, 1, … if there are none yet. Frames are those of pandas, polars
+            and pyarrow, or any Arrow stream.
+        y : array_like or series of float, shape (n,)
+            The targets, by position: an index does not count.
+        w : array_like or series of float, shape (n,), optional
             The weights; 1 each if not given.
         """
         self._learn(X, y, w, None)
 
-    def predict_many(self, X: Any) -> FloatArray:
+    def predict_many(self, X: Any) -> Any:
         """Predict many rows: the same as `predict_one` in a loop.
 
         Parameters
@@ -254,12 +255,13 @@ class HoeffdingTreeRegressor:
 
         Returns
         -------
-        ndarray of float, shape (n,)
-            The predictions.
+        ndarray of float, shape (n,), or series
+            The predictions: for a frame of pandas or polars a series of that library named
+            "prediction", with the index of the frame; for one of pyarrow an array of pyarrow.
         """
-        return self._predict_plan(self._features.read(X, learn=False))
+        return frames.like(X, self._predict_plan(self._features.read(X, learn=False)))
 
-    def predict_learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> FloatArray:
+    def predict_learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> Any:
         """Predict each row before it is learned: the prequential loop.
 
         Parameters
@@ -269,12 +271,13 @@ class HoeffdingTreeRegressor:
 
         Returns
         -------
-        ndarray of float, shape (n,)
-            What `predict_one` would have returned for each row just before `learn_one`.
+        ndarray of float, shape (n,), or series
+            What `predict_one` would have returned for each row just before `learn_one`; of the
+            type that `predict_many` returns.
         """
         predictions = np.empty(np.shape(y)[:1])
         self._learn(X, y, w, predictions)
-        return predictions
+        return frames.like(X, predictions)
 
     def _predict_plan(self, plan: Plan) -> FloatArray:
         predictions = np.empty(len(plan.matrix))
@@ -284,14 +287,16 @@ class HoeffdingTreeRegressor:
     def _learn(
         self, X: Any, y: ArrayLike, w: ArrayLike | None, predictions: FloatArray | None
     ) -> None:
-        plan = self._features.read(X, learn=True)
+        # What is converted may run code of its own, and has to before X is read.
         targets = np.ascontiguousarray(door.column(y, "y"))
+        weights = door.weights(w, len(targets))
+        plan = self._features.read(X, learn=True)
         if len(targets) != len(plan.matrix):
             raise ValueError(
                 f"X has {len(plan.matrix)} rows and y has {len(targets)} values: the lengths must "
                 "agree"
             )
-        self._learn_plan(plan, targets, door.weights(w, len(targets)), predictions)
+        self._learn_plan(plan, targets, weights, predictions)
 
     def _learn_plan(
         self,
