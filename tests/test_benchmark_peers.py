@@ -106,6 +106,34 @@ def test_moas_missing_numbers_become_the_mean_of_those_before():
     assert [*in_parts.filled(rows[:2]).tolist(), *in_parts.filled(rows[2:]).tolist()] == expected
 
 
+@pytest.mark.skipif(bool(peer("MOA").missing()), reason="no Java or no capymoa")
+def test_moa_goes_on_with_a_new_java_after_one_has_given_up():
+    from benchmarks.moa_tree import Fimtdd
+
+    data = friedman_set(600)
+    rows = np.column_stack([*data.columns.values(), data.y])
+    with Fimtdd([0] * 10) as java:
+        java.start("-g 50")
+        at_once, nanoseconds = java.follow(rows)
+        java.start("-g 50")
+        singly, each = java.follow_singly(rows[:400])
+        rest, _ = java.follow(rows[400:])
+        assert at_once.tolist() == [*singly, *rest]
+        assert nanoseconds > 0
+        assert each.min() >= 0
+        heap, file = java.measure()
+        assert heap > 10_000
+        assert file > 10_000
+
+    who = peer("MOA")
+    learner = who.make(data, who.grid[DEFAULT])
+    learner.java._java.kill()
+    with pytest.raises(RuntimeError, match="Java has stopped"):
+        learner.follow(learner.calls(data))
+    again = who.make(data, who.grid[DEFAULT])
+    assert again.follow(again.calls(data))[0][0] == 0.0
+
+
 # -- what is measured -----------------------------------------------------------------------------
 
 

@@ -40,7 +40,7 @@ def file(tmp_path, monkeypatch):
 
 def tree(**parameters):
     """A tree as the command line makes it."""
-    return sapwood.HoeffdingTreeRegressor(**{"max_bytes": 16_000_000, **parameters})
+    return sapwood.HoeffdingTreeRegressor(**{"max_bytes": 12_000_000, **parameters})
 
 
 def pairs():

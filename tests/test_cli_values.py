@@ -150,7 +150,7 @@ def test_parameters_of_the_tree_are_what_they_look_like() -> None:
 
 def test_a_tree_is_bounded_unless_it_is_let_grow() -> None:
     stream = friedman(rows=100)
-    assert make_model("tree", {}, stream).parameters["max_bytes"] == 16_000_000
+    assert make_model("tree", {}, stream).parameters["max_bytes"] == 12_000_000
     assert make_model("tree", {"max_bytes": "none"}, stream).parameters["max_bytes"] is None
 
 

@@ -27,7 +27,7 @@ __all__ = [
 
 TREE = "tree"
 BASELINES = {"mean": RunningMean, "last": LastValue}
-BYTES_PER_FEATURE = 1_600_000
+BYTES_PER_FEATURE = 1_200_000
 LEAST_FEATURES = 10
 
 OBSERVERS = "qo, qo:RADIUS, ebst or tebst:DIGITS"
@@ -40,7 +40,7 @@ SHOWN = {
     **{name: str(value).lower() for name, value in PARAMETERS.items()},
     "grace_period": f"{PARAMETERS['grace_period']:g}",
     "observer": "qo",
-    "max_bytes": "16MB or 1.6MB a feature",
+    "max_bytes": "12MB or 1.2MB a feature",
 }
 DEFAULTS_SHOWN = ", ".join(f"{name}={value}" for name, value in SHOWN.items())
 MODEL_HELP = (
