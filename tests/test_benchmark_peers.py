@@ -132,6 +132,7 @@ def test_moa_goes_on_with_a_new_java_after_one_has_given_up():
         learner.follow(learner.calls(data))
     again = who.make(data, who.grid[DEFAULT])
     assert again.follow(again.calls(data))[0][0] == 0.0
+    again.java.close()
 
 
 # -- what is measured -----------------------------------------------------------------------------

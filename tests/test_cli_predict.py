@@ -256,7 +256,7 @@ def test_inspect_tells_all_as_json(folder, trained) -> None:
     assert found["bytes"] == tree.nbytes
     assert found["features"] == tree.feature_kinds
     assert found["importances"] == tree.feature_importances
-    assert found["parameters"]["max_bytes"] == "16000000"
+    assert found["parameters"]["max_bytes"] == "12000000"
 
 
 def test_a_model_that_has_learned_nothing_can_be_used(folder) -> None:
