@@ -51,5 +51,6 @@ setup(
         build_dir="build/debug" if debug else "build/release",
         annotate=annotate,
         force=annotate,
-    )
+    ),
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )
