@@ -35,7 +35,6 @@ CODES = 64  # of a category: OTHERS is the last
 # linear model may predict, as a share of it.
 REACH = 6.0
 MARGIN = 0.1
-ERRORS = ("error_mean", "error_0", "error_1", "error_2", "error_3")
 
 
 class ExportError(ValueError):
@@ -240,7 +239,7 @@ def _models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
     width = kernel.features
     coefficients = pages[:, :centres_at].reshape(len(rows), terms, -1)[:, : width + 1]
     table = kernel.leaf_table[rows]
-    shares = _shares(kernel, np.array([table[name] for name in ERRORS]).T)
+    shares = inside.shares_of(kernel, table)
     margin = MARGIN * (kernel.high - kernel.low)
     level_weight, level = kernel.level_table.reshape(width, CODES, 2).transpose(2, 0, 1)
     return LeafModels(
@@ -254,16 +253,6 @@ def _models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
         highest=kernel.high + margin - table["origin"],
         levels=np.where(level_weight > 0.0, level, np.nan),
     )
-
-
-def _shares(kernel: TreeKernel, errors: FloatArray) -> FloatArray:
-    """Return the share of each expert in what leaves predict: (leaves, experts)."""
-    first = 0 if kernel.averaging else 1
-    least = errors[:, first:].min(axis=1, keepdims=True)
-    least = np.where(least == 0.0, 1e-300, least)
-    weights = (least / np.maximum(errors, least)) ** 4
-    weights[:, :first] = 0.0
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
 def codes_in(subset: Any) -> list[int]:

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from sapwood.tree._kernel import LEAST_SHARES, TreeKernel
 from sapwood.tree.explanation import Contribution, Expert, Explanation, path_to
 from sapwood.tree.features import Features
-from sapwood.tree.tables import LEAF
+from sapwood.tree.tables import ERRORS, LEAF
 from sapwood.tree.view import PICTURE_RECORD, TreePicture
 
-__all__ = ["explain", "picture"]
+__all__ = ["explain", "picture", "shares_of"]
 
-ERRORS = ("error_mean", "error_0", "error_1", "error_2", "error_3")
+FloatArray = NDArray[np.float64]
 
 
 def picture(kernel: TreeKernel, features: Features) -> TreePicture:
@@ -74,7 +74,7 @@ def explain(
     names = ["mean"] + [
         f"linear, at least {share:g}" if share else "linear" for share in LEAST_SHARES
     ]
-    shares = _shares(kernel, [float(record[name]) for name in ERRORS])
+    shares = shares_of(kernel, kernel.leaf_table[leaf : leaf + 1])[0].tolist()
     linear = sum(shares[1:])
     contributions: list[Contribution] = []
     intercept = 0.0
@@ -102,12 +102,27 @@ def explain(
     )
 
 
-def _shares(kernel: TreeKernel, errors: list[float]) -> list[float]:
-    """Return the share of the mean and of each linear model in what a leaf predicts."""
+def shares_of(kernel: TreeKernel, leaves: NDArray[Any]) -> FloatArray:
+    """Return the share of the mean and of each linear model in what leaves predict.
+
+    Parameters
+    ----------
+    kernel : TreeKernel
+        The tables of the tree.
+    leaves : structured array
+        Rows of the table of leaves.
+
+    Returns
+    -------
+    array of float, shape (leaves, experts)
+        As `mixed` of the kernel weighs them: by the fourth power of one over the faded error.
+    """
     if not kernel.linear:
-        return [1.0]
-    least = min(errors[0 if kernel.averaging else 1 :]) or 1e-300
-    weights = [(least / max(error, least)) ** 4 for error in errors]
-    if not kernel.averaging:
-        weights[0] = 0.0
-    return [weight / sum(weights) for weight in weights]
+        return np.ones((len(leaves), 1))
+    errors = np.array([leaves[name] for name in ERRORS]).T
+    first = 0 if kernel.averaging else 1
+    least = errors[:, first:].min(axis=1, keepdims=True)
+    least = np.where(least == 0.0, 1e-300, least)
+    weights = (least / np.maximum(errors, least)) ** 4
+    weights[:, :first] = 0.0
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True), dtype=np.float64)

@@ -16,7 +16,7 @@ from sapwood.tree import build
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.features import Features
 from sapwood.tree.observing import Observing
-from sapwood.tree.tables import LEAF_RECORD, NODE_RECORD
+from sapwood.tree.tables import ERRORS, LEAF_RECORD, NODE_RECORD
 
 __all__ = ["Memory"]
 
@@ -38,7 +38,6 @@ NAME_BYTES = 320
 ELEMENT_BYTES, INDEX_BYTES, LINK_BYTES = 72, 14, 8
 
 # The faded squared errors of a leaf: of the mean, and of linear models.
-ERRORS = ("error_mean", "error_0", "error_1", "error_2", "error_3")
 # What a leaf is taken to have seen before it was ever ranked.
 FEW_ROWS = 10
 # When memory is full, leaves are ranked, and the best may fill this share of it with pages.

@@ -7,7 +7,7 @@ records for the kernels.
 
 import numpy as np
 
-__all__ = ["CATEGORY", "LEAF", "LEAF_RECORD", "NODE_RECORD", "NUMBER"]
+__all__ = ["CATEGORY", "ERRORS", "LEAF", "LEAF_RECORD", "NODE_RECORD", "NUMBER"]
 
 # What a node is.
 LEAF, NUMBER, CATEGORY = 0, 1, 2
@@ -52,3 +52,6 @@ LEAF_RECORD = np.dtype(
         ("error_3", np.float64),
     ]
 )
+
+ERRORS = ("error_mean", "error_0", "error_1", "error_2", "error_3")
+"""The faded errors of a leaf's experts: the mean, and the linear models."""
