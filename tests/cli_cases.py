@@ -49,7 +49,7 @@ def invoke(*arguments, input=None):
 def run(*arguments, cwd=None, input=None, limit=None):
     """Run a command in a process of its own; `limit` are the bytes that a file may have."""
     process = start(*arguments, cwd=cwd, limit=limit)
-    stdout, stderr = process.communicate(input, timeout=60)
+    stdout, stderr = process.communicate(input, timeout=200)
     return Ended(process.returncode, stdout.decode(), stderr.decode())
 
 

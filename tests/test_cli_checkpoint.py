@@ -147,7 +147,7 @@ def test_killed_runs_go_on_to_the_same_end(case) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("every", ["500", "20000", "0.05s"])
 def test_runs_that_are_killed_twenty_times(tmp_path, every) -> None:
-    write_csv(tmp_path / "a.csv", lines_with_faults(400_000))
+    write_csv(tmp_path / "a.csv", lines_with_faults(1_000_000))
     expected = undisturbed(tmp_path)
     moments = random.Random(every).choices(MOMENTS, k=20)
     ended, kills, went_on = follow_with_kills(tmp_path, moments, every, command("a.csv", every))
