@@ -6,7 +6,7 @@ KERNELS := $(shell find src -name '*.pyx' -o -name '*.pxd')
 BUILD := pyproject.toml setup.py $(KERNELS)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test test-long test-debug lint bench clean
+.PHONY: run test test-long test-debug lint bench bench-full clean
 
 run: $(VENV)/installed
 	mkdir -p demo
@@ -27,8 +27,14 @@ lint: $(VENV)/test-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Sapwood beside its peers: the quick form, and the whole, which goes on where it was stopped. Other
+# questions are answered by `python -m benchmarks NAME`.
 bench: $(VENV)/bench-installed
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.peers --fresh
+
+bench-full: $(VENV)/bench-installed
+	$(BIN)/python -m benchmarks.peers --full
+	cp benchmarks/results/peers/benchmark.md docs/benchmark.md
 
 $(VENV)/installed: $(BUILD)
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -42,7 +48,7 @@ $(VENV)/test-installed: $(VENV)/installed
 
 $(VENV)/bench-installed: $(VENV)/test-installed
 	$(PIP) install 'sapwood[bench]'
-	$(PIP) install --no-deps capymoa==0.15.1  # for the jar of MOA that it carries
+	$(PIP) install --no-deps capymoa==0.15.1  # as it asks for an old pandas, and needs none here
 	touch $@
 
 $(VENV)-debug/installed: $(BUILD) $(shell find src -name '*.py')

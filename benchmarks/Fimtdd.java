@@ -4,89 +4,192 @@ import com.yahoo.labs.samoa.instances.Instance;
 import com.yahoo.labs.samoa.instances.Instances;
 import com.yahoo.labs.samoa.instances.InstancesHeader;
 import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
 import java.io.DataInputStream;
+import java.io.DataOutputStream;
 import java.io.IOException;
+import java.io.ObjectOutputStream;
+import java.io.OutputStream;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
+import java.nio.DoubleBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import moa.classifiers.trees.FIMTDD;
 
 /**
- * Times MOA's FIMT-DD on rows that are in memory: java -cp moa.jar Fimtdd.java FILE FEATURES PASSES.
+ * MOA's FIMT-DD at the end of a pipe: java -cp moa.jar Fimtdd.java KINDS.
  *
- * <p>The file holds big-endian doubles, row by row, the target last. Each pass predicts and then
- * learns every row with a fresh learner, and prints the nanoseconds that this took of the thread's
- * CPU time, and R².
+ * <p>KINDS tells of each feature how many categories it has, 0 for a number: "0,0,5". Then commands
+ * are read, all numbers big-endian, and answered:
+ *
+ * <ul>
+ *   <li>0 and a text: start with a fresh learner and these options of MOA's; no answer.
+ *   <li>1, n, and n rows of doubles, the target last: predict and then learn each row. The answer
+ *       is the nanoseconds that this took of the thread's CPU time, and n predictions.
+ *   <li>2, n, and rows: the same, but the answer is n nanoseconds, each row by itself, and n
+ *       predictions.
+ *   <li>3: the bytes of the heap that a copy of the learner takes, and those of its serialized form;
+ *       -1 where the learner is too deep or too large for that.
+ * </ul>
  */
 public class Fimtdd {
+    private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+
+    private final InstancesHeader header;
+    private FIMTDD learner;
+    private boolean hasCopied;
+
+    private Fimtdd(InstancesHeader header) {
+        this.header = header;
+    }
+
     public static void main(String[] arguments) throws IOException {
-        int features = Integer.parseInt(arguments[1]);
-        InstancesHeader header = header(features);
-        List<Instance> rows = read(Path.of(arguments[0]), features, header);
-        for (int pass = 0; pass < Integer.parseInt(arguments[2]); pass++) {
-            time(header, rows);
+        String[] kinds = arguments[0].split(",");
+        Fimtdd program = new Fimtdd(header(kinds));
+        DataInputStream in = new DataInputStream(new BufferedInputStream(System.in));
+        DataOutputStream out = new DataOutputStream(new BufferedOutputStream(System.out));
+        for (int command = in.read(); command >= 0; command = in.read()) {
+            switch (command) {
+                case 0 -> program.start(in.readUTF());
+                case 1 -> program.follow(program.read(in), out);
+                case 2 -> program.followSingly(program.read(in), out);
+                default -> program.measure(out);
+            }
+            out.flush();
         }
     }
 
-    private static InstancesHeader header(int features) {
+    private static InstancesHeader header(String[] kinds) {
         List<Attribute> attributes = new ArrayList<>();
-        for (int i = 0; i < features; i++) {
-            attributes.add(new Attribute("x" + i));
+        for (int i = 0; i < kinds.length; i++) {
+            List<String> categories = new ArrayList<>();
+            for (int j = 0; j < Integer.parseInt(kinds[i]); j++) {
+                categories.add("c" + j);
+            }
+            String name = "x" + i;
+            attributes.add(categories.isEmpty() ? new Attribute(name) : new Attribute(name, categories));
         }
         attributes.add(new Attribute("y"));
         InstancesHeader header = new InstancesHeader(new Instances("rows", attributes, 0));
-        header.setClassIndex(features);
+        header.setClassIndex(kinds.length);
         return header;
     }
 
-    private static List<Instance> read(Path path, int features, InstancesHeader header)
-            throws IOException {
-        List<Instance> rows = new ArrayList<>();
-        long count = Files.size(path) / Double.BYTES / (features + 1);
-        try (DataInputStream in =
-                new DataInputStream(new BufferedInputStream(Files.newInputStream(path)))) {
-            for (long i = 0; i < count; i++) {
-                double[] values = new double[features + 1];
-                for (int j = 0; j <= features; j++) {
-                    values[j] = in.readDouble();
-                }
-                Instance row = new DenseInstance(1.0, values);
-                row.setDataset(header);
-                rows.add(row);
-            }
+    private void start(String options) {
+        learner = new FIMTDD();
+        learner.getOptions().setViaCLIString(options);
+        learner.setModelContext(header);
+        learner.prepareForUse();
+    }
+
+    private List<Instance> read(DataInputStream in) throws IOException {
+        int count = in.readInt();
+        int width = header.numAttributes();
+        byte[] bytes = new byte[count * width * Double.BYTES];
+        in.readFully(bytes);
+        DoubleBuffer numbers = ByteBuffer.wrap(bytes).asDoubleBuffer();
+        List<Instance> rows = new ArrayList<>(count);
+        for (int i = 0; i < count; i++) {
+            double[] values = new double[width];
+            numbers.get(values);
+            Instance row = new DenseInstance(1.0, values);
+            row.setDataset(header);
+            rows.add(row);
         }
         return rows;
     }
 
-    private static void time(InstancesHeader header, List<Instance> rows) {
-        FIMTDD learner = new FIMTDD();
-        learner.setModelContext(header);
-        learner.prepareForUse();
-        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+    private void follow(List<Instance> rows, DataOutputStream out) throws IOException {
         double[] predictions = new double[rows.size()];
-        long start = threads.getCurrentThreadCpuTime();
+        long start = THREADS.getCurrentThreadCpuTime();
         for (int i = 0; i < predictions.length; i++) {
-            Instance row = rows.get(i);
-            double[] votes = learner.getVotesForInstance(row);
-            predictions[i] = votes.length > 0 ? votes[0] : 0.0;
-            learner.trainOnInstance(row);
+            predictions[i] = predictAndLearn(rows.get(i));
         }
-        long taken = threads.getCurrentThreadCpuTime() - start;
-        System.out.println(taken + " " + r2(rows, predictions));
+        out.writeLong(THREADS.getCurrentThreadCpuTime() - start);
+        write(predictions, out);
     }
 
-    private static double r2(List<Instance> rows, double[] predictions) {
-        double mean = rows.stream().mapToDouble(Instance::classValue).average().orElse(0.0);
-        double errors = 0.0;
-        double whole = 0.0;
+    private void followSingly(List<Instance> rows, DataOutputStream out) throws IOException {
+        double[] predictions = new double[rows.size()];
+        long[] taken = new long[rows.size()];
         for (int i = 0; i < predictions.length; i++) {
-            double y = rows.get(i).classValue();
-            errors += (y - predictions[i]) * (y - predictions[i]);
-            whole += (y - mean) * (y - mean);
+            long start = THREADS.getCurrentThreadCpuTime();
+            predictions[i] = predictAndLearn(rows.get(i));
+            taken[i] = THREADS.getCurrentThreadCpuTime() - start;
         }
-        return 1.0 - errors / whole;
+        for (long each : taken) {
+            out.writeLong(each);
+        }
+        write(predictions, out);
+    }
+
+    private double predictAndLearn(Instance row) {
+        double[] votes = learner.getVotesForInstance(row);
+        learner.trainOnInstance(row);
+        return votes.length > 0 ? votes[0] : 0.0;
+    }
+
+    private static void write(double[] values, DataOutputStream out) throws IOException {
+        for (double value : values) {
+            out.writeDouble(value);
+        }
+    }
+
+    private void measure(DataOutputStream out) throws IOException {
+        long heap = -1;
+        long file = -1;
+        try {
+            if (!hasCopied) {
+                sizeOfCopy(); // the first copy of all brings classes with it
+                hasCopied = true;
+            }
+            heap = sizeOfCopy();
+            file = write(learner);
+        } catch (StackOverflowError | OutOfMemoryError tooLarge) {
+            System.err.println("the learner is too large to be written or copied");
+        }
+        out.writeLong(heap);
+        out.writeLong(file);
+    }
+
+    private static long write(Object object) throws IOException {
+        Counter counter = new Counter();
+        try (ObjectOutputStream objects = new ObjectOutputStream(counter)) {
+            objects.writeObject(object);
+        }
+        return counter.bytes;
+    }
+
+    /** Returns by how much a copy fills the heap; what has left the stack is no longer there. */
+    private long sizeOfCopy() {
+        long before = heap();
+        Object copy = learner.copy();
+        long size = heap() - before;
+        Reference.reachabilityFence(copy);
+        return size;
+    }
+
+    private static long heap() {
+        System.gc();
+        Runtime runtime = Runtime.getRuntime();
+        return runtime.totalMemory() - runtime.freeMemory();
+    }
+
+    /** Keeps nothing of what is written but its length. */
+    private static final class Counter extends OutputStream {
+        private long bytes;
+
+        @Override
+        public void write(int one) {
+            bytes++;
+        }
+
+        @Override
+        public void write(byte[] some, int from, int length) {
+            bytes += length;
+        }
     }
 }

@@ -11,7 +11,7 @@ from river.tree.splitter import QOSplitter
 
 from benchmarks.data_sets import DataSet
 
-__all__ = ["RIVERS_TREES", "quantizer_tree", "rivers_rows", "rivers_tree"]
+__all__ = ["RIVERS_TREES", "quantizer_tree", "rivers_pipeline", "rivers_rows", "rivers_tree"]
 
 RADIUS = 0.25
 RIVERS_TREES: dict[str, tuple[type, dict[str, Any]]] = {
@@ -58,10 +58,6 @@ def _numbers(x: dict[str, Any]) -> dict[str, Any]:
 def rivers_tree(name: str, data: DataSet) -> Any:
     """Return a pipeline of river's that ends in one of its trees.
 
-    Numbers are scaled, missing ones replaced by the mean so far. Words go to the tree as they
-    are, which takes them as nominal; but its linear leaves refuse them, and are given the numbers
-    alone.
-
     Parameters
     ----------
     name : str
@@ -70,6 +66,25 @@ def rivers_tree(name: str, data: DataSet) -> Any:
         What it will be given.
     """
     kind, options = RIVERS_TREES[name]
+    return rivers_pipeline(kind, options, data)
+
+
+def rivers_pipeline(kind: type, options: dict[str, Any], data: DataSet) -> Any:
+    """Return a tree of river's behind what it needs for some data.
+
+    Numbers are scaled, missing ones replaced by the mean so far. Words go to the tree as they
+    are, which takes them as nominal; but its linear leaves refuse them, and are given the numbers
+    alone.
+
+    Parameters
+    ----------
+    kind : type
+        The class of the tree.
+    options : dict
+        Its parameters.
+    data : DataSet
+        What it will be given.
+    """
     words = [column for column, values in data.columns.items() if values.dtype == object]
     numbers = [column for column in data.columns if column not in words]
     scaled: Any = compose.Select(*numbers) | preprocessing.StandardScaler()
