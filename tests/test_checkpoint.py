@@ -496,3 +496,12 @@ def test_a_run_of_another_kind_is_refused(folder):
     wider = Prequential(HoeffdingTreeRegressor(), STREAM, delay=6, window=31)
     with pytest.raises(CheckpointError, match="the saved window has 30 rows"):
         saved.resume(wider)
+
+
+def test_what_a_killed_run_has_left_is_removed_and_nothing_else(tmp_path):
+    left = [".C.0123456789abcdef.tmp", ".C.next.0123456789abcdef.tmp"]
+    others = [".C2.0123456789abcdef.tmp", ".C.tmp", "C.0123456789abcdef.tmp", ".C.xyz.tmp"]
+    for name in (*left, *others):
+        (tmp_path / name).write_bytes(b"half")
+    assert CheckpointFile(tmp_path / "C").load() is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +94,7 @@ class CheckpointFile:
             If there are files, but none can be read.
         """
         complaints: list[str] = []
+        self._remove_unfinished()
         for path in (self.path, self.previous):
             try:
                 saved = _read(path)
@@ -133,6 +135,15 @@ class CheckpointFile:
             os.replace(self.path, self.previous)
             os.replace(fresh, self.path)
         self._latest_is_good = True
+
+    def _remove_unfinished(self) -> None:
+        """Remove what a run that was killed while it saved has left behind."""
+        folder, name = os.path.split(os.path.realpath(self.path))
+        names = "|".join(re.escape(each[:32]) for each in (name, f"{name}.next"))
+        with contextlib.suppress(OSError):  # of a folder that is not there, or not ours
+            for found in os.listdir(folder):
+                if re.fullmatch(rf"\.({names})\.[0-9a-f]{{16}}\.tmp", found):
+                    os.unlink(os.path.join(folder, found))
 
 
 def _read(path: str) -> Saved:
