@@ -7,7 +7,8 @@ import numpy as np
 
 from sapwood import HoeffdingTreeRegressor
 from sapwood.export import encode
-from sapwood.export.flat import REACH, flatten
+from sapwood.export.flat import flatten
+from sapwood.tree._kernel import TERM_CREDIBLE, TERM_REACH
 from sapwood.tree.tables import CATEGORY, LEAF, NUMBER
 
 ROWS = 10_000
@@ -132,7 +133,7 @@ def _predict_row(flat, row):
     ]
     with np.errstate(over="ignore", invalid="ignore"):
         z = (np.array(x) - models.centres[leaf]) * models.scales[leaf]
-    z = np.clip(np.where(np.isnan(z), 0.0, z), -REACH, REACH)
+    z = np.clip(np.where(np.abs(z) <= TERM_CREDIBLE, z, 0.0), -TERM_REACH, TERM_REACH)
     experts = models.intercepts[leaf] + models.coefficients[leaf] @ z
     held = np.clip(experts, models.lowest[leaf], models.highest[leaf])
     prediction = models.base[leaf] + models.shares[leaf] @ held

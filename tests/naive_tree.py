@@ -10,7 +10,8 @@ from collections import namedtuple
 LEAST_SHARES = (0.0, 0.02, 0.1, 0.3)  # of an error, by which a linear model moves: its forgetting
 TRACK_RATES = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9)  # at which the tree follows the stream
 FADE, TRACK_FADE = 0.99, 0.999  # what is left a row later of a leaf's errors, and of a track's
-MARGIN, Z_REACH = 0.1, 6.0  # how far predictions go beyond the range of y, and features from 0
+MARGIN = 0.1  # how far predictions go beyond the range of y
+Z_REACH, Z_CREDIBLE = 100.0, 10_000.0  # how far features go from 0, and are believed
 OTHERS, SQUARE_TERMS = 63, 40  # the code of labels after the first 63; more terms: P is a diagonal
 PRIOR, PRIOR_OF_CONSTANT, HEAVIEST = 1.0, 1000.0, 1e6  # variances of coefficients, weight of a row
 YOUNG, SAMPLE, LONG_MEMORY = 64, 8, 2**20  # P learns from all rows, then every eighth, then none
@@ -211,6 +212,7 @@ class LinearModels:
         """The terms of a row: 1, and each feature; what is missing counts as the mean."""
         pairs = zip(values, self.scales, strict=True)
         z = [(x - scale[0]) / scale[1] if scale and x is not None else 0.0 for x, scale in pairs]
+        z = [each if abs(each) <= Z_CREDIBLE else 0.0 for each in z]
         return [1.0, *(min(max(each, -Z_REACH), Z_REACH) for each in z)]
 
     def learn(self, z, errors, w, rows):

@@ -360,7 +360,8 @@ def test_streams(name, leaf, split_on, track):
     tau = 0.2 if name == "ties" else 0.1  # of two equal columns none leads
     parameters = {"leaf": leaf, "split_on": split_on, "track": track, "tau": tau}
     _, twin = same(stream_of(name), grace_period=40, **parameters)
-    assert len(twin.splits) >= 2
+    # Where only scales change, a line leaves no residual to split on.
+    assert len(twin.splits) >= 2 or (name, split_on) == ("changing_scales", "residual")
 
 
 @pytest.mark.parametrize("leaf", ["mean", "linear", "adaptive"])
@@ -534,7 +535,7 @@ def test_best_cuts(name):
         for measure, (merit, second, *where) in zip(MEASURES["best"], found, strict=True):
             best, other = twin.best_cuts(leaf, measure)
             close([merit, second], [best.merit, other.merit])
-            if best.merit > 0:
+            if other.merit < (1 - 1e-9) * best.merit:  # and not a tie that rounding decides
                 place = list(leaf.watches).index(best.feature)
                 assert where == [place, *cut_at(leaf, best)]
 

@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from sapwood.door import Label, shown
 from sapwood.tree import HoeffdingTreeRegressor, inside
-from sapwood.tree._kernel import TreeKernel
+from sapwood.tree._kernel import RANGE_MARGIN, TreeKernel
 from sapwood.tree.column import OTHERS
 from sapwood.tree.tables import CATEGORY, LEAF, NUMBER
 from sapwood.tree.view import TreePicture
 
 __all__ = [
     "CODES",
-    "REACH",
     "ExportError",
     "FlatTree",
     "LeafModels",
@@ -31,10 +30,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 CODES = 64  # of a category: OTHERS is the last
-# As the kernel has them: how far standardised features reach, and how far beyond the range of y a
-# linear model may predict, as a share of it.
-REACH = 6.0
-MARGIN = 0.1
 
 
 class ExportError(ValueError):
@@ -59,7 +54,8 @@ class LeafModels:
 
     With x a row that has the level of a category in place of its code, a leaf predicts ::
 
-        z = held((x - centres) * scales, -REACH, REACH), 0 where that is NaN
+        z = (x - centres) * scales, 0 where that is NaN or beyond ±TERM_CREDIBLE, and else held
+            within ±TERM_REACH, both of the kernel
         base + sum over models of shares * held(intercepts + coefficients @ z, lowest, highest)
     """
 
@@ -240,7 +236,7 @@ def _models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
     coefficients = pages[:, :centres_at].reshape(len(rows), terms, -1)[:, : width + 1]
     table = kernel.leaf_table[rows]
     shares = inside.shares_of(kernel, table)
-    margin = MARGIN * (kernel.high - kernel.low)
+    margin = RANGE_MARGIN * (kernel.high - kernel.low)
     level_weight, level = kernel.level_table.reshape(width, CODES, 2).transpose(2, 0, 1)
     return LeafModels(
         base=table["origin"] + shares[:, 0] * table["mean"],

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sapwood.atomic import StrPath, write_atomically
 from sapwood.export.flat import (
     CODES,
-    REACH,
     ExportError,
     FlatTree,
     LeafModels,
@@ -19,6 +18,7 @@ from sapwood.export.flat import (
     needed,
 )
 from sapwood.tree import HoeffdingTreeRegressor
+from sapwood.tree._kernel import TERM_CREDIBLE, TERM_REACH
 from sapwood.tree.tables import CATEGORY
 
 __all__ = ["to_onnx"]
@@ -219,8 +219,10 @@ def _predict(graph: _Graph, flat: FlatTree, models: LeafModels, leaf: str) -> st
 
     distance = graph.add("Sub", x, of_leaf(models.centres[:, columns]))
     z = graph.add("Mul", distance, of_leaf(models.scales[:, columns]))
-    z = graph.add("Where", graph.add("IsNaN", z), graph.constant(0.0), z)
-    z = graph.add("Clip", z, graph.constant(-REACH), graph.constant(REACH))
+    # NaN is not less than anything, so that what is missing becomes 0 here, too.
+    credible = graph.add("LessOrEqual", graph.add("Abs", z), graph.constant(TERM_CREDIBLE))
+    z = graph.add("Where", credible, z, graph.constant(0.0))
+    z = graph.add("Clip", z, graph.constant(-TERM_REACH), graph.constant(TERM_REACH))
     z = graph.add("Unsqueeze", z, graph.constant([2], np.int64))
     terms = graph.add("MatMul", of_leaf(models.coefficients[:, :, columns]), z)
     terms = graph.add("Squeeze", terms, graph.constant([2], np.int64))

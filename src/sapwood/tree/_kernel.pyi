@@ -10,6 +10,9 @@ from sapwood.tree._entry import RowReader
 GRID_DOUBLES: int
 SLOT_DOUBLES: int
 LEAST_SHARES: tuple[float, ...]
+RANGE_MARGIN: float
+TERM_REACH: float
+TERM_CREDIBLE: float
 TRACK_RATES: tuple[float, ...]
 
 def most_kept_rows(slots: int) -> int: ...

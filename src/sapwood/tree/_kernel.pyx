@@ -16,8 +16,8 @@ from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
 from sapwood.tree._entry cimport RowReader
 from sapwood.tree._model cimport (
-    HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, direction, move_coefficients, multiply_block,
-    shrink_covariance, standardise,
+    HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, Z_CREDIBLE, Z_REACH, direction, move_coefficients,
+    multiply_block, shrink_covariance, standardise,
 )
 from sapwood.tree._tables cimport (
     CATEGORIES, EXPERTS, RATES, LeafRecord, NodeRecord, centres_at,
@@ -53,6 +53,7 @@ cdef double NEARER = 1e-6
 # The rates at which linear models forget: shares of an error by which a row moves them at least.
 cdef double[RATES] LEAST = [0.0, 0.02, 0.1, 0.3]
 LEAST_SHARES = tuple(LEAST)
+RANGE_MARGIN, TERM_REACH, TERM_CREDIBLE = MARGIN, float(Z_REACH), float(Z_CREDIBLE)
 TRACK_RATES = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9)
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
 SLOT_DOUBLES = sizeof(Slot) // sizeof(double)

@@ -8,12 +8,13 @@ keeps every model stable. P only ever shrinks, symmetrically: by each row while 
 then by every SAMPLE-th, which counts for those between, and after LONG_MEMORY rows no more.
 """
 
-from libc.math cimport sqrt
+from libc.math cimport fabs, sqrt
 
 from sapwood.tree._tables cimport BLOCK, RATES, SQUARE_TERMS
 
 cdef enum:
-    Z_REACH = 6            # standardised features are held within this distance
+    Z_REACH = 100          # standardised features are held within this distance
+    Z_CREDIBLE = 10000     # and count as missing beyond this one
     YOUNG = 64             # a leaf is, with fewer rows than this
     SAMPLE = 8
     LONG_MEMORY = 1048576
@@ -28,7 +29,7 @@ cdef inline void standardise(
     Py_ssize_t terms,
     double* z,
 ) noexcept nogil:
-    """The terms of a row; what is missing counts as the mean."""
+    """The terms of a row; what is missing, or too far away to be true, counts as the mean."""
     cdef Py_ssize_t feature
     cdef double distance
     z[0] = 1.0
@@ -36,7 +37,8 @@ cdef inline void standardise(
         z[feature] = 0.0
     for feature in range(features):
         distance = (values[feature] - centres[feature]) * scales[feature]
-        distance = distance if distance == distance else 0.0
+        # NaN is below no bound.
+        distance = distance if fabs(distance) <= <double>Z_CREDIBLE else 0.0
         distance = distance if distance < <double>Z_REACH else <double>Z_REACH
         z[feature + 1] = distance if distance > -<double>Z_REACH else -<double>Z_REACH
 
