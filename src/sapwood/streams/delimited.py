@@ -7,7 +7,6 @@ they would have become.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,8 @@ from sapwood.streams.convert import Converted, convert
 from sapwood.streams.header import read_header
 from sapwood.streams.quotes import Quotes, line_ends
 from sapwood.streams.schema import Schema, Wishes, decide
-from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, IntArray, Position, Stream, Unit
+from sapwood.streams.stream import BadRow, Chunk, IntArray, Position
+from sapwood.streams.text import TextStream
 
 __all__ = ["DelimitedStream", "Flaw", "TextRows", "open_delimited"]
 
@@ -63,7 +63,7 @@ class TextRows:
     tidy: Sequence[bytes] | None = None
 
 
-class DelimitedStream(Stream):
+class DelimitedStream(TextStream):
     """Rows of text, each with a field for each column.
 
     Parameters
@@ -78,21 +78,9 @@ class DelimitedStream(Stream):
         Where its first row is: "byte", and the number of the "line".
     """
 
-    unit: ClassVar[Unit] = "line"
-
     def __init__(self, source: TextSource, schema: Schema, quotes: Quotes, start: Position) -> None:
-        super().__init__(
-            name=source.name,
-            features=schema.features,
-            target=None if schema.target is None else schema.target.name,
-            size=source.size,
-            declared=schema.declared,
-            time=None if schema.time is None else schema.time.name,
-        )
-        self.schema = schema
-        self._source = source
+        super().__init__(source, schema, start)
         self._quotes = quotes
-        self._start = start
         names = [rule.name for rule in schema.read]
         self._typed = csv.ConvertOptions(
             column_types={rule.name: ARROW_TYPES[rule.role] for rule in schema.read},
@@ -104,21 +92,8 @@ class DelimitedStream(Stream):
             column_types=dict.fromkeys(names, pa.binary()), include_columns=names
         )
 
-    def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
-        """Yield the rows from a position on, as `Stream.chunks` says."""
-        start = self._start if start is None else start
-        for block in self._blocks(start, most_rows):
-            chunk = self._chunk(block)
-            if len(chunk) or chunk.bad:
-                yield chunk
-
     def _blocks(self, start: Position, most_rows: int) -> Iterator[Block]:
         return self._source.blocks(start["byte"], start["line"], most_rows, self._quotes)
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of the header and the first row."""
-        return self._source.fingerprint(self._start["line"])
 
     def _chunk(self, block: Block) -> Chunk:
         text = self._plain(block)

@@ -15,9 +15,9 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,15 +31,12 @@ from sapwood.streams.convert import convert
 from sapwood.streams.looks import ENOUGH
 from sapwood.streams.schema import Found, Role, Rule, Wishes, decide
 from sapwood.streams.stream import (
-    MOST_ROWS,
     BadRow,
     Chunk,
     IntArray,
-    Position,
-    Stream,
     StreamError,
-    Unit,
 )
+from sapwood.streams.text import TextStream
 from sapwood.streams.times import is_iso
 
 __all__ = ["JSONLinesStream"]
@@ -61,7 +58,7 @@ ARROW_TYPES = {
 }
 
 
-class JSONLinesStream(Stream):
+class JSONLinesStream(TextStream):
     r"""The rows of a text with a JSON object in each line.
 
     Parameters
@@ -84,39 +81,15 @@ class JSONLinesStream(Stream):
     "/..., line 2, column 'rent': target is missing; give the target or leave the row out"
     """
 
-    unit: ClassVar[Unit] = "line"
-
     def __init__(self, source: TextSource, wishes: Wishes) -> None:
         columns = _columns(source, wishes)
         schema = decide(source.name, _found(columns, wishes), wishes)
         _check_nested(source.name, [rule.name for rule in schema.read], columns)
-        super().__init__(
-            name=source.name,
-            features=schema.features,
-            target=None if schema.target is None else schema.target.name,
-            size=source.size,
-            declared=schema.declared,
-            time=None if schema.time is None else schema.time.name,
-        )
-        self._source = source
-        self._schema = schema
+        super().__init__(source, schema, {"byte": 0, "line": 1})
         self._keys = frozenset(schema.columns) if wishes.known is None else None
         self._labelled = [rule.name for rule in schema.read if rule.role == "category"]
         types = [(rule.name, ARROW_TYPES[rule.role]) for rule in schema.read]
         self._parse_options = pa.json.ParseOptions(pa.schema(types))
-
-    def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
-        """Yield the rows from a position on, as `Stream.chunks` says."""
-        start = {"byte": 0, "line": 1} if start is None else start
-        for block in self._source.blocks(start["byte"], start["line"], most_rows):
-            chunk = self._chunk(block)
-            if len(chunk) or chunk.bad:
-                yield chunk
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of the first line."""
-        return self._source.fingerprint(1)
 
     def _parsed_at_once(self, block: Block) -> dict[str, pa.ChunkedArray] | None:
         """Return the columns of a block, parsed by pyarrow; None if Python's parser may differ.
@@ -137,7 +110,7 @@ class JSONLinesStream(Stream):
         if table.num_rows != block.lines or not self._knows(names):
             return None
         columns = dict(zip(names, table.columns, strict=True))
-        numbers = (columns[rule.name] for rule in self._schema.read if rule.role == "number")
+        numbers = (columns[rule.name] for rule in self.schema.read if rule.role == "number")
         return None if any(map(_may_differ, numbers)) else columns
 
     def _chunk(self, block: Block) -> Chunk:
@@ -150,9 +123,9 @@ class JSONLinesStream(Stream):
             places = np.fromiter(rows, np.int64, len(rows))
             columns = {
                 rule.name: _array(rule, [row.get(rule.name) for row in rows.values()])
-                for rule in self._schema.read
+                for rule in self.schema.read
             }
-        converted = convert(self._schema, columns, len(places))
+        converted = convert(self.schema, columns, len(places))
         for fault in converted.faults:
             flaws[int(places[fault.row])] = _Flaw(fault.reason, fault.column, fault.value)
         if converted.good is not None:
