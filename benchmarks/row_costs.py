@@ -8,6 +8,7 @@ a loop that does nothing else. What is not avoidable is told apart from what is.
 import importlib
 import importlib.util
 import sys
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.data_sets import friedman
 from benchmarks.tables import Answer, Bound, Table
-from benchmarks.timing import best_seconds
+from benchmarks.timing import best_seconds, nanoseconds
 from sapwood import HoeffdingTreeRegressor
 
 __all__ = ["run"]
@@ -171,20 +172,19 @@ def _inner_cost(tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray, repe
 
 def _whole_cost(tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray, repeats: int) -> float:
     """Return what `predict_learn_many` takes for a row, with all decisions."""
-    best = np.inf
-    for _ in range(repeats):
-        twin = tree.copy()
-        best = min(best, _once(lambda twin=twin: twin.predict_learn_many(x, y)))
-    return float(best) / len(x) * 1e9
+    twins = [tree.copy() for _ in range(repeats)]
+    best = min(nanoseconds(partial(twin.predict_learn_many, x, y)) for twin in twins)
+    return best / len(x)
 
 
 def _first_rows_cost(repeats: int) -> float:
     """Return the mean cost of a row while a tree grows from nothing."""
     x, y = friedman(np.random.default_rng(2), GROWN_ROWS)
     best = min(
-        _once(lambda: HoeffdingTreeRegressor().predict_learn_many(x, y)) for _ in range(repeats)
+        nanoseconds(lambda: HoeffdingTreeRegressor().predict_learn_many(x, y))
+        for _ in range(repeats)
     )
-    return best / GROWN_ROWS * 1e9
+    return best / GROWN_ROWS
 
 
 def _dict_cost(tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray, repeats: int) -> float:
@@ -200,13 +200,5 @@ def _dict_cost(tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray, repea
                 twin.predict_one(row)
                 twin.learn_one(row, target)
 
-        best = min(best, _once(follow))
-    return float(best) / len(x) * 1e9
-
-
-def _once(action: Any) -> float:
-    from time import thread_time_ns
-
-    start = thread_time_ns()
-    action()
-    return (thread_time_ns() - start) / 1e9
+        best = min(best, nanoseconds(follow))
+    return float(best) / len(x)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from time import thread_time_ns
 
-__all__ = ["best_seconds"]
+__all__ = ["best_seconds", "nanoseconds"]
 
 LONG_ENOUGH = 20_000_000
 
@@ -22,12 +22,21 @@ def best_seconds(action: Callable[[], object], repeats: int = 7) -> float:
         How often it is measured.
     """
     calls = 1
-    while (taken := _nanoseconds(action, calls)) < LONG_ENOUGH:
+    while (taken := nanoseconds(action, calls)) < LONG_ENOUGH:
         calls *= 2
-    return min(taken, *(_nanoseconds(action, calls) for _ in range(repeats - 1))) / calls / 1e9
+    return min(taken, *(nanoseconds(action, calls) for _ in range(repeats - 1))) / calls / 1e9
 
 
-def _nanoseconds(action: Callable[[], object], calls: int) -> int:
+def nanoseconds(action: Callable[[], object], calls: int = 1) -> int:
+    """Return the CPU time of the calling thread that some calls take, measured once.
+
+    Parameters
+    ----------
+    action : callable
+        What is measured.
+    calls : int
+        How often it is called.
+    """
     start = thread_time_ns()
     for _ in range(calls):
         action()
