@@ -5,15 +5,18 @@ The same functions as in the tree, on copies of the tables of one that has grown
 the machine sets for the tree's own loop.
 """
 
+from libc.string cimport memset
+
 from sapwood.tree._model cimport (
     SAMPLE,
+    YOUNG,
     direction,
     move_coefficients,
     multiply_block,
     shrink_covariance,
     standardise,
 )
-from sapwood.tree._tables cimport (
+from sapwood.tree._records cimport (
     RATES,
     NodeRecord,
     centres_at,
@@ -21,11 +24,10 @@ from sapwood.tree._tables cimport (
     scales_at,
     terms_of,
 )
-from sapwood.tree._walk cimport leaves_of
+from sapwood.tree._walk cimport walk_ahead
 from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_of
 
 cdef enum:
-    AHEAD = 8
     MOST_TERMS = 64
 
 cdef double[RATES] LEAST
@@ -37,32 +39,29 @@ def route(const unsigned char[::1] nodes, const double[:, ::1] X, Py_ssize_t[::1
     cdef Py_ssize_t row = 0, rows = X.shape[0]
     with nogil:
         while row < rows:
-            leaves_of(
-                <const NodeRecord*>&nodes[0],
-                &X[row, 0],
-                X.shape[1],
-                min(<Py_ssize_t>AHEAD, rows - row),
-                &leaves[row],
+            row += walk_ahead(
+                <const NodeRecord*>&nodes[0], &X[row, 0], X.shape[1], rows - row, &leaves[row]
             )
-            row += AHEAD
 
 
 cdef inline double model_update(
-    double* page, const double* row, Py_ssize_t features, double y, Py_ssize_t rows
+    double* page, const double* row, Py_ssize_t features, double y, long learned, double* z
 ) noexcept nogil:
-    cdef double[MOST_TERMS] z, v
+    cdef double[MOST_TERMS] v
     cdef double[RATES] errors
     cdef Py_ssize_t terms = terms_of(features), rate
     cdef double* covariance = page + covariance_at(features)
     cdef double unusual
-    standardise(page + centres_at(features), page + scales_at(features), row, features, terms, z)
+    standardise(page + centres_at(features), page + scales_at(features), row, features, z)
     multiply_block(page, RATES, z, terms, errors)
     for rate in range(RATES):
         errors[rate] = y - errors[rate]
     unusual = direction(covariance, z, terms, v)
     if unusual > 0.0:
         move_coefficients(page, v, terms, unusual, errors, LEAST, 1.0)
-        if rows % SAMPLE == 0:
+        if learned < YOUNG:
+            shrink_covariance(covariance, z, v, terms, unusual, 1.0)
+        elif learned % SAMPLE == 0:
             shrink_covariance(covariance, z, v, terms, unusual, SAMPLE)
     return errors[0]
 
@@ -84,19 +83,20 @@ def update(
     const double[:, ::1] X,
     const double[::1] y,
     const Py_ssize_t[::1] leaves,
+    const double[::1] learned,
     Py_ssize_t slots,
-    bint with_models,
     bint with_slots,
 ):
-    """Update the models, the slots, or both, of the leaf of each row."""
+    """Update the models, and the slots, of the leaf of each row, which had learned so many."""
     cdef Py_ssize_t row, features = X.shape[1]
-    cdef double residual = 0.0
+    cdef double[MOST_TERMS] z
+    cdef double residual
+    memset(z, 0, sizeof(z))  # the terms beyond the features stay 0
     with nogil:
         for row in range(X.shape[0]):
-            if with_models:
-                residual = model_update(
-                    &models[leaves[row], 0], &X[row, 0], features, y[row], row
-                )
+            residual = model_update(
+                &models[leaves[row], 0], &X[row, 0], features, y[row], <long>learned[row], z
+            )
             if with_slots:
                 slots_update(
                     &watches[leaves[row], 0], &X[row, 0], features, slots, y[row], residual

@@ -1,8 +1,8 @@
 """Where the time of a row goes, and how near that is to what the machine allows.
 
-A tree grows on Friedman's function; then the next rows are learned in parts. The floor is the bare
-update of the slots and of the linear models of each row's leaf, on copies of the tree's tables, in
-a loop that does nothing else. What is not avoidable is told apart from what is.
+A tree grows on Friedman's function, and is taken apart on its first rows and on the next ones. The
+floor is the bare update of the slots and of the linear models of each row's leaf, on copies of the
+tree's tables, in a loop that does nothing else: the same rows, each in the leaf that it had.
 """
 
 import importlib
@@ -26,10 +26,9 @@ __all__ = ["run"]
 
 FloatArray = NDArray[np.float64]
 
-GROWN_ROWS = 50_000
-ROWS = 20_000
-DICT_ROWS = 5_000
-SLOTS = 32
+ROWS = 50_000
+DICT_ROWS = 20_000
+MANY_ROWS = 10_000
 MOST_TIMES_FLOOR = 2.0
 MOST_NS_PER_FEATURE = 60.0
 # As in setup.py, so that the same loops become the same code.
@@ -43,6 +42,15 @@ class Record(NamedTuple):
     ns: float
 
 
+class Way(NamedTuple):
+    """Rows, and what the tree did with each."""
+
+    x: FloatArray
+    y: FloatArray
+    leaves: NDArray[np.intp]
+    rows: FloatArray  # that its leaf had learned before
+
+
 def run(quick: bool = False) -> Answer:
     """Take a row's time apart.
 
@@ -51,59 +59,88 @@ def run(quick: bool = False) -> Answer:
     quick : bool
         Fewer repetitions.
     """
-    repeats = 3 if quick else 9
-    rng = np.random.default_rng(1)
-    x, y = friedman(rng, GROWN_ROWS + ROWS)
+    repeats = 5 if quick else 15
+    x, y = friedman(np.random.default_rng(1), 2 * ROWS)
     tree = HoeffdingTreeRegressor()
-    tree.learn_many(x[:GROWN_ROWS], y[:GROWN_ROWS])
-    x, y = np.ascontiguousarray(x[GROWN_ROWS:]), np.ascontiguousarray(y[GROWN_ROWS:])
+    tree.learn_one(dict(enumerate(x[0].tolist())), float(y[0]))
+    young = tree.copy()
+    first = _follow(tree, x[1:ROWS], y[1:ROWS])
+    grown = tree.copy()
+    later = _follow(tree, x[ROWS:], y[ROWS:])
     with TemporaryDirectory() as folder:
-        bare = _bare_costs(_compiled(Path(folder)), tree, x, y, repeats)
-    inner = _inner_cost(tree, x, y, repeats)
-    whole = _whole_cost(tree, x, y, repeats)
-    first = _first_rows_cost(repeats)
-    one_by_one = _dict_cost(tree, x[:DICT_ROWS], y[:DICT_ROWS], repeats)
-    floor = bare["models"] + bare["slots"]
+        bare = _compiled(Path(folder))
+        floors = [_floor(bare, tree, way, repeats) for way in (first, later)]
+        frozen = _floor(bare, tree, _in_old_leaves(later), repeats)
+        models = _floor(bare, tree, later, repeats, with_slots=False)
+        routing = _routing(bare, grown, later, repeats)
+    wholes = [_whole(start, way, repeats) for start, way in ((young, first), (grown, later))]
+    rest = _undecided(grown, later, repeats) - frozen - routing
+    one_by_one = _from_dicts(grown, later, repeats)
     parts = [
-        Record("routing to the leaf", bare["routing"]),
-        Record("leaf models (floor)", bare["models"]),
-        Record("slots (floor)", bare["slots"]),
-        Record("errors, mixing, tracking, records", inner - floor - bare["routing"]),
-        Record("decisions and splits", whole - inner),
+        Record("routing to the leaf", routing),
+        Record("leaf models (floor)", models),
+        Record("slots (floor)", floors[1] - models),
+        Record("errors, mixing, tracking, records", rest),
+        Record("decisions and splits", wholes[1] - floors[1] - routing - rest),
     ]
     features = x.shape[1]
-    entry = (one_by_one - whole) / features
+    names = [f"the first {ROWS:,} rows", f"the next {ROWS:,} rows"]
     bounds = [
-        Bound("predict_learn_many / bare updates, grown tree", whole / floor, MOST_TIMES_FLOOR),
-        Bound("predict_learn_many / bare updates, first rows", first / floor, MOST_TIMES_FLOOR),
-        Bound("a dict adds, ns a feature (both calls)", entry, MOST_NS_PER_FEATURE),
+        *(
+            Bound(f"predict_learn_many / bare updates, {name}", whole / floor, MOST_TIMES_FLOOR)
+            for name, whole, floor in zip(names, wholes, floors, strict=True)
+        ),
+        Bound(
+            "a dict adds, ns a feature (both calls)",
+            (one_by_one - wholes[1]) / features,
+            MOST_NS_PER_FEATURE,
+        ),
     ]
     tables = [
         Table(
-            f"One row of {features} features in a tree of {tree.n_leaves} leaves, in batches",
+            f"One of {names[1]}, of {features} features, in a tree that grows from "
+            f"{grown.n_leaves} to {tree.n_leaves} leaves",
             ("part", "ns", "share", "times the floor"),
             [
-                (part.part, part.ns, f"{part.ns / whole:.0%}", part.ns / floor)
-                for part in [*parts, Record("whole", whole)]
+                (part.part, part.ns, f"{part.ns / wholes[1]:.0%}", part.ns / floors[1])
+                for part in [*parts, Record("whole", wholes[1])]
             ],
         ),
         Table(
             "Beside it",
             ("what", "ns"),
             [
-                ("both floors in one loop", bare["both"]),
-                (f"mean over the first {GROWN_ROWS:,} rows, growing from nothing", first),
-                ("one by one from dicts, predict_one and learn_one", one_by_one),
+                (f"{names[0]}: predict_learn_many", wholes[0]),
+                (f"{names[0]}: bare updates", floors[0]),
+                (f"{names[1]}: bare updates", floors[1]),
+                (f"{names[1]}: predict_one and learn_one, from dicts", one_by_one),
             ],
         ),
     ]
     records = [
         *parts,
-        Record("whole", whole),
-        Record("first rows", first),
+        Record("whole", wholes[1]),
+        Record("first rows", wholes[0]),
+        Record("first rows, bare", floors[0]),
         Record("from dicts", one_by_one),
     ]
     return Answer(tables, Table("", Record._fields, records), bounds)
+
+
+def _follow(tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray) -> Way:
+    """Let a tree learn rows one by one, and tell the leaf of each."""
+    kernel: Any = tree._kernel
+    leaves, rows = np.empty(len(y), dtype=np.intp), np.empty(len(y))
+    for at in range(len(y)):
+        leaves[at] = kernel.outlook(x[at])[0]
+        rows[at] = kernel.leaf_table["rows"][leaves[at]]
+        tree.learn_many(x[at : at + 1], y[at : at + 1])
+    return Way(np.ascontiguousarray(x), y, leaves, rows)
+
+
+def _in_old_leaves(way: Way) -> Way:
+    """Return rows of which the n-th comes to a leaf of n rows and many more: none is young."""
+    return way._replace(rows=MANY_ROWS + np.arange(len(way.rows), dtype=float))
 
 
 def _compiled(folder: Path) -> ModuleType:
@@ -129,76 +166,59 @@ def _compiled(folder: Path) -> ModuleType:
     return module
 
 
-def _bare_costs(
-    bare: Any, tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray, repeats: int
-) -> dict[str, float]:
-    """Return what bare loops take for a row, in nanoseconds, on copies of the tree's tables."""
-    kernel: Any = tree.copy()._kernel
-    nodes = kernel.node_table.view(np.uint8).copy()
-    leaves = np.empty(len(x), dtype=np.intp)
-    models = np.array(kernel.model_pages)
-    watches = np.array(kernel.watch_pages)
+def _floor(
+    bare: Any, tree: HoeffdingTreeRegressor, way: Way, repeats: int, with_slots: bool = True
+) -> float:
+    """Return what the bare updates of a row take, in nanoseconds, on copies of a tree's tables."""
+    kernel: Any = tree._kernel
+    models, watches = np.array(kernel.model_pages), np.array(kernel.watch_pages)
 
-    def update(with_models: bool, with_slots: bool) -> float:
-        def loop() -> None:
-            bare.update(models, watches, x, y, leaves, SLOTS, with_models, with_slots)
+    def loop() -> None:
+        bare.update(models, watches, way.x, way.y, way.leaves, way.rows, kernel.slots, with_slots)
 
-        return best_seconds(loop, repeats) / len(x) * 1e9
-
-    routing = best_seconds(lambda: bare.route(nodes, x, leaves), repeats) / len(x) * 1e9
-    return {
-        "routing": routing,
-        "models": update(True, False),
-        "slots": update(False, True),
-        "both": update(True, True),
-    }
+    return best_seconds(loop, repeats) / len(way.y) * 1e9
 
 
-def _inner_cost(tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray, repeats: int) -> float:
+def _routing(bare: Any, tree: HoeffdingTreeRegressor, way: Way, repeats: int) -> float:
+    """Return what it takes to find the leaf of a row."""
+    nodes = tree._kernel.node_table.view(np.uint8)
+    leaves = np.empty(len(way.y), dtype=np.intp)
+    return best_seconds(lambda: bare.route(nodes, way.x, leaves), repeats) / len(way.y) * 1e9
+
+
+def _undecided(tree: HoeffdingTreeRegressor, way: Way, repeats: int) -> float:
     """Return what the kernel takes for a row if no leaf is ever decided on."""
     kernel: Any = tree.copy()._kernel
     for leaf in range(kernel.leaf_count):
         kernel.set_due(leaf, np.inf, np.inf)
-    weights, predictions = np.broadcast_to(1.0, len(y)), np.empty(len(y))
+    weights, predictions = np.broadcast_to(1.0, len(way.y)), np.empty(len(way.y))
 
     def decide(leaf: int) -> None:
         raise AssertionError("no leaf is due")
 
     def learn() -> None:
-        kernel.learn(x, y, weights, decide, predictions)
+        kernel.learn(way.x, way.y, weights, decide, predictions)
 
-    return best_seconds(learn, repeats) / len(x) * 1e9
+    return best_seconds(learn, repeats) / len(way.y) * 1e9
 
 
-def _whole_cost(tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray, repeats: int) -> float:
+def _whole(tree: HoeffdingTreeRegressor, way: Way, repeats: int) -> float:
     """Return what `predict_learn_many` takes for a row, with all decisions."""
-    twins = [tree.copy() for _ in range(repeats)]
-    best = min(nanoseconds(partial(twin.predict_learn_many, x, y)) for twin in twins)
-    return best / len(x)
-
-
-def _first_rows_cost(repeats: int) -> float:
-    """Return the mean cost of a row while a tree grows from nothing."""
-    x, y = friedman(np.random.default_rng(2), GROWN_ROWS)
     best = min(
-        nanoseconds(lambda: HoeffdingTreeRegressor().predict_learn_many(x, y))
-        for _ in range(repeats)
+        nanoseconds(partial(tree.copy().predict_learn_many, way.x, way.y)) for _ in range(repeats)
     )
-    return best / GROWN_ROWS
+    return best / len(way.y)
 
 
-def _dict_cost(tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray, repeats: int) -> float:
+def _from_dicts(tree: HoeffdingTreeRegressor, way: Way, repeats: int) -> float:
     """Return what `predict_one` and `learn_one` take together for a row."""
-    rows = [dict(enumerate(values)) for values in x.tolist()]
-    targets = y.tolist()
-    best = np.inf
-    for _ in range(repeats):
-        twin = tree.copy()
+    rows = [dict(enumerate(values)) for values in way.x[:DICT_ROWS].tolist()]
+    targets = way.y[:DICT_ROWS].tolist()
 
-        def follow(twin: HoeffdingTreeRegressor = twin) -> None:
-            for row, target in zip(rows, targets, strict=True):
-                twin.predict_one(row)
-                twin.learn_one(row, target)
+    def follow(twin: HoeffdingTreeRegressor) -> None:
+        for row, target in zip(rows, targets, strict=True):
+            twin.predict_one(row)
+            twin.learn_one(row, target)
 
-        best = min(best, nanoseconds(follow))
-    return float(best) / len(x)
+    best = min(nanoseconds(partial(follow, tree.copy())) for _ in range(repeats))
+    return best / DICT_ROWS

@@ -20,7 +20,7 @@ from sapwood import HoeffdingTreeRegressor, QuantizerObserver, plot, streams
 from sapwood.evaluate import prequential
 from sapwood.plot.style import COLOURS, INK, MUTED, RULE, short
 from sapwood.tree import _leaf
-from sapwood.tree._kernel import SLOT_DOUBLES
+from sapwood.tree._tables import SLOT_DOUBLES
 from sapwood.tree.regressor import Leaf, Track
 
 FloatArray = NDArray[np.float64]

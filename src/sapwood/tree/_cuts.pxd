@@ -8,7 +8,7 @@ are of the population form, over the rows in which the feature is present.
 
 from libc.stdint cimport uint64_t
 
-from sapwood.tree._tables cimport CATEGORIES
+from sapwood.tree._records cimport CATEGORIES
 from sapwood.tree._watch cimport Slot
 
 cdef enum:

@@ -1,74 +1,40 @@
-"""The tables of a tree, and the walk of a row through them."""
+"""The walk of a row through a tree."""
 
 cimport cython
 
-from sapwood.tree._tables cimport EXPERTS, LeafRecord, NodeRecord
-from sapwood.tree._track cimport TRACKS, Tracker
-from sapwood.tree._watch cimport Grid, Slot
+from sapwood.tree._records cimport EXPERTS
+from sapwood.tree._tables cimport TreeTables
+from sapwood.tree._track cimport TRACKS
 
 cdef struct Outlook:
     # What the tree thinks of a row before it learns its y.
     Py_ssize_t leaf
     double experts[EXPERTS]  # what the mean and the linear models predict, from the leaf's origin
+    double unusual           # how unusual the row is; known when it is learned
     double tree              # what they predict together
     double tracks[TRACKS]    # the same, followed at each rate
     double prediction        # that of the best rate
 
 @cython.final
-cdef class TreeKernel:
-    cdef readonly Py_ssize_t features  # columns of a row
-    cdef readonly Py_ssize_t slots     # of a number; 0 if observers watch the numbers
-    cdef readonly bint linear          # whether leaves have linear models
-    cdef readonly bint averaging       # whether they have the mean as an expert
-    cdef readonly bint tracking
-    cdef readonly Py_ssize_t node_count
-    cdef readonly Py_ssize_t leaf_count
-    cdef readonly double weight        # learned so far
-    cdef readonly double rows
-    cdef readonly double first         # y, and the range of y
-    cdef readonly double low
-    cdef readonly double high
-    cdef readonly double usual         # faded mean of the squared errors
-
-    cdef readonly object node_table
-    cdef readonly object leaf_table
-    cdef readonly object level_table   # for each category of each feature: weight and mean of y
-    cdef readonly object track_table   # a Tracker
-    cdef readonly list model_pages
-    cdef readonly list watch_pages     # None where a leaf does not watch
-    cdef readonly list observers       # of each leaf: a list of them, one a feature, or None
-    cdef list addresses                # of their stores
-
-    cdef NodeRecord* nodes
-    cdef LeafRecord* leaves
-    cdef Tracker* tracker
-    cdef double* levels
-    cdef double** models
-    cdef double** watches
-    cdef void*** stores
-    cdef int* is_category
-    cdef bint has_categories
-    cdef Py_ssize_t* slot_starts       # where a feature's slots start, in slots; one past the end
-    cdef double* scratch               # for learning: values, terms, direction
-    cdef int readers
-    cdef bint writing
-
-    cdef int check_width(self, Py_ssize_t width) except -1
-    cdef int begin_writing(self) except -1
-    cdef int begin_reading(self) except -1
+cdef class TreeKernel(TreeTables):
     cdef void look(self, const double* row, double* scratch, Outlook* outlook) noexcept nogil
-    cdef double held_near(self, double y, double prediction) noexcept nogil
-    cdef void take(
+    cdef inline void ask_experts(
+        self, const double* row, double* scratch, Outlook* outlook
+    ) noexcept nogil
+    cdef inline void mix_experts(self, Outlook* outlook) noexcept nogil
+    cdef inline void find_slots(self, Py_ssize_t leaf, const double* row) noexcept nogil
+    cdef inline double held_near(self, double y, double prediction) noexcept nogil
+    cdef inline void take(
         self, const double* row, double y, double w, const Outlook* outlook
     ) noexcept nogil
     cdef void set_levels(self, const double* row, double* values) noexcept nogil
     cdef void learn_row(
         self, const double* row, double y, double w, Outlook* outlook
     ) noexcept nogil
-    cdef double learn_linear(
+    cdef inline double learn_linear(
         self, Py_ssize_t leaf, const Outlook* outlook, double target, double w
     ) noexcept nogil
-    cdef void watch_row(
+    cdef inline void watch_row(
         self, Py_ssize_t leaf, const double* row, double target, double residual, double w
     ) noexcept nogil
     cdef void observe(
@@ -82,10 +48,3 @@ cdef class TreeKernel:
     ) noexcept nogil
     cdef void move_origin(self, Py_ssize_t leaf, double origin) noexcept nogil
     cdef void learn_levels(self, const double* row, double y, double w) noexcept nogil
-    cdef Slot* slots_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil
-    cdef Grid* grid_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil
-
-
-cdef inline Py_ssize_t slots_between(const Py_ssize_t* starts, Py_ssize_t feature) noexcept nogil:
-    """How many slots a feature has, that of missing values aside."""
-    return starts[feature + 1] - starts[feature] - 1

@@ -1,4 +1,4 @@
-"""The tables of a tree, and the walk of a row through them: predict it, learn it.
+"""The walk of a row through a tree: predict it, learn it.
 
 Nothing is decided here. A walk ends where a leaf's weight has reached its `due`; Python then
 decides, changes the tables, and lets the walk go on.
@@ -8,7 +8,7 @@ cimport cython
 import numpy as np
 from libc.math cimport INFINITY, NAN, fabs, sqrt
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free
 
 from sapwood import door
 from sapwood.moments cimport PIVOT
@@ -19,18 +19,16 @@ from sapwood.tree._model cimport (
     HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, Z_CREDIBLE, Z_REACH, direction, move_coefficients,
     multiply_block, shrink_covariance, standardise,
 )
-from sapwood.tree._tables cimport (
-    CATEGORIES, EXPERTS, RATES, LeafRecord, NodeRecord, centres_at,
-    covariance_at, model_size, scales_at, terms_of,
+from sapwood.tree._records cimport (
+    CATEGORIES, EXPERTS, RATES, LeafRecord, centres_at, covariance_at, scales_at, terms_of,
 )
+from sapwood.tree._tables cimport TreeTables, slots_between
 from sapwood.tree._track cimport follow, start_following, tracked
-from sapwood.tree._walk cimport leaf_of, leaves_of, mixed
-from sapwood.tree._watch cimport KeptRow, keep_row, most_kept, slot_add, slot_of
+from sapwood.tree._walk cimport AHEAD, leaf_of, mixed, walk_ahead
+from sapwood.tree._watch cimport Grid, KeptRow, Slot, keep_row, slot_add, slot_of
 
-from sapwood.tree.tables import LEAF_RECORD, NODE_RECORD
-
-cdef enum:
-    AHEAD = 8  # rows that are walked down the tree together
+cdef extern from *:
+    void __builtin_prefetch(const void*, int, int) noexcept nogil
 
 # How much of an expert's squared error a leaf still remembers a row later.
 cdef double FADE = 0.99
@@ -54,9 +52,6 @@ cdef double NEARER = 1e-6
 cdef double[RATES] LEAST = [0.0, 0.02, 0.1, 0.3]
 LEAST_SHARES = tuple(LEAST)
 RANGE_MARGIN, TERM_REACH, TERM_CREDIBLE = MARGIN, float(Z_REACH), float(Z_CREDIBLE)
-TRACK_RATES = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9)
-GRID_DOUBLES = sizeof(Grid) // sizeof(double)
-SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
 
 
 cdef inline bint admissible(double y, double w, double weight) noexcept nogil:
@@ -71,309 +66,53 @@ cdef inline void shift_first_target(Store store, double shift) noexcept nogil:
         store.table[row, CELLS + PIVOT] += shift
 
 
-def most_kept_rows(Py_ssize_t slots):
-    """Return how many rows a leaf keeps before it lays the grid of a number."""
-    return most_kept(slots)
-
-
 def refuse_row(double y, double w, row=None):
     """Raise the error for a row that may not be learned."""
     door.refuse_large_row(y, w, LARGEST_Y, row)
 
 
 @cython.final
-cdef class TreeKernel:
-    """The tables of one tree.
-
-    Parameters
-    ----------
-    slots : int
-        Slots of a number in a leaf; 0 if observers watch the numbers.
-    linear, averaging : bool
-        Whether leaves predict by linear models, by the mean, or by both.
-    tracking : bool
-        Whether the tree tracks its error.
-    """
-
-    def __cinit__(self):
-        self.node_table = np.zeros(0, NODE_RECORD)
-        self.leaf_table = np.zeros(0, LEAF_RECORD)
-        self.model_pages = []
-        self.watch_pages = []
-        self.observers = []
-        self.addresses = []
-
-    def __init__(self, Py_ssize_t slots, bint linear, bint averaging, bint tracking):
-        if NODE_RECORD.itemsize != sizeof(NodeRecord) or LEAF_RECORD.itemsize != sizeof(LeafRecord):
-            raise RuntimeError("the records of kernels and tables differ")
-        self.slots = slots
-        self.linear = linear
-        self.averaging = averaging
-        self.tracking = tracking
-        tracks = np.zeros((sizeof(Tracker) // sizeof(double) // TRACKS, TRACKS))
-        tracks[0] = TRACK_RATES
-        self.set_tracks(tracks)
-        self.set_features(np.zeros(0, dtype=np.bool_))
-
-    def __dealloc__(self):
-        free(self.models)
-        free(self.watches)
-        free(self.stores)
-        free(self.is_category)
-        free(self.slot_starts)
-        free(self.scratch)
-
-    # -- the tables ---------------------------------------------------------------------------
-
-    def set_tracks(self, tracks):
-        """Take over the table of tracks."""
-        cdef double[:, ::1] view = tracks
-        self.track_table = tracks
-        self.tracker = <Tracker*>&view[0, 0]
-
-    def set_stream(
-        self, double rows, double weight, double first, double low, double high, double usual
-    ):
-        """Restore what the tree knows of all rows."""
-        self.rows, self.weight = rows, weight
-        self.first, self.low, self.high, self.usual = first, low, high, usual
-
-    def set_features(self, is_category, levels=None):
-        """Say which features there are; pages have to be of that layout from now on."""
-        cdef Py_ssize_t features = len(is_category), feature, start = 0
-        cdef double[:, ::1] view
-        free(self.is_category)
-        free(self.slot_starts)
-        free(self.scratch)
-        self.is_category = <int*>calloc(features + 1, sizeof(int))
-        self.slot_starts = <Py_ssize_t*>calloc(features + 1, sizeof(Py_ssize_t))
-        self.scratch = <double*>calloc(features + 2 * terms_of(features), sizeof(double))
-        if self.is_category == NULL or self.slot_starts == NULL or self.scratch == NULL:
-            raise MemoryError
-        for feature in range(features):
-            self.is_category[feature] = is_category[feature]
-            self.slot_starts[feature] = start
-            start += 1 + (CATEGORIES if is_category[feature] else self.slots)
-        self.has_categories = bool(np.any(is_category))
-        self.slot_starts[features] = start
-        self.features = features
-        if levels is None:
-            levels = np.zeros((features * CATEGORIES, 2))
-            if self.level_table is not None:
-                kept = min(len(levels), len(self.level_table))
-                levels[:kept] = self.level_table[:kept]
-        self.level_table = levels
-        if features:
-            view = levels
-            self.levels = &view[0, 0]
-
-    def sizes_for(self, is_category):
-        """Return the doubles of a model page, a watch page and the levels for some features."""
-        features = len(is_category)
-        categories = int(np.count_nonzero(is_category))
-        slots = features + categories * CATEGORIES + (features - categories) * self.slots
-        return (
-            model_size(features) if self.linear else 0,
-            GRID_DOUBLES * features + SLOT_DOUBLES * slots,
-            2 * CATEGORIES * features,
-        )
-
-    @property
-    def buffer_bytes(self):
-        """Bytes of what is in no array: pointers to pages, and what depends on the features."""
-        per_leaf = 3 * sizeof(void*) + 4 * sizeof(void*)  # in tables, and in lists
-        per_feature = sizeof(int) + sizeof(Py_ssize_t) + sizeof(double)
-        return (
-            per_leaf * len(self.leaf_table)
-            + per_feature * (self.features + 1)
-            + 2 * sizeof(double) * terms_of(self.features)
-        )
-
-    @property
-    def model_doubles(self):
-        """Doubles in a model page."""
-        return model_size(self.features) if self.linear else 0
-
-    @property
-    def watch_doubles(self):
-        """Doubles in a watch page."""
-        return GRID_DOUBLES * self.features + SLOT_DOUBLES * self.slot_starts[self.features]
-
-    def page_parts(self):
-        """Return where centres, scales and covariance start in a model page, and the terms."""
-        return (
-            centres_at(self.features),
-            scales_at(self.features),
-            covariance_at(self.features),
-            terms_of(self.features),
-        )
-
-    def slot_start(self, Py_ssize_t feature):
-        """Return the double of a watch page at which the slots of a feature start."""
-        if not 0 <= feature <= self.features:
-            raise IndexError(feature)
-        return GRID_DOUBLES * self.features + SLOT_DOUBLES * self.slot_starts[feature]
-
-    def set_tables(self, nodes, leaves):
-        """Take over tables of nodes and leaves, with more rows or fewer than those in use."""
-        cdef unsigned char[::1] node_bytes = nodes.view(np.uint8)
-        cdef unsigned char[::1] leaf_bytes = leaves.view(np.uint8)
-        cdef size_t room = len(leaves) * sizeof(void*)
-        cdef void* models = realloc(self.models, room)
-        if models != NULL:
-            self.models = <double**>models
-        cdef void* watches = realloc(self.watches, room)
-        if watches != NULL:
-            self.watches = <double**>watches
-        cdef void* stores = realloc(self.stores, room)
-        if stores != NULL:
-            self.stores = <void***>stores
-        if models == NULL or watches == NULL or stores == NULL:
-            raise MemoryError
-        self.node_table, self.leaf_table = nodes, leaves
-        self.nodes = <NodeRecord*>&node_bytes[0]
-        self.leaves = <LeafRecord*>&leaf_bytes[0]
-
-    def set_counts(self, Py_ssize_t nodes, Py_ssize_t leaves):
-        """Say how many rows of the tables are in use."""
-        if nodes > len(self.node_table) or leaves > len(self.leaf_table):
-            raise IndexError("there are more nodes or leaves than rows of the tables")
-        for pages in (self.model_pages, self.watch_pages, self.observers, self.addresses):
-            del pages[leaves:]
-            pages.extend([None] * (leaves - len(pages)))
-        self.node_count, self.leaf_count = nodes, leaves
-
-    def set_pages(self, Py_ssize_t leaf, model, watch, observers=None):
-        """Give a leaf its pages, and what watches its numbers; None for what it does without."""
-        cdef double[::1] model_view, watch_view
-        cdef Py_ssize_t[::1] address_view
-        self.models[leaf] = self.watches[leaf] = NULL
-        self.stores[leaf] = NULL
-        self.model_pages[leaf], self.watch_pages[leaf] = model, watch
-        self.observers[leaf] = self.addresses[leaf] = None
-        if model is not None and len(model):
-            model_view = model
-            self.models[leaf] = &model_view[0]
-        if watch is not None:
-            watch_view = watch
-            if len(watch):
-                self.watches[leaf] = &watch_view[0]
-        if observers is not None:
-            addresses = np.array([id(each._store) for each in observers], dtype=np.intp)
-            address_view = addresses
-            self.observers[leaf], self.addresses[leaf] = observers, addresses
-            if len(addresses):
-                self.stores[leaf] = <void**>&address_view[0]
-        self.leaves[leaf].watching = watch is not None
-
-    def leaf_state(self, Py_ssize_t leaf):
-        """Return what the rules of growth ask: weight, depth, next review, and both M2."""
-        cdef const LeafRecord* record = self.leaves + leaf
-        return (
-            record.weight,
-            self.nodes[record.node].depth,
-            record.review,
-            record.target_m2,
-            record.residual_m2,
-        )
-
-    def is_outdated(self, Py_ssize_t leaf):
-        """Whether the errors that a leaf has now are nothing beside those that it once had."""
-        cdef const LeafRecord* record = self.leaves + leaf
-        cdef Py_ssize_t expert
-        cdef double least = record.errors[0] if self.averaging else INFINITY
-        if self.linear:
-            for expert in range(1, EXPERTS):
-                least = min(least, record.errors[expert])
-        # A faded sum counts for about 1 / (1 - FADE) rows.
-        return (
-            record.rows >= OUTDATED_ROWS
-            and (1.0 - FADE) * least * record.rows * OUTDATED < record.residual_m2
-        )
-
-    def restart(self, Py_ssize_t leaf, double review):
-        """Let a leaf count its rows from 0 again, as what it watches starts from nothing.
-
-        It is to be reviewed after so many rows of the weight that rows have had so far.
-        """
-        cdef LeafRecord* record = self.leaves + leaf
-        record.weight = record.target_mean = record.target_m2 = 0.0
-        record.residual_mean = record.residual_m2 = 0.0
-        record.born = self.weight
-        record.due = record.review = review * (self.weight / self.rows if self.rows > 0.0 else 1.0)
-
-    def set_due(self, Py_ssize_t leaf, double due, double review):
-        """Set the weights at which a leaf is to be decided on and reviewed."""
-        self.leaves[leaf].due, self.leaves[leaf].review = due, review
-
-    # -- the walk -----------------------------------------------------------------------------
-
-    cdef int check_width(self, Py_ssize_t width) except -1:
-        if width != self.features:
-            raise RuntimeError(
-                f"rows of {width} features were read and there are {self.features}: another thread "
-                "has learned new ones; give each thread a copy, or wait"
-            )
-        return 0
-
-    def start_reading(self):
-        """Let nothing be changed until `stop_reading`, or raise RuntimeError."""
-        self.begin_reading()
-
-    def stop_reading(self):
-        """End what `start_reading` began."""
-        self.readers -= 1
-
-    def start_writing(self):
-        """Let nobody else read or change anything until `stop_writing`, or raise RuntimeError."""
-        self.begin_writing()
-
-    def stop_writing(self):
-        """End what `start_writing` began."""
-        self.writing = False
-
-    cdef int begin_writing(self) except -1:
-        if self.writing or self.readers > 0:
-            raise RuntimeError(
-                "the tree is in use by another thread; give each thread a copy, or wait"
-            )
-        self.writing = True
-        return 0
-
-    cdef int begin_reading(self) except -1:
-        if self.writing:
-            raise RuntimeError(
-                "the tree is learning in another thread; give each thread a copy, or wait"
-            )
-        self.readers += 1
-        return 0
+cdef class TreeKernel(TreeTables):
+    """A tree: its tables, and what rows do to them. The parameters are those of `TreeTables`."""
 
     cdef void look(self, const double* row, double* scratch, Outlook* outlook) noexcept nogil:
-        """Predict a row whose leaf is known; the terms are left in scratch for `take`."""
-        cdef const LeafRecord* record = self.leaves + outlook.leaf
+        """Predict a row whose leaf is known."""
+        self.ask_experts(row, scratch, outlook)
+        self.mix_experts(outlook)
+
+    cdef inline void ask_experts(
+        self, const double* row, double* scratch, Outlook* outlook
+    ) noexcept nogil:
+        """Let the mean and the linear models of a leaf predict; the terms are left in scratch."""
         cdef const double* page = self.models[outlook.leaf]
         cdef const double* values = row
         cdef double* z = scratch + self.features
+        cdef Py_ssize_t terms = terms_of(self.features)
+        outlook.experts[0] = self.leaves[outlook.leaf].mean
+        if not self.linear:
+            return
+        if self.has_categories:
+            self.set_levels(row, scratch)
+            values = scratch
+        standardise(
+            page + centres_at(self.features),
+            page + scales_at(self.features),
+            values,
+            self.features,
+            z,
+        )
+        multiply_block(page, RATES, z, terms, outlook.experts + 1)
+
+    cdef inline void mix_experts(self, Outlook* outlook) noexcept nogil:
+        """Predict, from what the experts do."""
+        cdef const LeafRecord* record = self.leaves + outlook.leaf
         cdef double margin = MARGIN * (self.high - self.low)
         cdef double lowest = self.low - margin - record.origin
         cdef double highest = self.high + margin - record.origin
         cdef double value
         cdef Py_ssize_t expert
-        outlook.experts[0] = record.mean
         outlook.tree = record.origin + record.mean
         if self.linear:
-            if self.has_categories:
-                self.set_levels(row, scratch)
-                values = scratch
-            standardise(
-                page + centres_at(self.features),
-                page + scales_at(self.features),
-                values,
-                self.features,
-                terms_of(self.features),
-                z,
-            )
-            multiply_block(page, RATES, z, terms_of(self.features), outlook.experts + 1)
             for expert in range(1, EXPERTS):
                 value = outlook.experts[expert]
                 value = value if value > lowest else lowest
@@ -399,7 +138,16 @@ cdef class TreeKernel:
         self, const double* row, double y, double w, Outlook* outlook
     ) noexcept nogil:
         """Predict and learn a row whose leaf is known."""
-        self.look(row, self.scratch, outlook)
+        cdef double* z = self.scratch + self.features
+        cdef Py_ssize_t terms = terms_of(self.features)
+        if self.leaves[outlook.leaf].watching:
+            self.find_slots(outlook.leaf, row)
+        self.ask_experts(row, self.scratch, outlook)
+        if self.linear:
+            outlook.unusual = direction(
+                self.models[outlook.leaf] + covariance_at(self.features), z, terms, z + terms
+            )
+        self.mix_experts(outlook)
         if self.rows > 0.0:
             y = self.held_near(y, outlook.prediction)
             if self.tracking:
@@ -413,7 +161,7 @@ cdef class TreeKernel:
             start_following(self.tracker, y)
         self.take(row, y, w, outlook)
 
-    cdef double held_near(self, double y, double prediction) noexcept nogil:
+    cdef inline double held_near(self, double y, double prediction) noexcept nogil:
         """A y as it is learned: not farther from its prediction than is credible.
 
         That is so many times the usual error, and at least a share of the range of y. The usual
@@ -429,10 +177,10 @@ cdef class TreeKernel:
         self.usual += (square - self.usual) / HELD_ERROR
         return y
 
-    cdef void take(
+    cdef inline void take(
         self, const double* row, double y, double w, const Outlook* outlook
     ) noexcept nogil:
-        """Learn a row at which `look` has looked just before."""
+        """Learn a row of which the experts were asked just before."""
         cdef LeafRecord* record = self.leaves + outlook.leaf
         cdef double target = y - record.origin, residual, delta, share
         self.rows += 1.0
@@ -491,7 +239,7 @@ cdef class TreeKernel:
             else:
                 shift_first_target(<Store>self.stores[leaf][feature], shift)
 
-    cdef double learn_linear(
+    cdef inline double learn_linear(
         self, Py_ssize_t leaf, const Outlook* outlook, double target, double w
     ) noexcept nogil:
         """Move the linear models of a leaf; the error of the one that was best before."""
@@ -502,7 +250,7 @@ cdef class TreeKernel:
         cdef double* z = self.scratch + self.features
         cdef double* v = z + terms
         cdef double errors[RATES]
-        cdef double least = record.errors[1], residual, unusual
+        cdef double least = record.errors[1], residual, unusual = outlook.unusual
         residual = target - outlook.experts[1]
         for rate in range(RATES):
             errors[rate] = target - outlook.experts[1 + rate]
@@ -513,7 +261,6 @@ cdef class TreeKernel:
                 FADE * record.errors[1 + rate] + w * errors[rate] * errors[rate]
             )
         w = w if w < <double>HEAVIEST else <double>HEAVIEST
-        unusual = direction(covariance, z, terms, v)
         if unusual > 0.0:
             move_coefficients(page, v, terms, unusual, errors, LEAST, w)
             if record.rows < YOUNG:
@@ -522,34 +269,49 @@ cdef class TreeKernel:
                 shrink_covariance(covariance, z, v, terms, unusual, SAMPLE * w)
         return residual
 
-    cdef void watch_row(
-        self, Py_ssize_t leaf, const double* row, double target, double residual, double w
-    ) noexcept nogil:
-        """Let the slots, or the observers, of a leaf see a row."""
-        cdef Grid* grids = <Grid*>self.watches[leaf]
-        cdef Slot* slots = <Slot*>(grids + self.features)
-        cdef double weighted_target = w * target, weighted_residual = w * residual
-        cdef Py_ssize_t feature, count
+    cdef inline void find_slots(self, Py_ssize_t leaf, const double* row) noexcept nogil:
+        """Find the slot of each feature, NULL where there is none yet, and let it be fetched."""
+        cdef const Grid* grid = <Grid*>self.watches[leaf]
+        cdef Slot* slots = <Slot*>(grid + self.features)
+        cdef Slot** found = self.found
+        cdef Py_ssize_t feature, count = self.slots
         cdef double x
         for feature in range(self.features):
-            count = self.slots if not self.has_categories else slots_between(self.slot_starts, feature)
+            if self.has_categories:
+                count = slots_between(self.slot_starts, feature)
             x = row[feature]
-            if x == x and grids[feature].inverse > 0.0:
-                slot_add(
-                    slots + slot_of(grids + feature, count, x),
+            if x != x:
+                found[feature] = slots + count
+            elif grid.inverse > 0.0:
+                found[feature] = slots + slot_of(grid, count, x)
+            else:
+                found[feature] = NULL
+            __builtin_prefetch(found[feature], 1, 3)
+            grid += 1
+            slots += count + 1
+
+    cdef inline void watch_row(
+        self, Py_ssize_t leaf, const double* row, double target, double residual, double w
+    ) noexcept nogil:
+        """Let the slots that `find_slots` has found see a row, or the observers of the leaf."""
+        cdef double weighted_target = w * target, weighted_residual = w * residual
+        cdef Slot** found = self.found
+        cdef Py_ssize_t feature
+        for feature in range(self.features):
+            if found[feature] != NULL:
+                slot_add(found[feature], weighted_target, weighted_residual, w)
+            elif self.slots:
+                keep_row(
+                    self.grid_of(leaf, feature),
+                    self.slots_of(leaf, feature),
+                    self.slots,
+                    row[feature],
                     weighted_target,
                     weighted_residual,
                     w,
                 )
-            elif x != x:
-                slot_add(slots + count, weighted_target, weighted_residual, w)
-            elif count:
-                keep_row(
-                    grids + feature, slots, count, x, weighted_target, weighted_residual, w
-                )
             else:
-                self.observe(leaf, feature, x, target, residual, w)
-            slots += count + 1
+                self.observe(leaf, feature, row[feature], target, residual, w)
 
     cdef void observe(
         self,
@@ -577,6 +339,20 @@ cdef class TreeKernel:
                 level[0] += w
                 level[1] += (y - level[1]) * (w / level[0])
 
+    def is_outdated(self, Py_ssize_t leaf):
+        """Whether the errors that a leaf has now are nothing beside those that it once had."""
+        cdef const LeafRecord* record = self.leaves + leaf
+        cdef Py_ssize_t expert
+        cdef double least = record.errors[0] if self.averaging else INFINITY
+        if self.linear:
+            for expert in range(1, EXPERTS):
+                least = min(least, record.errors[expert])
+        # A faded sum counts for about 1 / (1 - FADE) rows.
+        return (
+            record.rows >= OUTDATED_ROWS
+            and (1.0 - FADE) * least * record.rows * OUTDATED < record.residual_m2
+        )
+
     def learn(
         self,
         const double[:, ::1] X,
@@ -596,7 +372,7 @@ cdef class TreeKernel:
         predictions : array, optional
             Gets what was predicted for each row before it was learned.
         """
-        cdef Py_ssize_t row, rows = y.shape[0], ahead = 0, known = 0
+        cdef Py_ssize_t row, rows = y.shape[0], start = 0, known = 0
         cdef bint predicting = predictions is not None
         cdef Py_ssize_t leaves[AHEAD]
         cdef Outlook outlook
@@ -610,12 +386,11 @@ cdef class TreeKernel:
             with nogil:
                 for row in range(rows):
                     if row >= known:
-                        ahead = row
-                        known = min(row + AHEAD, rows)
-                        leaves_of(
-                            self.nodes, row_at(X, row), self.features, known - row, leaves
+                        start = row
+                        known = row + walk_ahead(
+                            self.nodes, row_at(X, row), self.features, rows - row, leaves
                         )
-                    outlook.leaf = leaves[row - ahead]
+                    outlook.leaf = leaves[row - start]
                     self.learn_row(row_at(X, row), y[row], w[row], &outlook)
                     if predicting:
                         predictions[row] = outlook.prediction if self.rows > 1.0 else 0.0
@@ -703,36 +478,33 @@ cdef class TreeKernel:
 
     def predict(self, const double[:, ::1] X, double[::1] predictions):
         """Predict all rows; any number of threads may do so at once."""
-        cdef Py_ssize_t row
+        cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0
+        cdef Py_ssize_t leaves[AHEAD]
         cdef Outlook outlook
         cdef double* scratch
-        if X.shape[0] != predictions.shape[0]:
+        if rows != predictions.shape[0]:
             raise ValueError("the arrays do not fit together")
         self.check_width(X.shape[1])
         if self.rows == 0.0:
             predictions[:] = 0.0
             return
         self.begin_reading()
-        scratch = <double*>malloc((self.features + terms_of(self.features)) * sizeof(double))
+        scratch = <double*>calloc(self.features + terms_of(self.features), sizeof(double))
         if scratch == NULL:
             self.readers -= 1
             raise MemoryError
         with nogil:
-            for row in range(X.shape[0]):
-                outlook.leaf = leaf_of(self.nodes, row_at(X, row))
+            for row in range(rows):
+                if row >= known:
+                    start = row
+                    known = row + walk_ahead(
+                        self.nodes, row_at(X, row), self.features, rows - row, leaves
+                    )
+                outlook.leaf = leaves[row - start]
                 self.look(row_at(X, row), scratch, &outlook)
                 predictions[row] = outlook.prediction
         self.readers -= 1
         free(scratch)
-
-    # -- what was watched ---------------------------------------------------------------------
-
-    cdef Slot* slots_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
-        return <Slot*>(<Grid*>self.watches[leaf] + self.features) + self.slot_starts[feature]
-
-    cdef Grid* grid_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
-        return <Grid*>self.watches[leaf] + feature
-
 
 cdef inline const double* row_at(const double[:, ::1] X, Py_ssize_t row) noexcept nogil:
     return &X[row, 0] if X.shape[1] else NULL

@@ -1,6 +1,5 @@
-"""What a leaf has seen, and what its children start from."""
+"""What a leaf has seen: where it may be cut, and how its features are spread."""
 
-import numpy as np
 from libc.float cimport DBL_MAX
 from libc.math cimport fabs, sqrt
 from libc.stdint cimport uint64_t
@@ -13,24 +12,14 @@ from sapwood.observers._store cimport Store
 from sapwood.tree._cuts cimport (
     LINE, MEASURES, STEP, TARGET, Cut, cut_category, cut_number,
 )
-from sapwood.tree._kernel cimport TreeKernel, slots_between
-from sapwood.tree._tables cimport (
-    CATEGORIES, EXPERTS, LEAF, RATES, SQUARE_TERMS, LeafRecord, NodeRecord, centres_at,
-    covariance_at, model_size, scales_at, terms_of,
+from sapwood.tree._kernel cimport TreeKernel
+from sapwood.tree._model cimport PRIOR
+from sapwood.tree._records cimport (
+    CATEGORIES, RATES, SQUARE_TERMS, centres_at, covariance_at, scales_at, terms_of,
 )
-from sapwood.tree._watch cimport Grid, KeptRow, Slot, lay_over, slot_add
+from sapwood.tree._tables cimport slots_between
+from sapwood.tree._watch cimport Grid, KeptRow, Slot, slot_add
 
-# The variance of a coefficient of which nothing is known, and of the constant.
-cdef double PRIOR = 1.0
-cdef double PRIOR_OF_CONSTANT = 1000.0
-# A child is so much less sure of the coefficients than its parent was; but nothing becomes more
-# uncertain than so many times its prior.
-cdef double INFLATION = 3.0
-cdef double MOST_UNCERTAIN = 4.0
-# The mean of a side counts for at most so many rows when a child starts from it.
-cdef double MOST_INHERITED = 10.0
-# A child trusts its parent's errors half as much as its own.
-cdef double INHERITED_ERROR = 0.5
 # Scales that are off by more than this factor (centres: by half of it, in scales) are set anew;
 # by more than the second, the coefficient is forgotten.
 cdef double TOLERATED_SCALE = 2.0
@@ -38,181 +27,6 @@ cdef double USELESS_SCALE = 16.0
 cdef double MANY_ROWS = 1000.0
 # A grid is laid anew if more than this share of the rows is in the slots at its ends.
 cdef double TOLERATED_BEYOND = 0.125
-
-
-cdef inline double prior_of(Py_ssize_t term) noexcept nogil:
-    return PRIOR_OF_CONSTANT if term == 0 else PRIOR
-
-
-def fresh_model(TreeKernel kernel not None):
-    """Return the model page of a leaf that knows nothing."""
-    cdef Py_ssize_t terms = terms_of(kernel.features), term
-    cdef double[::1] page = np.zeros(model_size(kernel.features))
-    cdef Py_ssize_t at = covariance_at(kernel.features)
-    for term in range(terms):
-        page[at + (terms * term if terms <= SQUARE_TERMS else 0) + term] = prior_of(term)
-    return page.base
-
-
-def child_models(TreeKernel kernel not None, Py_ssize_t leaf, double left, double right):
-    """Return the model pages of two children: the parent's, less sure, their constants moved.
-
-    Parameters
-    ----------
-    kernel : TreeKernel
-        The tables of the tree.
-    leaf : int
-        The parent.
-    left, right : float
-        How far the constant of each child moves.
-    """
-    cdef double[::1] page = kernel.model_pages[leaf].copy()
-    cdef Py_ssize_t terms = terms_of(kernel.features), i, j, rate
-    cdef double* covariance = &page[covariance_at(kernel.features)]
-    cdef double factors[SQUARE_TERMS]
-    if terms > SQUARE_TERMS:
-        for i in range(terms):
-            covariance[i] = min(INFLATION * covariance[i], MOST_UNCERTAIN * prior_of(i))
-    else:
-        for i in range(terms):
-            factors[i] = sqrt(
-                min(INFLATION, MOST_UNCERTAIN * prior_of(i) / covariance[terms * i + i])
-            )
-        for i in range(terms):
-            for j in range(terms):
-                covariance[terms * i + j] *= factors[i] * factors[j]
-    cdef double[::1] right_page = page.base.copy()
-    for rate in range(RATES):
-        page[rate] += left
-        right_page[rate] += right
-    return page.base, right_page.base
-
-
-def fresh_watch(TreeKernel kernel not None):
-    """Return the watch page of a leaf that has seen nothing."""
-    cdef double[::1] page = np.zeros(kernel.watch_doubles)
-    cdef Grid* grids
-    cdef Py_ssize_t feature
-    if kernel.has_categories:
-        grids = <Grid*>&page[0]
-        for feature in range(kernel.features):
-            if kernel.is_category[feature]:
-                grids[feature] = Grid(0.0, 1.0, 1.0, 0.0)
-    return page.base
-
-
-def child_watches(TreeKernel kernel not None, Py_ssize_t leaf, Py_ssize_t cut, Py_ssize_t place):
-    """Return the watch pages of two children: empty grids over what the parent saw on each side.
-
-    Parameters
-    ----------
-    kernel : TreeKernel
-        The tables of the tree.
-    leaf : int
-        The parent.
-    cut, place : int
-        The feature that is cut, and the slot after which.
-    """
-    cdef double[::1] left = fresh_watch(kernel), right = fresh_watch(kernel)
-    cdef const Grid* grid
-    cdef const Slot* slots
-    cdef Py_ssize_t feature
-    if kernel.slots == 0 or kernel.features == 0:
-        return left.base, right.base
-    for feature in range(kernel.features):
-        grid = kernel.grid_of(leaf, feature)
-        if kernel.is_category[feature] or grid.inverse == 0.0:
-            continue
-        slots = kernel.slots_of(leaf, feature)
-        lay_over_slots(
-            <Grid*>&left[0] + feature,
-            kernel.slots,
-            grid,
-            slots,
-            0,
-            place if feature == cut else kernel.slots - 1,
-        )
-        lay_over_slots(
-            <Grid*>&right[0] + feature,
-            kernel.slots,
-            grid,
-            slots,
-            place + 1 if feature == cut else 0,
-            kernel.slots - 1,
-        )
-    return left.base, right.base
-
-
-cdef void lay_over_slots(
-    Grid* child, Py_ssize_t count, const Grid* grid, const Slot* slots, Py_ssize_t first,
-    Py_ssize_t last,
-) noexcept nogil:
-    """Lay a grid over those of some slots that have rows."""
-    while first < last and slots[first].weight == 0.0:
-        first += 1
-    while last > first and slots[last].weight == 0.0:
-        last -= 1
-    lay_over(child, grid.low + first * grid.width, grid.low + (last + 1) * grid.width, count)
-
-
-def divide(
-    TreeKernel kernel not None,
-    Py_ssize_t leaf,
-    int kind,
-    int feature,
-    double threshold,
-    uint64_t subset,
-    bint missing_left,
-    double merit,
-    sides,
-    double grace,
-):
-    """Turn a leaf into a split with two leaves; the tables have room for them.
-
-    Parameters
-    ----------
-    kernel : TreeKernel
-        The tables of the tree.
-    leaf : int
-        What is split; its record becomes that of the left child, the right one gets the last.
-    kind, feature, threshold, subset, missing_left
-        As in the record of a node.
-    merit : float
-        Of the split.
-    sides : sequence
-        As `sides_of` returns them.
-    grace : float
-        When the children are to be decided on.
-    """
-    cdef LeafRecord parent = kernel.leaves[leaf]
-    cdef LeafRecord* child
-    cdef NodeRecord* node = kernel.nodes + parent.node
-    cdef Py_ssize_t side, row, error, at = kernel.node_count, depth = node.depth + 1
-    cdef double weight, target
-    kernel.set_counts(at + 2, kernel.leaf_count + 1)
-    node.kind, node.feature, node.child = kind, feature, at
-    node.missing_left, node.threshold, node.subset = missing_left, threshold, subset
-    # A leaf's node holds the weight of the rows that it inherited; their mean is its origin.
-    node.weight += parent.weight
-    node.mean = parent.origin + parent.target_mean * (parent.weight / node.weight)
-    node.deviation = sqrt(parent.target_m2 / parent.weight)
-    node.gain = parent.weight * merit
-    for side in range(2):
-        weight, target, _ = sides[side]
-        row = leaf if side == 0 else kernel.leaf_count - 1
-        node = kernel.nodes + at + side
-        memset(node, 0, sizeof(NodeRecord))
-        node.kind, node.child, node.parent, node.depth = LEAF, row, parent.node, depth
-        node.weight = weight
-        child = kernel.leaves + row
-        memset(child, 0, sizeof(LeafRecord))
-        child.node = at + side
-        child.due = child.review = grace
-        child.born = kernel.weight
-        child.origin = parent.origin + target / weight
-        child.mean_weight = min(weight, MOST_INHERITED)
-        for error in range(EXPERTS):
-            child.errors[error] = INHERITED_ERROR * parent.errors[error]
 
 
 # -- cuts -------------------------------------------------------------------------------------

@@ -10,15 +10,17 @@ then by every SAMPLE-th, which counts for those between, and after LONG_MEMORY r
 
 from libc.math cimport fabs, sqrt
 
-from sapwood.tree._tables cimport BLOCK, RATES, SQUARE_TERMS
+from sapwood.tree._records cimport BLOCK, RATES, SQUARE_TERMS
 
 cdef enum:
-    Z_REACH = 100          # standardised features are held within this distance
-    Z_CREDIBLE = 10000     # and count as missing beyond this one
-    YOUNG = 64             # a leaf is, with fewer rows than this
+    PRIOR = 1                 # the variance of a coefficient of which nothing is known
+    PRIOR_OF_CONSTANT = 1000  # and of the constant
+    Z_REACH = 100             # standardised features are held within this distance
+    Z_CREDIBLE = 10000        # and count as missing beyond this one
+    YOUNG = 64                # a leaf is, with fewer rows than this
     SAMPLE = 8
     LONG_MEMORY = 1048576
-    HEAVIEST = 1000000     # a row that counts for more moves no coefficient farther
+    HEAVIEST = 1000000        # a row that counts for more moves no coefficient farther
 
 
 cdef inline void standardise(
@@ -26,15 +28,15 @@ cdef inline void standardise(
     const double* scales,
     const double* values,
     Py_ssize_t features,
-    Py_ssize_t terms,
     double* z,
 ) noexcept nogil:
-    """The terms of a row; what is missing, or too far away to be true, counts as the mean."""
+    """The terms of a row; what is missing, or too far away to be true, counts as the mean.
+
+    The terms beyond the features are to be 0 already.
+    """
     cdef Py_ssize_t feature
     cdef double distance
     z[0] = 1.0
-    for feature in range(features + 1, terms):
-        z[feature] = 0.0
     for feature in range(features):
         distance = (values[feature] - centres[feature]) * scales[feature]
         # NaN is below no bound.

@@ -1,81 +1,56 @@
-"""The records of `sapwood/tree/tables.py` for kernels, and the layout of a leaf's pages.
+"""The tables of a tree."""
 
-The *model page* of a leaf holds, for the terms of a linear model:
-
-- the coefficients, RATES a term: one for each rate at which a linear model forgets;
-- the centre of each feature, and one over its scale (0 while it is not known);
-- the covariance of the coefficients, a matrix, or its diagonal where there are many terms.
-
-The first term is the constant, the next are the features; then come terms that are always 0, so
-that their number is a multiple of BLOCK.
-
-The *watch page* holds a grid for each feature (see _watch.pxd) and then all slots.
-"""
-
-from libc.stdint cimport int32_t, uint64_t
-
-cdef enum:
-    LEAF = 0
-    NUMBER = 1
-    CATEGORY = 2
-
-cdef enum:
-    RATES = 4           # linear models in a leaf
-    EXPERTS = 5         # the mean, and the linear models
-    CATEGORIES = 64     # codes of a categorical feature; the last is that of all others
-    BLOCK = 4           # terms that are computed side by side
-    SQUARE_TERMS = 40   # up to so many terms the covariance is a matrix
+from sapwood.tree._records cimport LeafRecord, NodeRecord
+from sapwood.tree._track cimport Tracker
+from sapwood.tree._watch cimport Grid, Slot
 
 
-cdef struct NodeRecord:
-    int32_t kind
-    int32_t feature
-    int32_t child
-    int32_t parent
-    int32_t depth
-    int32_t missing_left
-    double threshold
-    uint64_t subset
-    double weight
-    double mean
-    double deviation
-    double gain
+cdef inline Py_ssize_t slots_between(const Py_ssize_t* starts, Py_ssize_t feature) noexcept nogil:
+    """How many slots a feature has, that of missing values aside."""
+    return starts[feature + 1] - starts[feature] - 1
 
 
-cdef struct LeafRecord:
-    int32_t node
-    int32_t watching
-    double rows
-    double weight
-    double due
-    double review
-    double born
-    double origin
-    double mean
-    double mean_weight
-    double target_mean
-    double target_m2
-    double residual_mean
-    double residual_m2
-    double errors[EXPERTS]
+cdef class TreeTables:
+    cdef readonly Py_ssize_t features  # columns of a row
+    cdef readonly Py_ssize_t slots     # of a number; 0 if observers watch the numbers
+    cdef readonly bint linear          # whether leaves have linear models
+    cdef readonly bint averaging       # whether they have the mean as an expert
+    cdef readonly bint tracking
+    cdef readonly Py_ssize_t node_count
+    cdef readonly Py_ssize_t leaf_count
+    cdef readonly double weight        # learned so far
+    cdef readonly double rows
+    cdef readonly double first         # y, and the range of y
+    cdef readonly double low
+    cdef readonly double high
+    cdef readonly double usual         # faded mean of the squared errors
 
+    cdef readonly object node_table
+    cdef readonly object leaf_table
+    cdef readonly object level_table   # for each category of each feature: weight and mean of y
+    cdef readonly object track_table   # a Tracker
+    cdef readonly list model_pages
+    cdef readonly list watch_pages     # None where a leaf does not watch
+    cdef readonly list observers       # of each leaf: a list of them, one a feature, or None
+    cdef list addresses                # of their stores
 
-cdef inline Py_ssize_t terms_of(Py_ssize_t features) noexcept nogil:
-    return (features + BLOCK) // BLOCK * BLOCK
+    cdef NodeRecord* nodes
+    cdef LeafRecord* leaves
+    cdef Tracker* tracker
+    cdef double* levels
+    cdef double** models
+    cdef double** watches
+    cdef void*** stores
+    cdef int* is_category
+    cdef bint has_categories
+    cdef Py_ssize_t* slot_starts       # where a feature's slots start, in slots; one past the end
+    cdef double* scratch               # for learning: values, terms, direction
+    cdef Slot** found                  # for learning: the slot of each feature of the row
+    cdef int readers
+    cdef bint writing
 
-
-cdef inline Py_ssize_t centres_at(Py_ssize_t features) noexcept nogil:
-    return RATES * terms_of(features)
-
-
-cdef inline Py_ssize_t scales_at(Py_ssize_t features) noexcept nogil:
-    return centres_at(features) + features
-
-
-cdef inline Py_ssize_t covariance_at(Py_ssize_t features) noexcept nogil:
-    return scales_at(features) + features
-
-
-cdef inline Py_ssize_t model_size(Py_ssize_t features) noexcept nogil:
-    cdef Py_ssize_t terms = terms_of(features)
-    return covariance_at(features) + (terms * terms if terms <= SQUARE_TERMS else terms)
+    cdef int check_width(self, Py_ssize_t width) except -1
+    cdef int begin_writing(self) except -1
+    cdef int begin_reading(self) except -1
+    cdef Slot* slots_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil
+    cdef Grid* grid_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil

@@ -2,7 +2,10 @@
 
 from libc.math cimport INFINITY
 
-from sapwood.tree._tables cimport EXPERTS, LEAF, NUMBER, NodeRecord
+from sapwood.tree._records cimport EXPERTS, LEAF, NUMBER, NodeRecord
+
+cdef enum:
+    AHEAD = 8  # rows that walk down the tree together
 
 
 cdef inline Py_ssize_t step_down(
@@ -28,23 +31,30 @@ cdef inline Py_ssize_t leaf_of(const NodeRecord* nodes, const double* row) noexc
     return nodes[node].child
 
 
-cdef inline void leaves_of(
+cdef inline Py_ssize_t walk_ahead(
     const NodeRecord* nodes, const double* row, Py_ssize_t width, Py_ssize_t rows,
     Py_ssize_t* leaves,
 ) noexcept nogil:
-    """The leaves of some rows, level by level: a step of one need not wait for another's."""
+    """Find the leaves of the next AHEAD rows, or of one where fewer are left; how many it were.
+
+    They walk level by level: a step of one need not wait for another's.
+    """
     cdef Py_ssize_t i
     cdef bint walking = True
-    for i in range(rows):
+    if rows < AHEAD:
+        leaves[0] = leaf_of(nodes, row)
+        return 1
+    for i in range(AHEAD):
         leaves[i] = 0
     while walking:
         walking = False
-        for i in range(rows):
+        for i in range(AHEAD):
             if nodes[leaves[i]].kind != LEAF:
                 leaves[i] = step_down(nodes, leaves[i], row + i * width)
                 walking = True
-    for i in range(rows):
+    for i in range(AHEAD):
         leaves[i] = nodes[leaves[i]].child
+    return AHEAD
 
 
 cdef inline double mixed(

@@ -1,11 +1,14 @@
 """How the tables of a tree change: the first leaf, a split, another set of features."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.observers.base import TableObserver
-from sapwood.tree import _leaf
-from sapwood.tree._kernel import GRID_DOUBLES, SLOT_DOUBLES, TreeKernel
+from sapwood.tree import _children, _leaf
+from sapwood.tree._kernel import TreeKernel
+from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES
 from sapwood.tree.growth import FIRST_REVIEW, Cut
 from sapwood.tree.observing import Observing
 from sapwood.tree.tables import CATEGORY, LEAF_RECORD, NODE_RECORD, NUMBER
@@ -24,14 +27,14 @@ def plant(kernel: TreeKernel, observing: Observing) -> None:
     kernel.set_tables(np.zeros(table_room(1), NODE_RECORD), np.zeros(table_room(1), LEAF_RECORD))
     kernel.set_counts(1, 1)
     kernel.node_table[0]["parent"] = -1
-    kernel.set_pages(0, _leaf.fresh_model(kernel) if kernel.linear else None, None)
+    kernel.set_pages(0, _children.fresh_model(kernel) if kernel.linear else None, None)
     watch(kernel, observing, 0)
 
 
 def watch(kernel: TreeKernel, observing: Observing, leaf: int) -> None:
     """Let a leaf watch its features, from nothing."""
     observers = observing.fresh(kernel.features) if observing.by_observers else None
-    kernel.set_pages(leaf, kernel.model_pages[leaf], _leaf.fresh_watch(kernel), observers)
+    kernel.set_pages(leaf, kernel.model_pages[leaf], _children.fresh_watch(kernel), observers)
     kernel.restart(leaf, FIRST_REVIEW)
 
 
@@ -55,26 +58,32 @@ def split(kernel: TreeKernel, observing: Observing, leaf: int, cut: Cut, grace: 
     subset = cut.subset
     if is_category and missing_left:
         subset |= ALL_CATEGORIES & ~seen
-    # A child measures y from its own mean, so that the constant of its model moves back by it.
-    left, right = ((residual - target) / weight for weight, target, residual in sides[:2])
-    models = _leaf.child_models(kernel, leaf, left, right) if kernel.linear else (None, None)
-    watches = _leaf.child_watches(kernel, leaf, cut.feature, cut.place)
     observers = _child_observers(kernel, observing, leaf)
     _make_room(kernel)
-    kind = CATEGORY if is_category else NUMBER
-    _leaf.divide(
-        kernel, leaf, kind, cut.feature, threshold, subset, missing_left, cut.merit, sides, grace
+    _children.divide(
+        kernel,
+        leaf,
+        CATEGORY if is_category else NUMBER,
+        cut.feature,
+        cut.place,
+        threshold,
+        subset,
+        missing_left,
+        cut.merit,
+        sides,
+        grace,
     )
-    for side, row in ((0, leaf), (1, kernel.leaf_count - 1)):
-        kernel.set_pages(row, models[side], watches[side], observers[side])
+    if observers is not None:
+        for child, watching in zip((leaf, kernel.leaf_count - 1), observers, strict=True):
+            kernel.set_pages(child, kernel.model_pages[child], kernel.watch_pages[child], watching)
 
 
 def _child_observers(
     kernel: TreeKernel, observing: Observing, leaf: int
-) -> list[list[TableObserver] | None]:
+) -> list[list[TableObserver]] | None:
     """Return the observers of both children, by the deviations of the features in the leaf."""
     if not observing.by_observers:
-        return [None, None]
+        return None
     deviations = [_leaf.deviation_of(kernel, leaf, f) for f in range(kernel.features)]
     return [observing.fresh(kernel.features, deviations) for _ in range(2)]
 
@@ -94,15 +103,20 @@ def _missing_goes_left(sides: list[tuple[float, float, float]], total: int) -> b
 
 def _make_room(kernel: TreeKernel) -> None:
     """Let the tables have room for one more split."""
-    nodes, leaves = kernel.node_table, kernel.leaf_table
-    if len(nodes) < kernel.node_count + 2:
-        nodes = np.zeros(table_room(kernel.node_count + 2), NODE_RECORD)
-        nodes[: kernel.node_count] = kernel.node_table[: kernel.node_count]
-    if len(leaves) < kernel.leaf_count + 1:
-        leaves = np.zeros(table_room(kernel.leaf_count + 1), LEAF_RECORD)
-        leaves[: kernel.leaf_count] = kernel.leaf_table[: kernel.leaf_count]
-    if nodes is not kernel.node_table or leaves is not kernel.leaf_table:
-        kernel.set_tables(nodes, leaves)
+    nodes, leaves = kernel.node_count + 2, kernel.leaf_count + 1
+    if nodes > len(kernel.node_table) or leaves > len(kernel.leaf_table):
+        kernel.set_tables(
+            _with_room(kernel.node_table, nodes), _with_room(kernel.leaf_table, leaves)
+        )
+
+
+def _with_room(table: NDArray[Any], rows: int) -> NDArray[Any]:
+    """Return a table, or a longer copy if it has fewer rows than are needed."""
+    if rows <= len(table):
+        return table
+    longer = np.zeros(table_room(rows), table.dtype)
+    longer.view(np.uint8)[: table.nbytes] = table.view(np.uint8)
+    return longer
 
 
 def relay(kernel: TreeKernel, observing: Observing, is_category: NDArray[np.bool_]) -> None:
@@ -116,10 +130,10 @@ def relay(kernel: TreeKernel, observing: Observing, is_category: NDArray[np.bool
     for leaf in range(kernel.leaf_count):
         model = watching = stores = None
         if kernel.linear:
-            model = _leaf.fresh_model(kernel)
+            model = _children.fresh_model(kernel)
             _copy_model(models[leaf], old, model, new)
         if watches[leaf] is not None:
-            watching = _leaf.fresh_watch(kernel)
+            watching = _children.fresh_watch(kernel)
             _copy_watch(watches[leaf], old, watching, new, same)
         if observers[leaf] is not None:
             stores = observing.fresh(kernel.features)

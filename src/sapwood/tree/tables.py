@@ -1,7 +1,7 @@
 """The records that a tree is made of.
 
 A tree is two tables, of nodes and of leaves, and for each leaf one or two *pages*: flat arrays of
-doubles that hold its model and what it watches. `sapwood/tree/_tables.pxd` declares the same
+doubles that hold its model and what it watches. `sapwood/tree/_records.pxd` declares the same
 records for the kernels.
 """
 
