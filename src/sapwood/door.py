@@ -36,6 +36,8 @@ SPREAD = (
 )
 TOTAL_WEIGHT = "takes the total weight too near to the largest double; scale the weights down"
 
+ONE = np.float64(1.0).tobytes()
+
 LONGEST = 1000  # characters of a feature's name or a label
 FEATURE = "must be a number or a string; use NaN or None for a missing value"
 FEATURE_FINITE = "must be finite; use NaN or None for a missing value"
@@ -70,7 +72,7 @@ def column(values: ArrayLike, name: str) -> FloatArray:
 def weights(values: ArrayLike | None, count: int) -> FloatArray:
     """Return count weights; ones, taking no memory, if none are given."""
     if values is None:
-        return np.broadcast_to(np.float64(1.0), count)
+        return np.ndarray(count, np.float64, buffer=ONE, strides=(0,))
     array = column(values, "w")
     if len(array) != count:
         raise ValueError(f"w has {len(array)} values and y has {count}: the lengths must agree")

@@ -143,6 +143,11 @@ class Features:
         return plan.matrix
 
     @property
+    def all_numbers(self) -> bool:
+        """Whether there are features, and all are known to be numbers."""
+        return bool(self.kinds) and self.kinds.count(NUMBER) == len(self.kinds)
+
+    @property
     def nbytes(self) -> int:
         """Bytes that all names, labels and tables occupy."""
         tables = (self, self.categorical, self.names, self.index, self.kinds, self.categories)

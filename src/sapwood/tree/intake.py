@@ -124,6 +124,7 @@ def _read_columns(
     matrix = _in_place([contents[place][0] for place in sorted(contents)], rows, width)
     if matrix is not None and all(column.kind != CATEGORY for column, _ in columns.values()):
         in_order = [columns[place][0] for place in range(width)]
+        _check_finite(matrix, [column.name for column in in_order])
         return _read_numbers(features, version, in_order, matrix, learn)
     numbers: dict[int, FloatArray] = {}
     refused: tuple[int, str] | None = None
@@ -214,21 +215,23 @@ def _read_array(features: Features, X: Any, learn: bool) -> Plan:
             f"X has {width} columns and there are {len(names)} features: give as many, or a "
             "mapping of names to columns"
         )
-    columns = [features._column(name, learn) for name in names]
+    columns: list[Column] = []
+    if not features.all_numbers:
+        columns = [features._column(name, learn) for name in names]
     if array.dtype.kind == "O" or any(column.kind == CATEGORY for column in columns):
         return _read_columns(features, zip(names, array.T, strict=True), _of_mapping, rows, learn)
-    return _read_numbers(features, version, columns, np.ascontiguousarray(as_doubles(array)), learn)
+    matrix = np.ascontiguousarray(as_doubles(array))
+    _check_finite(matrix, names)
+    return _read_numbers(features, version, columns, matrix, learn)
 
 
 def _read_numbers(
     features: Features, version: int, columns: Sequence[Column], matrix: FloatArray, learn: bool
 ) -> Plan:
-    """Read a matrix of doubles: no column is a category."""
-    bad = first_infinite(matrix)
-    if bad is not None:
-        row, place = bad
-        rule = door.FEATURE_FINITE
-        raise ValueError(door.feature_sentence(columns[place].name, matrix[bad], row, rule))
+    """Read a matrix of finite doubles and NaN: no column is a category.
+
+    Without columns, all features are known to be numbers.
+    """
     unknown = [place for place, column in enumerate(columns) if column.kind == UNKNOWN]
     if unknown and not learn:
         matrix = matrix.copy()
@@ -237,6 +240,14 @@ def _read_numbers(
         if not (np.isnan(matrix[:1, place]).all() and np.isnan(matrix[:, place]).all()):
             columns[place].kind = NUMBER
     return Plan(features, version, matrix, columns if learn and len(matrix) else ())
+
+
+def _check_finite(matrix: FloatArray, names: Sequence[Label]) -> None:
+    bad = first_infinite(matrix)
+    if bad is not None:
+        row, place = bad
+        rule = door.FEATURE_FINITE
+        raise ValueError(door.feature_sentence(names[place], matrix[bad], row, rule))
 
 
 def _check_width(width: int) -> None:

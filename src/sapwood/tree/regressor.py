@@ -324,6 +324,9 @@ class HoeffdingTreeRegressor:
 
     def _register(self, plan: Plan) -> None:
         """Take the new features and categories of rows that are good."""
+        if not plan.columns:
+            plan.commit()
+            return
         is_category = np.array([kind == CATEGORY for kind in plan.kinds], dtype=np.bool_)
         self._kernel.start_writing()
         try:
