@@ -20,6 +20,7 @@ INFLATION, MOST_UNCERTAIN, MOST_INHERITED, INHERITED_ERROR = 3.0, 4.0, 10.0, 0.5
 KEPT_ROWS, FAR, TOLERATED_BEYOND, OUTDATED, OUTDATED_ROWS = 24, 4.0, 0.125, 1e6, 200
 HELD_ROWS, HELD_ERROR, HELD_RANGE = 100, 1000, 0.25
 LEAST_EVIDENCE, OPTIMISM, PATIENCE, FIRST_REVIEW = 15.0, 0.8, 10.0, 8.0
+APART, CLEARER = 0.4, 4.0  # of a cut of y, beside that of the residual
 MEASURES = {"target": ("target",), "residual": ("step", "line"), "best": ("target", "step", "line")}
 
 
@@ -472,13 +473,21 @@ class NaiveTree:
         return cuts[0], next((cut for cut in cuts if cut.feature != cuts[0].feature), NO_CUT)
 
     def decide(self, leaf):
-        """The cut that leaves the smallest error; that of y where the residual long showed none."""
+        """The cut that leaves the smallest error; that of y where it sets parts of y far apart, or
+        where the residual long showed none."""
         choices, n = [], leaf.y.weight
         for measure in self.measures:
             variance = (leaf.y if measure == "target" else leaf.residual).variance
             best, second = self.best_cuts(leaf, measure)
             choices.append((variance - best.merit, best, second))
-        cut, needed = self.judge(n, *min(choices, key=lambda choice: choice[0]))
+        choice = min(choices, key=lambda choice: choice[0])
+        if self.measures == MEASURES["best"]:
+            of_y, of_residual = choices[0][1].merit, max(each[1].merit for each in choices[1:])
+            if of_y >= APART * leaf.y.variance and (
+                of_y * leaf.residual.variance >= CLEARER * of_residual * leaf.y.variance
+            ):
+                choice = choices[0]
+        cut, needed = self.judge(n, *choice)
         waited = n >= PATIENCE * self.grace_period and self.measures == MEASURES["best"]
         return self.judge(n, *choices[0]) if waited and not cut else (cut, needed)
 

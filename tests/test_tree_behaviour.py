@@ -59,6 +59,21 @@ def coloured(count=3000):
     return colour, np.where(np.isin(colour, ["a", "c", "e"]), 10.0, -10.0), rng
 
 
+def test_parts_of_y_that_are_far_apart_get_models_of_their_own():
+    # Two planes, and the residual of one plane through both says nothing of the first feature.
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1.0, 1.0, (2_000, 7))
+    x[:, 0] = np.sign(x[:, 0])
+    slopes = np.array([3.0, 2.0, 1.0])
+    y = np.where(x[:, 0] > 0, 3.0 + x[:, 1:4] @ slopes, -3.0 + x[:, 4:] @ slopes)
+    tree, by_residual = HoeffdingTreeRegressor(), HoeffdingTreeRegressor(split_on="residual")
+    predictions = tree.predict_learn_many(x, y)
+    by_residual.learn_many(x, y)
+    assert tree.to_frame()["feature"][0] == "0"
+    assert by_residual.to_frame()["feature"][0] != "0"
+    assert r2(y[500:], predictions[500:]) > 0.999
+
+
 def test_a_subset_of_categories_is_separated():
     colour, y, _ = coloured()
     tree = learned({"colour": colour}, y, **STUMP)

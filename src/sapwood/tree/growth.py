@@ -23,6 +23,10 @@ LEAST_EVIDENCE = 15.0
 LEAST_LEAD = 1e-100
 # After an attempt in vain the next one waits until it should succeed, or a little less long.
 OPTIMISM = 0.8
+# A cut sets parts of y apart if it explains at least the first share of its variance, and so many
+# times the share of the residual's variance that any cut explains.
+APART = 0.4
+CLEARER = 4.0
 # So many grace periods a leaf waits for its residual to show something.
 PATIENCE = 10.0
 # A leaf that knows nothing is reviewed early, as its scales are yet to be found.
@@ -107,8 +111,8 @@ class Growth:
 
         It has to explain more than noise would, and to be better than the best cut of any other
         feature by the Hoeffding bound, unless the two are so near that it does not matter. What
-        two features do together shows in the residual neither as a step nor as a bend: where the
-        residual has long shown nothing, y decides.
+        two features do together shows in the residual neither as a step nor as a bend: where a cut
+        sets parts of y far apart, or the residual has long shown nothing, y decides.
 
         Returns
         -------
@@ -122,9 +126,14 @@ class Growth:
             variance = target_variance if measure == TARGET else residual_variance
             if variance - cuts[measure][0] < left_over:
                 best, left_over = measure, variance - cuts[measure][0]
+        target_left = target_variance - cuts[TARGET][0]
+        if self.split_on == "best" and _share(cuts[TARGET], target_variance) >= max(
+            APART, CLEARER * _share(cuts[best], residual_variance)
+        ):
+            best, left_over = TARGET, target_left
         cut, needed = self.judge(cuts[best], weight, left_over, best == TARGET)
         if cut is None and self.split_on == "best" and weight >= self.patience:
-            return self.judge(cuts[TARGET], weight, target_variance - cuts[TARGET][0], True)
+            return self.judge(cuts[TARGET], weight, target_left, True)
         return cut, needed
 
     def judge(
@@ -142,3 +151,8 @@ class Growth:
         if weight <= needed:
             return None, OPTIMISM * needed
         return Cut(feature, place, subset, merit, of_target), weight
+
+
+def _share(cut: BestCut, variance: float) -> float:
+    """Return the share of a variance that a cut explains."""
+    return cut[0] / variance if variance > 0.0 else 0.0

@@ -65,7 +65,8 @@ class HoeffdingTreeRegressor:
         all of them, each with a weight that its own faded error decides.
     split_on : {"best", "residual", "target"}
         What splits are to explain: y itself; what the leaf's linear model leaves of it, by a step
-        or by a bend; or whichever leaves the smaller error. With ``leaf="mean"`` it is y.
+        or by a bend; or whichever leaves the smaller error, and y where parts of it are far
+        apart. With ``leaf="mean"`` it is y.
     track : {"auto", None}
         Whether predictions are corrected by the recent errors of the tree as a whole, at the rate
         that lately had the smallest error, none among them.
