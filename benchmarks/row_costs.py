@@ -20,17 +20,32 @@ from numpy.typing import NDArray
 from benchmarks.data_sets import friedman
 from benchmarks.tables import Answer, Bound, Table
 from benchmarks.timing import best_seconds, nanoseconds
-from sapwood import HoeffdingTreeRegressor
+from sapwood import HoeffdingTreeRegressor, QuantizerObserver
 
-__all__ = ["run"]
+__all__ = ["BESIDE", "FLOOR", "PARTS", "ROWS", "WHOLE", "measure", "run"]
 
 FloatArray = NDArray[np.float64]
 
 ROWS = 50_000
 DICT_ROWS = 20_000
 MANY_ROWS = 10_000
-MOST_TIMES_FLOOR = 2.0
+FEATURES = 10
+LIMIT = 2.0
 MOST_NS_PER_FEATURE = 60.0
+PARTS = (
+    "routing to the leaf",
+    "leaf models (floor)",
+    "slots (floor)",
+    "errors, mixing, tracking, records",
+    "decisions and splits",
+)
+WHOLE = "predict_learn_many"
+FLOOR = "its floor: the bare updates of models and slots"
+FIRST = f"predict_learn_many, the first {ROWS:,} rows"
+FIRST_FLOOR = "its floor"
+FROM_DICTS = "predict_one and learn_one, from dicts"
+OBSERVERS = "ten observers alone, QuantizerObserver.update_many"
+BESIDE = (FLOOR, FIRST, FIRST_FLOOR, FROM_DICTS, OBSERVERS)
 # As in setup.py, so that the same loops become the same code.
 COMPILE = ["-O3", "-ffp-contract=off", "-fno-tree-loop-vectorize"]
 
@@ -59,6 +74,37 @@ def run(quick: bool = False) -> Answer:
     quick : bool
         Fewer repetitions.
     """
+    found = measure(quick)
+    bounds = [
+        Bound(f"predict_learn_many / bare updates, {name}", found[whole] / found[floor], LIMIT)
+        for name, whole, floor in (("first rows", FIRST, FIRST_FLOOR), ("next rows", WHOLE, FLOOR))
+    ]
+    entry = (found[FROM_DICTS] - found[WHOLE]) / FEATURES
+    bounds.append(Bound("a dict adds, ns a feature (both calls)", entry, MOST_NS_PER_FEATURE))
+    tables = [
+        Table(
+            f"One of the second {ROWS:,} rows of {FEATURES} features, in a tree that grows",
+            ("part", "ns", "share", "times the floor"),
+            [
+                (part, found[part], f"{found[part] / found[WHOLE]:.0%}", found[part] / found[FLOOR])
+                for part in [*PARTS, WHOLE]
+            ],
+        ),
+        Table("Beside it", ("what", "ns"), [(name, found[name]) for name in BESIDE]),
+    ]
+    return Answer(
+        tables, Table("", Record._fields, [Record(*each) for each in found.items()]), bounds
+    )
+
+
+def measure(quick: bool = False) -> dict[str, float]:
+    """Return what each part of a row takes, in nanoseconds: `PARTS`, `WHOLE`, and `BESIDE`.
+
+    Parameters
+    ----------
+    quick : bool
+        Fewer repetitions.
+    """
     repeats = 5 if quick else 15
     x, y = friedman(np.random.default_rng(1), 2 * ROWS)
     tree = HoeffdingTreeRegressor()
@@ -69,62 +115,23 @@ def run(quick: bool = False) -> Answer:
     later = _follow(tree, x[ROWS:], y[ROWS:])
     with TemporaryDirectory() as folder:
         bare = _compiled(Path(folder))
-        floors = [_floor(bare, tree, way, repeats) for way in (first, later)]
-        frozen = _floor(bare, tree, _in_old_leaves(later), repeats)
+        floor = _floor(bare, tree, later, repeats)
         models = _floor(bare, tree, later, repeats, with_slots=False)
+        in_old_leaves = _floor(bare, tree, _in_old_leaves(later), repeats)
+        first_floor = _floor(bare, tree, first, repeats)
         routing = _routing(bare, grown, later, repeats)
-    wholes = [_whole(start, way, repeats) for start, way in ((young, first), (grown, later))]
-    rest = _undecided(grown, later, repeats) - frozen - routing
-    one_by_one = _from_dicts(grown, later, repeats)
-    parts = [
-        Record("routing to the leaf", routing),
-        Record("leaf models (floor)", models),
-        Record("slots (floor)", floors[1] - models),
-        Record("errors, mixing, tracking, records", rest),
-        Record("decisions and splits", wholes[1] - floors[1] - routing - rest),
-    ]
-    features = x.shape[1]
-    names = [f"the first {ROWS:,} rows", f"the next {ROWS:,} rows"]
-    bounds = [
-        *(
-            Bound(f"predict_learn_many / bare updates, {name}", whole / floor, MOST_TIMES_FLOOR)
-            for name, whole, floor in zip(names, wholes, floors, strict=True)
-        ),
-        Bound(
-            "a dict adds, ns a feature (both calls)",
-            (one_by_one - wholes[1]) / features,
-            MOST_NS_PER_FEATURE,
-        ),
-    ]
-    tables = [
-        Table(
-            f"One of {names[1]}, of {features} features, in a tree that grows from "
-            f"{grown.n_leaves} to {tree.n_leaves} leaves",
-            ("part", "ns", "share", "times the floor"),
-            [
-                (part.part, part.ns, f"{part.ns / wholes[1]:.0%}", part.ns / floors[1])
-                for part in [*parts, Record("whole", wholes[1])]
-            ],
-        ),
-        Table(
-            "Beside it",
-            ("what", "ns"),
-            [
-                (f"{names[0]}: predict_learn_many", wholes[0]),
-                (f"{names[0]}: bare updates", floors[0]),
-                (f"{names[1]}: bare updates", floors[1]),
-                (f"{names[1]}: predict_one and learn_one, from dicts", one_by_one),
-            ],
-        ),
-    ]
-    records = [
-        *parts,
-        Record("whole", wholes[1]),
-        Record("first rows", wholes[0]),
-        Record("first rows, bare", floors[0]),
-        Record("from dicts", one_by_one),
-    ]
-    return Answer(tables, Table("", Record._fields, records), bounds)
+    whole = _whole(grown, later, repeats)
+    rest = _undecided(grown, later, repeats) - in_old_leaves - routing
+    values = (routing, models, floor - models, rest, whole - floor - routing - rest)
+    return {
+        **dict(zip(PARTS, values, strict=True)),
+        WHOLE: whole,
+        FLOOR: floor,
+        FIRST: _whole(young, first, repeats),
+        FIRST_FLOOR: first_floor,
+        FROM_DICTS: _from_dicts(grown, later, repeats),
+        OBSERVERS: _observers(later, repeats),
+    }
 
 
 def _follow(tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray) -> Way:
@@ -169,14 +176,20 @@ def _compiled(folder: Path) -> ModuleType:
 def _floor(
     bare: Any, tree: HoeffdingTreeRegressor, way: Way, repeats: int, with_slots: bool = True
 ) -> float:
-    """Return what the bare updates of a row take, in nanoseconds, on copies of a tree's tables."""
-    kernel: Any = tree._kernel
-    models, watches = np.array(kernel.model_pages), np.array(kernel.watch_pages)
+    """Return what the bare updates of a row take, in nanoseconds, on copies of a tree's tables.
 
-    def loop() -> None:
+    Each time on new ones, as those of a tree are when it is measured.
+    """
+    kernel: Any = tree._kernel
+
+    def loop(models: FloatArray, watches: FloatArray) -> None:
         bare.update(models, watches, way.x, way.y, way.leaves, way.rows, kernel.slots, with_slots)
 
-    return best_seconds(loop, repeats) / len(way.y) * 1e9
+    best = min(
+        nanoseconds(partial(loop, np.array(kernel.model_pages), np.array(kernel.watch_pages)))
+        for _ in range(repeats)
+    )
+    return best / len(way.y)
 
 
 def _routing(bare: Any, tree: HoeffdingTreeRegressor, way: Way, repeats: int) -> float:
@@ -188,18 +201,21 @@ def _routing(bare: Any, tree: HoeffdingTreeRegressor, way: Way, repeats: int) ->
 
 def _undecided(tree: HoeffdingTreeRegressor, way: Way, repeats: int) -> float:
     """Return what the kernel takes for a row if no leaf is ever decided on."""
-    kernel: Any = tree.copy()._kernel
-    for leaf in range(kernel.leaf_count):
-        kernel.set_due(leaf, np.inf, np.inf)
     weights, predictions = np.broadcast_to(1.0, len(way.y)), np.empty(len(way.y))
 
     def decide(leaf: int) -> None:
         raise AssertionError("no leaf is due")
 
-    def learn() -> None:
-        kernel.learn(way.x, way.y, weights, decide, predictions)
+    def learn(twin: HoeffdingTreeRegressor) -> None:
+        twin._kernel.learn(way.x, way.y, weights, decide, predictions)
 
-    return best_seconds(learn, repeats) / len(way.y) * 1e9
+    def undecided() -> HoeffdingTreeRegressor:
+        twin = tree.copy()
+        for leaf in range(twin.n_leaves):
+            twin._kernel.set_due(leaf, np.inf, np.inf)
+        return twin
+
+    return min(nanoseconds(partial(learn, undecided())) for _ in range(repeats)) / len(way.y)
 
 
 def _whole(tree: HoeffdingTreeRegressor, way: Way, repeats: int) -> float:
@@ -222,3 +238,14 @@ def _from_dicts(tree: HoeffdingTreeRegressor, way: Way, repeats: int) -> float:
 
     best = min(nanoseconds(partial(follow, tree.copy())) for _ in range(repeats))
     return best / DICT_ROWS
+
+
+def _observers(way: Way, repeats: int) -> float:
+    """Return what it takes to let observers of their own see the features of a row."""
+    columns = np.ascontiguousarray(way.x.T)
+
+    def observe() -> None:
+        for column in columns:
+            QuantizerObserver().update_many(column, way.y)
+
+    return best_seconds(observe, repeats) / len(way.y) * 1e9

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from benchmarks import row_costs
 from benchmarks.data_sets import DataSet, friedman_set
 from benchmarks.peers import run as runs
 from benchmarks.peers.findings import Findings, Loss
@@ -177,12 +178,28 @@ def test_a_job_that_fails_says_so(monkeypatch):
     )
 
 
+def test_the_parts_of_a_row_are_kept(monkeypatch):
+    parts = {"routing to the leaf": 20.0, "predict_learn_many": 250.0}
+    monkeypatch.setattr("benchmarks.row_costs.measure", lambda quick: parts if quick else {})
+    job = Job("parts", "friedman", OURS)
+    records = list(run_job(job, PLAN, None, False))
+    assert records == [
+        Record(*job, DEFAULT, 50_000, "routing to the leaf", 20.0),
+        Record(*job, DEFAULT, 50_000, "predict_learn_many", 250.0),
+    ]
+    told = Findings(Run(PLAN, {}, {}, {}, {}, records))
+    assert told.part("predict_learn_many") == 250.0
+    assert math.isnan(told.part("decisions and splits"))
+
+
 def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch):
     both = [who for who in PEERS if OURS in (who.name, who.twin_of)]
     monkeypatch.setattr(runs, "PEERS", both)
+    monkeypatch.setattr(runs, "find_spec", lambda name: None)  # so that there is no compiler
     said = []
     found = run(PLAN, tmp_path, said.append)
     assert len(said) == 2 * 2 + 2 * 2  # streams, and costs and their growth, for both
+    assert found.absent == {"the parts of a row": "without Cython, setuptools"}
     told = Findings(found)
     assert told.twins()[0][2:] == (2, 2)
     assert told.score("friedman", OURS) > 0.5
@@ -241,6 +258,8 @@ def made_up_run():
             records.append(Record("cost", "friedman", name, DEFAULT, 1000, measure, value))
         for rows in (10_000, 20_000):
             records.append(Record("growth", "friedman", name, DEFAULT, rows, "microseconds", 2.0))
+    for place, part in enumerate([*row_costs.PARTS, row_costs.WHOLE, *row_costs.BESIDE], 1):
+        records.append(Record("parts", "friedman", OURS, DEFAULT, 50_000, part, 10.0 * place))
     records.append(
         Record("accuracy", "fair", "MOA", DEFAULT, 0, FAILURE, 1.0, "<b>NullPointer</b> | x")
     )
@@ -281,10 +300,11 @@ def test_the_page_tells_all_of_it_and_runs_nothing(tmp_path):
     assert "| flights | R² | 0.500 | LightGBM | 0.700 | 2 |" in markdown
     assert "| fair | 5,000 | 0.100 | 0.000 | failed | **0.200** |" in markdown
     assert "<b>NullPointer</b> \\| x" in markdown
+    assert "| slots (floor) | 30 | 50 % | 0.43 |" in markdown  # of a whole of 60, a floor of 70
     assert "<script" not in page
     assert "&lt;b&gt;NullPointer&lt;/b&gt;" in page
     assert "a &lt;processor&gt;" in page
     assert not re.search(r'(src|href)="(?!#)', page)
     assert page.count("<svg") == 7
     assert "failed" in page
-    assert page.count('<section id="') == 11
+    assert page.count('<section id="') == 12

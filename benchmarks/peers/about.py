@@ -29,7 +29,15 @@ PACKAGES = (
 
 MEASURED = ("*", "tree/*", "observers/*")
 SUFFIXES = (".py", ".so", ".pyd")
-MEASURING = ("jobs.py", "learners.py", "moa.py", "roster.py", "sets.py", "../Fimtdd.java")
+MEASURING = (
+    "jobs.py",
+    "learners.py",
+    "moa.py",
+    "roster.py",
+    "sets.py",
+    "../Fimtdd.java",
+    "../row_costs.py",
+)
 
 
 def describe() -> dict[str, str]:

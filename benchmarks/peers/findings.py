@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import row_costs
 from benchmarks.peers import sets
 from benchmarks.peers.jobs import COST_STREAM
 from benchmarks.peers.records import FAILURE, Record
@@ -218,6 +219,17 @@ class Findings:
         """
         rows = self.run.plan.cost_rows
         return self._values.get(("cost", COST_STREAM, learner, DEFAULT, measure, rows), math.nan)
+
+    def part(self, name: str) -> float:
+        """Return the nanoseconds that a part of a row takes; NaN if that is not known.
+
+        Parameters
+        ----------
+        name : str
+            As `row_costs` has it.
+        """
+        key = ("parts", COST_STREAM, OURS, DEFAULT, name, row_costs.ROWS)
+        return self._values.get(key, math.nan)
 
     def growth(self, learner: str, measure: str) -> list[tuple[int, float]]:
         """Return what a learner costs after more and more rows.

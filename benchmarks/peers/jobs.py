@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import row_costs
 from benchmarks.data_sets import DataSet, friedman_set
 from benchmarks.peers.learners import TimedLearner
 from benchmarks.peers.records import FAILURE, Job, Record
@@ -84,7 +85,7 @@ def run_job(job: Job, plan: Plan, data: Path | None, has_grid: bool) -> Iterator
     """
     who = peer(job.learner)
     if data is None:
-        measure = _cost if job.stage == "cost" else _growth
+        measure = {"cost": _cost, "growth": _growth, "parts": _parts}[job.stage]
         yield from _tried(measure(job, who, plan), job, DEFAULT)
         return
     stream: DataSet = pickle.loads(data.read_bytes())
@@ -202,6 +203,11 @@ def _growth(job: Job, who: Peer, plan: Plan) -> Iterator[Record]:
         if rows in places[:: len(STEPS)] or (is_last and rows >= 2 * sized):
             yield from _sizes(job, learner, rows, before)
             sized = rows
+
+
+def _parts(job: Job, who: Peer, plan: Plan) -> Iterator[Record]:
+    for part, value in row_costs.measure(quick=plan.name != "full").items():
+        yield Record(*job, DEFAULT, row_costs.ROWS, part, value)
 
 
 def _places(most: int) -> list[int]:

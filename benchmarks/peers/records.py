@@ -25,7 +25,7 @@ class Record(NamedTuple):
     Attributes
     ----------
     stage : str
-        Of the run: "accuracy", "cost" or "growth".
+        Of the run: "accuracy", "cost", "growth" or "parts".
     stream, learner, setting : str
         What was measured.
     rows : int

@@ -6,6 +6,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from importlib.util import find_spec
 from itertools import product
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -18,7 +19,7 @@ from benchmarks.peers import sets
 from benchmarks.peers.about import describe
 from benchmarks.peers.jobs import COST_STREAM, Plan, failure, run_job
 from benchmarks.peers.records import Job, Record, ResultsFile
-from benchmarks.peers.roster import DEFAULT, PEERS
+from benchmarks.peers.roster import DEFAULT, OURS, PEERS
 
 __all__ = ["FULL", "QUICK", "Run", "run"]
 
@@ -118,6 +119,10 @@ def run(plan: Plan, folder: Path, say: Callable[[str], object] = print) -> Run:
         # Costs are measured one at a time, so that no other job slows a learner down.
         names = [who.name for who in there]
         costs = [Job(stage, COST_STREAM, name) for stage in ("cost", "growth") for name in names]
+        if lacking := [name for name in ("Cython", "setuptools") if find_spec(name) is None]:
+            absent["the parts of a row"] = f"without {', '.join(lacking)}"
+        else:
+            costs.append(Job("parts", COST_STREAM, OURS))
         start = time.monotonic()
         for jobs, workers in ((accuracy, WORKERS), (costs, 1)):
             left = [job for job in jobs if job not in results.done]

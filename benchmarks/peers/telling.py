@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
+from benchmarks import row_costs
 from benchmarks.peers import sets
 from benchmarks.peers.contents import ABSENT, Cell, Section, Table, number_cells, plain, r2_text
 from benchmarks.peers.findings import LIGHTGBM, LOWER_IS_BETTER, Findings, Loss
@@ -43,6 +44,7 @@ def sections(found: Findings) -> list[Section]:
         _grid(found),
         _costs(found),
         _growth(found),
+        _parts(found),
         _losses(found),
         _failures(found),
         _streams(found),
@@ -277,6 +279,30 @@ def _growth(found: Findings) -> Section:
     return Section(
         "growth", "How costs grow", texts, [table], ["growth-microseconds", "growth-model_bytes"]
     )
+
+
+def _parts(found: Findings) -> Section:
+    whole, floor = found.part(row_costs.WHOLE), found.part(row_costs.FLOOR)
+    if not math.isfinite(whole):
+        return Section("parts", "Where the time of a row goes", ["It could not be measured."])
+    texts = [
+        f"Friedman's function, the second {count(row_costs.ROWS)} rows of ten numbers, in one "
+        "batch and a tree that grows: nanoseconds a row, the best of several runs. The floor is "
+        "the bare update of the linear models and the slots of each row's leaf, the same rows in "
+        "the same leaves, in a loop that does nothing else. `python -m benchmarks row_costs` "
+        "measures it again.",
+    ]
+    rows = [
+        plain(part, f"{value:.0f}", f"{100 * value / whole:.0f} %", f"{value / floor:.2f}")
+        for part in (*row_costs.PARTS, row_costs.WHOLE)
+        for value in [found.part(part)]
+    ]
+    beside = [plain(name, f"{found.part(name):.0f}") for name in row_costs.BESIDE]
+    tables = [
+        Table("A row by its parts", ["part", "ns", "share", "times the floor"], rows),
+        Table("Beside it", ["what", "ns a row"], beside),
+    ]
+    return Section("parts", "Where the time of a row goes", texts, tables)
 
 
 # -- where we lose --------------------------------------------------------------------------------
