@@ -20,7 +20,7 @@ INFLATION, MOST_UNCERTAIN, MOST_INHERITED, INHERITED_ERROR = 3.0, 4.0, 10.0, 0.5
 KEPT_ROWS, FAR, TOLERATED_BEYOND, OUTDATED, OUTDATED_ROWS = 24, 4.0, 0.125, 1e6, 200
 HELD_ROWS, HELD_ERROR, HELD_RANGE = 100, 1000, 0.25
 LEAST_EVIDENCE, OPTIMISM, PATIENCE, FIRST_REVIEW = 15.0, 0.8, 10.0, 8.0
-APART, CLEARER = 0.4, 4.0  # of a cut of y, beside that of the residual
+APART, CLEARER, MOST_LEFT = 0.4, 4.0, 4.0  # of a cut of y, beside that of the residual
 MEASURES = {"target": ("target",), "residual": ("step", "line"), "best": ("target", "step", "line")}
 
 
@@ -481,11 +481,12 @@ class NaiveTree:
             best, second = self.best_cuts(leaf, measure)
             choices.append((variance - best.merit, best, second))
         choice = min(choices, key=lambda choice: choice[0])
-        if self.measures == MEASURES["best"]:
-            of_y, of_residual = choices[0][1].merit, max(each[1].merit for each in choices[1:])
-            if of_y >= APART * leaf.y.variance and (
-                of_y * leaf.residual.variance >= CLEARER * of_residual * leaf.y.variance
-            ):
+        if self.measures == MEASURES["best"] and choices[0][0] <= MOST_LEFT * choice[0]:
+            shares = [
+                choices[0][1].merit / leaf.y.variance,
+                choice[1].merit / leaf.residual.variance,
+            ]
+            if choice is choices[0] or shares[0] >= max(APART, CLEARER * shares[1]):
                 choice = choices[0]
         cut, needed = self.judge(n, *choice)
         waited = n >= PATIENCE * self.grace_period and self.measures == MEASURES["best"]

@@ -44,6 +44,7 @@ cdef double OUTDATED_ROWS = 200.0
 # within this share of the range of y.
 cdef double HELD_ROWS = 100.0
 cdef double HELD_ERROR = 1000.0
+cdef double PER_HELD_ERROR = 1.0 / HELD_ERROR
 cdef double HELD_RANGE = 0.25
 # If, of the first few y, one is so much nearer to 0 than the first, it becomes the origin.
 cdef double EARLY = 8.0
@@ -174,7 +175,7 @@ cdef class TreeKernel(TreeTables):
         if square > limit and limit > 0.0 and self.rows >= HELD_ROWS:
             square = limit
             y = prediction + (sqrt(limit) if error > 0.0 else -sqrt(limit))
-        self.usual += (square - self.usual) / HELD_ERROR
+        self.usual += (square - self.usual) * PER_HELD_ERROR
         return y
 
     cdef inline void take(

@@ -176,6 +176,14 @@ cdef class TreeTables:
         self.nodes = <NodeRecord*>&node_bytes[0]
         self.leaves = <LeafRecord*>&leaf_bytes[0]
 
+    @property
+    def has_room(self):
+        """Whether the tables have rows for one more split."""
+        return (
+            self.node_count + 2 <= len(self.node_table)
+            and self.leaf_count + 1 <= len(self.leaf_table)
+        )
+
     def set_counts(self, Py_ssize_t nodes, Py_ssize_t leaves):
         """Say how many rows of the tables are in use."""
         if nodes > len(self.node_table) or leaves > len(self.leaf_table):

@@ -51,7 +51,8 @@ cdef inline void follow(
     """Learn y, for which `tracked` has set the predictions."""
     cdef Py_ssize_t i
     cdef double share, from_level, from_outlook
-    for i in range(TRACKS):
+    tracker.error[0] = faded(tracker.error[0]) + w * (y - tree) * (y - tree)
+    for i in range(1, TRACKS):
         tracker.error[i] = (
             faded(tracker.error[i]) + w * (y - predictions[i]) * (y - predictions[i])
         )

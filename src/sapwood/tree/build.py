@@ -59,7 +59,8 @@ def split(kernel: TreeKernel, observing: Observing, leaf: int, cut: Cut, grace: 
     if is_category and missing_left:
         subset |= ALL_CATEGORIES & ~seen
     observers = _child_observers(kernel, observing, leaf)
-    _make_room(kernel)
+    if not kernel.has_room:
+        _make_room(kernel)
     _children.divide(
         kernel,
         leaf,
@@ -103,11 +104,10 @@ def _missing_goes_left(sides: list[tuple[float, float, float]], total: int) -> b
 
 def _make_room(kernel: TreeKernel) -> None:
     """Let the tables have room for one more split."""
-    nodes, leaves = kernel.node_count + 2, kernel.leaf_count + 1
-    if nodes > len(kernel.node_table) or leaves > len(kernel.leaf_table):
-        kernel.set_tables(
-            _with_room(kernel.node_table, nodes), _with_room(kernel.leaf_table, leaves)
-        )
+    kernel.set_tables(
+        _with_room(kernel.node_table, kernel.node_count + 2),
+        _with_room(kernel.leaf_table, kernel.leaf_count + 1),
+    )
 
 
 def _with_room(table: NDArray[Any], rows: int) -> NDArray[Any]:

@@ -7,26 +7,22 @@ from typing import Literal, NamedTuple
 from sapwood.tree import _leaf
 from sapwood.tree._kernel import TreeKernel
 
-__all__ = ["Cut", "Growth", "SplitOn"]
+__all__ = ["SPLIT_ON", "Cut", "Growth", "SplitOn"]
 
 SplitOn = Literal["best", "residual", "target"]
 
-TARGET, STEP, LINE = range(3)
-MEASURES: dict[SplitOn, tuple[int, ...]] = {
-    "target": (TARGET,),
-    "residual": (STEP, LINE),
-    "best": (TARGET, STEP, LINE),
-}
+SPLIT_ON: tuple[SplitOn, ...] = ("best", "residual", "target")
 
 # A split has to explain so many times the variance that one row's worth of noise would.
 LEAST_EVIDENCE = 15.0
 LEAST_LEAD = 1e-100
 # After an attempt in vain the next one waits until it should succeed, or a little less long.
 OPTIMISM = 0.8
-# A cut sets parts of y apart if it explains at least the first share of its variance, and so many
-# times the share of the residual's variance that any cut explains.
+# A cut sets parts of y apart if it explains at least this share of its variance, so many times the
+# share of the residual's variance that any cut explains, and leaves not much more than that does.
 APART = 0.4
 CLEARER = 4.0
+MOST_LEFT = 4.0
 # So many grace periods a leaf waits for its residual to show something.
 PATIENCE = 10.0
 # A leaf that knows nothing is reviewed early, as its scales are yet to be found.
@@ -107,7 +103,7 @@ class Growth:
         target_variance: float,
         residual_variance: float,
     ) -> tuple[Cut | None, float]:
-        """Take of the best cuts by each measure the one that leaves the smallest error.
+        """Take of the best cuts, of y and of its residual by step or line, that of the least error.
 
         It has to explain more than noise would, and to be better than the best cut of any other
         feature by the Hoeffding bound, unless the two are so near that it does not matter. What
@@ -121,19 +117,22 @@ class Growth:
         needed : float
             Otherwise, the weight at which it will be, if merits stay as they are.
         """
-        best, left_over = TARGET, inf
-        for measure in MEASURES[self.split_on]:
-            variance = target_variance if measure == TARGET else residual_variance
-            if variance - cuts[measure][0] < left_over:
-                best, left_over = measure, variance - cuts[measure][0]
-        target_left = target_variance - cuts[TARGET][0]
-        if self.split_on == "best" and _share(cuts[TARGET], target_variance) >= max(
-            APART, CLEARER * _share(cuts[best], residual_variance)
+        target, step, line = cuts
+        target_left = target_variance - target[0]
+        if self.split_on == "target":
+            return self.judge(target, weight, target_left, True)
+        residual = line if line[0] > step[0] else step
+        residual_left = residual_variance - residual[0]
+        if self.split_on == "residual":
+            return self.judge(residual, weight, residual_left, False)
+        if target_left <= residual_left or (
+            target_left <= MOST_LEFT * residual_left
+            and _is_apart(target[0] / target_variance, residual[0] / residual_variance)
         ):
-            best, left_over = TARGET, target_left
-        cut, needed = self.judge(cuts[best], weight, left_over, best == TARGET)
-        if cut is None and self.split_on == "best" and weight >= self.patience:
-            return self.judge(cuts[TARGET], weight, target_left, True)
+            return self.judge(target, weight, target_left, True)
+        cut, needed = self.judge(residual, weight, residual_left, False)
+        if cut is None and weight >= self.patience:
+            return self.judge(target, weight, target_left, True)
         return cut, needed
 
     def judge(
@@ -153,6 +152,6 @@ class Growth:
         return Cut(feature, place, subset, merit, of_target), weight
 
 
-def _share(cut: BestCut, variance: float) -> float:
-    """Return the share of a variance that a cut explains."""
-    return cut[0] / variance if variance > 0.0 else 0.0
+def _is_apart(target_share: float, residual_share: float) -> bool:
+    """Whether a cut sets parts of y apart, as no cut does with the residual."""
+    return target_share >= APART and target_share >= CLEARER * residual_share
