@@ -191,6 +191,33 @@ def test_what_the_model_refuses_is_a_bad_row_too(folder) -> None:
     assert len(read_csv("bad.csv")) == rows["refused"]
 
 
+@pytest.mark.parametrize("delay", ["1", "50", "599", "10000"])
+def test_what_the_model_refuses_after_the_end_is_told_too(folder, delay) -> None:
+    lines = [f"{place % 7},{place % 5}" for place in range(600)]
+    for place in (300, 598, 599):
+        lines[place] = "1,1e308"
+    write_csv(folder / "d.csv", lines, "a,y")
+    late = ("-t", "y", "--delay", delay, "--checkpoint", "c", "--every", "250")
+    skip = ("--on-bad-row", "skip", "--bad-rows", "bad.csv")
+    ended = invoke("evaluate", "d.csv", *late, *skip, "--json")
+    told = read_csv("bad.csv")
+    assert [row["place"] for row in told] == ["line 302", "line 600", "line 601"]
+    assert {row["reason"] for row in told} == {"refused by the model"}
+    assert ended.json()["rows"]["refused"] == 3
+    # The checkpoint is of the time before: if the file has grown, labels come as they would have.
+    content = (folder / "bad.csv").read_bytes()
+    assert invoke("evaluate", "d.csv", *late, *skip, "--json").json() == ended.json()
+    assert (folder / "bad.csv").read_bytes() == content
+    write_csv(folder / "d.csv", [*lines, *lines], "a,y")
+    grown = invoke("evaluate", "d.csv", *late, *skip, "--json").json()
+    content = (folder / "bad.csv").read_bytes()
+    assert len(read_csv("bad.csv")) == grown["rows"]["refused"] == 6
+    (folder / "c").unlink()
+    (folder / "c.previous").unlink()
+    assert invoke("evaluate", "d.csv", *late, *skip, "--json").json() == grown
+    assert (folder / "bad.csv").read_bytes() == content
+
+
 def test_rows_left_out_can_be_read_from_standard_output(folder) -> None:
     write_pair(folder, "csv", lines=500)
     skip = ("--on-bad-row", "skip", "--bad-rows", "-")

@@ -375,6 +375,10 @@ OTHERS = [
     ("target", ["evaluate", "a.csv", "-t", "a"]),
     ("features", ["evaluate", "a.csv", "-t", "y", "--drop", "b"]),
     ("features", ["evaluate", "a.csv", "-t", "y", "--categorical", "flag"]),
+    (
+        "time_formats was {}, not {'sold': '%Y-%d-%m %H:%M'}",
+        ["evaluate", "a.csv", "-t", "y", "--time-format", "sold=%Y-%d-%m %H:%M"],
+    ),
     ("model", ["evaluate", "a.csv", "-t", "y", "--set", "leaf=mean"]),
     ("delay was None, not 7", ["evaluate", "a.csv", "-t", "y", "--delay", "7"]),
     ("fade was 0.999, not 0.5", ["evaluate", "a.csv", "-t", "y", "--fade", "0.5"]),

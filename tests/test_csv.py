@@ -349,7 +349,8 @@ def test_rows_of_a_pipe_for_a_model_come_as_they_arrive(monkeypatch):
     os.write(writing, b"2026-11-16,,3\n")
     chunk = next(chunks)
     assert (chunk.y.tolist(), chunk.numbers.tolist()) == ([3.0], [3])
-    assert chunk.next == {"byte": 35, "line": 4}
+    decided = {"time: t": 1, "number: x": 1, "number: y": 1}
+    assert chunk.next == {"byte": 35, "line": 4, **decided}
     assert (stream.name, stream.size, len(stream.fingerprint)) == ("standard input", None, 32)
     os.close(writing)
     assert list(chunks) == []

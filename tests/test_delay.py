@@ -142,13 +142,14 @@ def test_rows_that_cannot_be_predicted_or_learned_are_left_out():
     stream = naive.ListStream([*rows[:50], "a bad row", *rows[50:]], file_rows=40)
     tree = HoeffdingTreeRegressor()
     run = Prequential(tree, stream, delay=10, on_bad_row="skip")
-    steps = list(run.steps(7))
+    steps = [*run.steps(7), run.learn_rest()]
     found = run.finish()
     bad = [(bad.source, bad.number, bad.reason) for step in steps for bad in step.bad]
     assert bad == [
         ("file 0", 6, "refused by the model"),
         ("file 0", 31, "refused by the model"),
         ("file 1", 11, "a bad row"),
+        ("file 2", 21, "refused by the model"),
     ]
     assert found.refused.reasons == {"refused by the model": 3, "a bad row": 1}
     assert found.refused.where.tolist() == [[64, 3], [101, 1]]

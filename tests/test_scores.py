@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive_evaluate as naive
+from sapwood.evaluate.result import Errors
 from sapwood.evaluate.scores import Scores
 
 NAN3 = (math.nan, math.nan, math.nan)
@@ -144,20 +145,24 @@ def test_where_all_but_the_last_row_is_forgotten_r2_is_nan(fade):
 
 
 @pytest.mark.parametrize("prediction", [math.nan, math.inf, -math.inf, 1e308, -1e300])
-def test_wild_predictions_do_no_more_than_spoil_the_errors_that_they_are_in(prediction):
-    scores = Scores(window=2)
-    scores.update_many([prediction, 1.0, 2.0], [1.0, 1.0, 3.0])
-    assert not math.isfinite(scores.total.rmse)
-    assert astuple(scores.window) == (0.5, math.sqrt(0.5), 0.5)
-    assert scores.target_mean == pytest.approx(5 / 3)
+def test_wild_predictions_are_counted_and_change_nothing_else(prediction):
+    scores, clean = Scores(window=2), Scores(window=2)
+    scores.update_many([prediction, 1.0, 2.0, prediction], [1.0, 1.0, 3.0, 2.0])
+    clean.update_many([1.0, 2.0], [1.0, 3.0])
+    assert (scores.unscored, scores.rows) == (2, 2)
+    assert bits(scores)[:2] == bits(clean)[:2]
+    scores.update(prediction, 1.0)
+    assert scores.unscored == 3
+    assert scores.target_mean == 2.0
 
 
 def test_targets_of_any_size():
     scores = Scores(window=10)
-    scores.update_many([0.0, 0.0], [1e300, -1e300])
-    assert scores.total.mae == 1e300
-    assert not math.isfinite(scores.total.rmse)
-    assert math.isnan(scores.window.r2)
+    scores.update_many([0.0, 0.0], [1e140, -1e140])
+    scores.update_many([0.0, -1e140], [1.1e140, -math.inf])
+    assert (scores.rows, scores.unscored) == (2, 2)
+    assert scores.total == Errors(1e140, 1e140, 0.0)
+    assert scores.window == Errors(1e140, 1e140, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -216,9 +221,13 @@ def changed(place, value):
         (changed(0, 1e300), r"of 1e\+300 rows"),
         (changed(2, -1e-9), "below 0"),
         (changed(9, -1.0), "below 0"),
+        ({"unscored": np.array([-1])}, r"rows not scored is \[-1\]"),
+        ({"unscored": np.zeros(1)}, r"rows not scored is \[0.0\]"),
+        ({"unscored": np.zeros(2, np.int64)}, r"rows not scored is \[0, 0\]"),
     ],
 )
 def test_arrays_that_no_scores_have_are_refused(entries, complaint):
-    arrays = {"scores": np.arange(10.0), "recent": np.zeros((4, 2))} | entries
+    arrays = {"scores": np.arange(10.0), "recent": np.zeros((4, 2)), "unscored": np.array([0])}
+    arrays |= entries
     with pytest.raises(ValueError, match=complaint):
         Scores.from_arrays(arrays, 0.9)

@@ -1,6 +1,7 @@
 """`sapwood compare`: several models over several streams, ranked."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,7 +18,7 @@ from sapwood.cli.models import blaming_others
 from sapwood.cli.outputs import check_writable
 from sapwood.cli.progress import RunProgress
 from sapwood.evaluate.prequential import OnBadRow
-from sapwood.evaluate.result import Evaluation
+from sapwood.evaluate.result import UNSCORED, Evaluation
 from sapwood.tree.words import number
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def compare(
             [_evaluate(terminal, name, spec, reading, on_bad_row) for spec in model]
             for name in stream
         ]
-        values = np.array([[getattr(cell.total, measure) for cell in row] for row in found])
+        values = np.array([[_value(cell, measure) for cell in row] for row in found])
         ranking = _rank(values, model, measure)
         if as_json:
             print(json.dumps(_described(stream, model, found, ranking), indent=2))
@@ -124,6 +125,11 @@ def _evaluate(
         return run.finish()
 
 
+def _value(cell: Evaluation, measure: Measure) -> float:
+    """Return what a model is ranked by: NaN, the worst, if it has no error on all rows."""
+    return math.nan if cell.unscored else float(getattr(cell.total, measure))
+
+
 def _rank(values: "np.ndarray[Any, Any]", models: list[str], measure: Measure) -> "Ranking":
     from sapwood.evaluate.ranking import rank
 
@@ -145,8 +151,9 @@ def _show(
         table.add_column(escape(model), justify="right", overflow="fold")
     larger = measure == "r2"
     for name, row in zip(streams, found, strict=True):
-        values = [getattr(cell.total, measure) for cell in row]
-        best = max(values) if larger else min(values)
+        values = [_value(cell, measure) for cell in row]
+        known = [value for value in values if not math.isnan(value)]
+        best = (max if larger else min)(known, default=math.nan)
         cells = [f"[bold]{number(v, 4)}[/]" if v == best else number(v, 4) for v in values]
         table.add_row(escape(Path(name).name), f"{row[0].rows_learned:,}", *cells)
     table.add_section()
@@ -158,6 +165,12 @@ def _show(
     for name, row in zip(streams, found, strict=True):
         if row[0].refused.count:
             terminal.say(f"{name}: {row[0].refused.count:,} rows refused")
+        for model, cell in zip(models, row, strict=True):
+            if cell.unscored:
+                terminal.say(
+                    f"{name}: {model} is last, for {cell.unscored:,} of {cell.rows_learned:,} rows "
+                    f"have no error, the first at {cell.first_unscored}: {UNSCORED}"
+                )
     terminal.say(_verdict(ranking))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sapwood import HoeffdingTreeRegressor
 from sapwood.cli import options
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.follow import Follower
@@ -146,6 +147,11 @@ def make_run(
         raise UsageError(f"{stream.name}: say which column to predict: {named}")
     late = _late_by(scoring.delay, stream)
     made = make_model(model, settings(set_, "--set"), stream) if saved is None else saved
+    if isinstance(made, HoeffdingTreeRegressor):
+        formats = dict(stream.time_formats)
+        made.time_formats.update(
+            {name: formats[name] for name in formats if name in stream.features}
+        )
     try:
         run = Prequential(
             made,
@@ -163,6 +169,7 @@ def make_run(
         "features": dict(stream.features),
         "categorical": list(stream.declared),
         "time": stream.time,
+        "time_formats": dict(stream.time_formats),
         "model": " ".join([model, *set_]),
         **asdict(scoring),
     }

@@ -20,7 +20,7 @@ from sapwood.cli.outputs import STDOUT, BadRowFile, PredictionFile
 from sapwood.cli.progress import RunProgress
 from sapwood.cli.values import amount
 from sapwood.evaluate.checkpoint import CheckpointError, CheckpointFile, Saved
-from sapwood.evaluate.prequential import Prequential
+from sapwood.evaluate.prequential import Prequential, Step
 from sapwood.evaluate.result import Evaluation
 from sapwood.streams.stream import MOST_ROWS
 
@@ -87,17 +87,18 @@ class Follower:
         with ExitStack() as stack:
             for output, length in zip(self.outputs, lengths, strict=True):
                 stack.callback(output.open(length).close)
-            stack.enter_context(self._on_signals())
-            try:
+            with self._on_signals():
                 try:
-                    self._loop()
-                except KeyboardInterrupt:
-                    self._stop()
-            except _Abandoned:
-                self.terminal.say("interrupted at once: what was saved before stays as it is")
-                raise typer.Exit(self._exit_code) from None
-        with blaming_others(self.run):
-            return self.run.finish()
+                    try:
+                        self._loop()
+                    except KeyboardInterrupt:
+                        self._stop()
+                except _Abandoned:
+                    self.terminal.say("interrupted at once: what was saved before stays as it is")
+                    raise typer.Exit(self._exit_code) from None
+            with blaming_others(self.run):
+                self._write(self.run.learn_rest())
+                return self.run.finish()
 
     def _length(self, path: str, saved: Saved | None) -> int | None:
         """Return how much of a file is kept, None if it starts anew."""
@@ -137,9 +138,7 @@ class Follower:
         self._saved_at = self._mark()
         with blaming_others(self.run), RunProgress(self.terminal, self.run) as progress:
             for step in self.run.steps(most_rows):
-                for output in self.outputs:
-                    output.write(step)
-                    output.flush()
+                self._write(step)
                 progress.update(step.done)
                 if self._file is not None and self._mark() - self._saved_at >= self._every:
                     self._save()
@@ -147,6 +146,11 @@ class Follower:
                     raise KeyboardInterrupt
         check_not_empty(self.run)
         self._save()
+
+    def _write(self, step: Step) -> None:
+        for output in self.outputs:
+            output.write(step)
+            output.flush()
 
     def _mark(self) -> float:
         return time.monotonic() if self._by_time else self.run.rows_read

@@ -51,6 +51,7 @@ def _described(tree: HoeffdingTreeRegressor) -> dict[str, object]:
         "features": {str(name): kind for name, kind in tree.feature_kinds.items()},
         "importances": {str(name): share for name, share in tree.feature_importances.items()},
         "parameters": {name: str(value) for name, value in tree.parameters.items()},
+        "time_formats": tree.time_formats,
     }
 
 

@@ -1,10 +1,8 @@
 """The model that was asked for: a tree, a saved one, a baseline, or anybody else's."""
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
 from sapwood import HoeffdingTreeRegressor, load
@@ -12,6 +10,7 @@ from sapwood.cli.failure import UsageError
 from sapwood.cli.values import byte_count, literal, split_spec
 from sapwood.evaluate.baselines import LastValue, RunningMean
 from sapwood.evaluate.prequential import Prequential
+from sapwood.factories import find_factory, make, see_current_folder
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import Stream, StreamError
@@ -148,13 +147,8 @@ def _observer(text: str) -> Any:
 
 
 def _make_other(name: str, parameters: dict[str, Any]) -> Any:
-    module_name, _, path = name.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # so that a model in the current folder is found
-    try:
-        found: Any = import_module(module_name)
-        for part in path.split("."):
-            found = getattr(found, part)
-        return found(**parameters)
-    except Exception as error:  # whatever somebody else's code raises
-        raise UsageError(f"model {name}: {type(error).__name__}: {error}") from error
+    def complaint(words: str) -> UsageError:
+        return UsageError(f"model {name}: {words}")
+
+    see_current_folder()
+    return make(find_factory(name, complaint), complaint, **parameters)

@@ -167,11 +167,12 @@ class Reading:
             self._check_generated(name, generated)
             return generated
         parts = [part.strip() for part in self.time_parts.split(",") if part.strip()]
-        categorical, known = self.categorical, None
+        categorical, known, known_formats = self.categorical, None, None
         if self.model is not None and self.model.features:
             parts += _parts_of(self.model)
             categorical = [*categorical, *map(str, self.model.parameters["categorical"])]
             known = _known_by(self.model)
+            known_formats = self.model.time_formats
         try:
             opened = open_stream(
                 name,
@@ -182,6 +183,7 @@ class Reading:
                 time_parts=tuple(dict.fromkeys(parts)),
                 time=self.time,
                 known=known,
+                known_formats=known_formats,
                 format=self.format,
             )
         except FileNotFoundError:

@@ -1,6 +1,5 @@
 """`sapwood paper`: the paper's study, reproduced."""
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from sapwood.cli.failure import INTERRUPTED, Terminal, failing_in_one_line
+from sapwood.factories import see_current_folder
 
 if TYPE_CHECKING:
     from sapwood.paper.study import Outcome
@@ -59,8 +59,7 @@ def _reproduce(console: Console, output: Path, quick: bool, observers: Sequence[
     from sapwood.paper import protocol, run
     from sapwood.paper.study import reproduce
 
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # so that an observer in the current folder is found
+    see_current_folder()
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -8,7 +8,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from sapwood.cli.failure import Terminal
 from sapwood.evaluate.prequential import Prequential
-from sapwood.tree.words import number
+from sapwood.evaluate.result import UNSCORED
+from sapwood.tree.words import number, r_squared
 
 __all__ = ["RunProgress"]
 
@@ -40,6 +41,7 @@ class RunProgress:
         self._in_table = title is None
         self._next = max(FIRST_LINE, 2 * run.scores.rows)
         self._shown = 0
+        self._told_unscored = run.first_unscored is not None
         self._began, self._rows_then = time.monotonic(), run.rows_read
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -68,7 +70,13 @@ class RunProgress:
         self._bar.stop()
 
     def update(self, done: int) -> None:
-        """Show how far the run is."""
+        """Show how far the run is, and the first row that could not be scored."""
+        if self._run.first_unscored is not None and not self._told_unscored:
+            self._told_unscored = True
+            self._terminal.say(
+                f"sapwood: {self._run.first_unscored}: {UNSCORED}; such rows are learned and "
+                "counted, but not scored"
+            )
         rows = self._run.scores.rows
         if rows >= self._next and self._in_table:
             self._next = 2 * rows
@@ -90,9 +98,9 @@ class RunProgress:
             f"{scores.rows:,}",
             number(scores.total.mae, DIGITS),
             number(scores.total.rmse, DIGITS),
-            f"{scores.total.r2:.4f}",
+            r_squared(scores.total.r2),
             number(scores.faded.mae, DIGITS),
-            f"{scores.faded.r2:.4f}",
+            r_squared(scores.faded.r2),
             "-" if leaves is None else f"{leaves:,}",
             "-" if nbytes is None else f"{nbytes / 1e6:.2f}",
             f"{self._rate():,.0f}",

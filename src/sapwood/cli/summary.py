@@ -3,8 +3,8 @@
 from rich.table import Table
 
 from sapwood.cli.failure import Terminal
-from sapwood.evaluate.result import Evaluation
-from sapwood.tree.words import number
+from sapwood.evaluate.result import UNSCORED, Evaluation
+from sapwood.tree.words import number, r_squared
 
 __all__ = ["print_counts", "print_result"]
 
@@ -20,7 +20,7 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
     errors = (found.total, found.faded, found.window)
     table.add_row("MAE", *(number(error.mae, 5) for error in errors))
     table.add_row("RMSE", *(number(error.rmse, 5) for error in errors))
-    table.add_row("R²", *(f"{error.r2:.4f}" for error in errors))
+    table.add_row("R²", *(r_squared(error.r2) for error in errors))
     terminal.print(table)
     print_counts(found, terminal)
 
@@ -37,6 +37,11 @@ def _lines(found: Evaluation) -> list[str]:
         f"{found.rows_learned:,} learned, {found.refused.count:,} refused"
     ]
     lines += [f"  {count:,}: {reason}" for reason, count in found.refused.reasons.items()]
+    if found.unscored:
+        lines.append(
+            f"NOT SCORED: {found.unscored:,} of {found.rows_learned:,} rows, whose {UNSCORED}, the "
+            f"first at {found.first_unscored}: the errors are those of the others"
+        )
     lines.append(
         f"time: {found.seconds:.2f} s, {found.rows_per_second:,.0f} rows/s "
         f"(the model's part: {found.model_seconds:.2f} s)"

@@ -18,7 +18,7 @@ from sapwood.evaluate.delay import Delay, Waiting
 from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.refusals import RefusalLog
 from sapwood.evaluate.result import Evaluation
-from sapwood.evaluate.scores import FADE, WINDOW, Scores
+from sapwood.evaluate.scores import FADE, WINDOW, Scores, scorable
 from sapwood.streams.memory import as_stream
 from sapwood.streams.stream import (
     MOST_ROWS,
@@ -93,6 +93,12 @@ def prequential(
     Evaluation
         The errors, the learning curve, the speed, and what became of all rows.
 
+    Notes
+    -----
+    A model may predict NaN, infinity, or a number beyond 1e140, as some do that diverge. The row is
+    learned like any other, and its prediction told as it is; but it has no error, so it is counted
+    as `Evaluation.unscored`, and all errors are those of the other rows.
+
     Examples
     --------
     >>> import sapwood
@@ -138,6 +144,7 @@ class Prequential:
         self.delay = None if delay is None else Delay(delay, stream.time is not None)
         self.position: Position | None = None
         self.rows_read = self.rows_predicted = self.rows_learned = 0
+        self.first_unscored: str | None = None
         self.seconds = 0.0
         self.waiting = False  # for rows: the only time at which an exception does no harm
         self._inside_a_step = False
@@ -166,12 +173,18 @@ class Prequential:
             yield step
             self._resumed_at = time.perf_counter()
 
-    def finish(self) -> Evaluation:
-        """Let the labels that are still to come arrive, and return what was found."""
+    def learn_rest(self) -> Step:
+        """Let the labels that are still to come arrive, once the stream is at its end."""
+        step = Step(self.stream.size or 0)
         if self.delay is not None:
             self._resumed_at = time.perf_counter()
-            self._learn_arrived(self.delay.rest(), 0, Step(0))
+            self._learn_arrived(self.delay.rest(), 0, step)
             self.seconds += time.perf_counter() - self._resumed_at
+        return step
+
+    def finish(self) -> Evaluation:
+        """Return what was found, with the labels that are still to come."""
+        self.learn_rest()
         learner = self.learner
         curve, speed = self.curve.finished(self.scores, *self._size(), self.seconds)
         return Evaluation(
@@ -195,6 +208,8 @@ class Prequential:
             model_bytes=learner.nbytes,
             target_mean=self.scores.target_mean,
             target_deviation=self.scores.target_deviation,
+            unscored=self.scores.unscored,
+            first_unscored=self.first_unscored,
         )
 
     # -- the rows of a chunk ----------------------------------------------------------------------
@@ -240,13 +255,25 @@ class Prequential:
         step.predicted.append((chunk.numbers[start:end], y, predictions))
         self.rows_predicted += end - start
         self.rows_learned += end - start
-        self._score(predictions, y)
+        self._score(predictions, y, chunk, start)
 
-    def _score(self, predictions: FloatArray, y: FloatArray) -> None:
+    def _score(self, predictions: FloatArray, y: FloatArray, chunk: Chunk, start: int) -> None:
+        """Score rows that follow each other in a chunk."""
+        before = self.scores.rows
         self.scores.update_many(predictions, y)
-        if self.curve.rows_until_due(self.scores.rows) == self.curve.interval:
+        if self.scores.unscored and self.first_unscored is None:
+            first = start + int(np.argmin(scorable(predictions, y)))
+            self.first_unscored = self._place(chunk.source, int(chunk.numbers[first]))
+        self._add_point(before)
+
+    def _add_point(self, before: int) -> None:
+        """Add a point to the curve if one is due since so many rows were scored."""
+        if before < self.scores.rows and not self.scores.rows % self.curve.interval:
             elapsed = self.seconds + time.perf_counter() - self._resumed_at
             self.curve.add(self.scores, *self._size(), elapsed)
+
+    def _place(self, source: str, number: int) -> str:
+        return f"{source}, {self.stream.unit} {number}"
 
     def _size(self) -> tuple[int, int]:
         leaves, nbytes = self.learner.leaves, self.learner.nbytes
@@ -298,7 +325,11 @@ class Prequential:
                 self._refuse(bad, row.row, step)
                 continue
             self.rows_learned += 1
-            self._score(np.array([row.prediction]), np.array([row.y]))
+            before = self.scores.rows
+            self.scores.update(row.prediction, row.y)
+            if self.scores.unscored and self.first_unscored is None:
+                self.first_unscored = self._place(row.source, row.number)
+            self._add_point(before)
 
     # -- rows that cannot be used -----------------------------------------------------------------
 
@@ -331,6 +362,7 @@ class Prequential:
             "seconds": self.seconds,
             "model_seconds": self.learner.seconds,
             "refusals": self.refusals.to_header(),
+            "first_unscored": self.first_unscored,
         }
         arrays = {**self.scores.to_arrays(), **self.curve.to_arrays()}
         if self.delay is not None:
@@ -355,12 +387,16 @@ class Prequential:
         names = ("rows_read", "rows_predicted", "rows_learned")
         read, predicted, learned = (door.whole(header[name], name, 0, 2**53) for name in names)
         seconds, model_seconds = (_seconds(header[name]) for name in ("seconds", "model_seconds"))
+        first_unscored = header["first_unscored"]
+        if not isinstance(first_unscored, str | None):
+            raise TypeError(f"the first row not scored is {door.shown(first_unscored)}")
         if (self.delay is None) != (DELAY not in arrays):
             raise ValueError("labels were late in only one of the saved run and this one")
         if self.delay is not None:
             self.delay.restore(json.loads(arrays[DELAY].tobytes()))
         self.scores, self.curve, self.refusals, self.position = scores, curve, refusals, position
         self.rows_read, self.rows_predicted, self.rows_learned = read, predicted, learned
+        self.first_unscored = first_unscored
         self.seconds, self.learner.seconds = seconds, model_seconds
         self._inside_a_step = False
 

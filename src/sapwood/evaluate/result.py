@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CURVE", "Errors", "Evaluation", "Refusals"]
+__all__ = ["CURVE", "UNSCORED", "Errors", "Evaluation", "Refusals"]
 
 CURVE = np.dtype(
     [
@@ -27,6 +27,9 @@ CURVE = np.dtype(
 )
 """A point of the learning curve: the errors after so many scored rows, of all of them, faded, and
 of the last window; and the model then. -1 stands for leaves or bytes that the model cannot tell."""
+
+UNSCORED = "prediction or target is not finite or beyond 1e140"
+"""Why a row has no error, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,11 @@ class Evaluation:
         The size of the model in the end, if it can tell.
     target_mean, target_deviation : float
         Of all scored rows.
+    unscored : int
+        Rows that were predicted and learned, but are not part of any error, as the prediction is
+        NaN, infinite or beyond 1e140, or the target beyond that.
+    first_unscored : str, optional
+        Where the first of them is, such as "bikes.csv, line 17".
     """
 
     stream: str
@@ -111,6 +119,8 @@ class Evaluation:
     model_bytes: int | None
     target_mean: float
     target_deviation: float
+    unscored: int = 0
+    first_unscored: str | None = None
 
     @property
     def rows_per_second(self) -> float:
@@ -137,6 +147,8 @@ class Evaluation:
                 "learned": self.rows_learned,
                 "refused": self.refused.count,
                 "reasons": dict(self.refused.reasons),
+                "unscored": self.unscored,
+                "first_unscored": self.first_unscored,
             },
             "total": errors(self.total),
             "faded": {**errors(self.faded), "fade": self.fade},

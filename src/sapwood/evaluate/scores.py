@@ -11,16 +11,22 @@ from sapwood import door
 from sapwood.evaluate._scores import FIELDS, score
 from sapwood.evaluate.result import Errors
 
-__all__ = ["Scores"]
+__all__ = ["Scores", "scorable"]
 
 FADE = 0.999
 WINDOW = 1000
 WIDEST = 10**7
 MOST_ROWS = 2**53  # up to which doubles count
+LARGEST = 1e140
+"""Up to which the squares of so many rows have a sum."""
 
 
 class Scores:
     """The running errors of a model; they cost the same however many rows there were.
+
+    A prediction that is NaN or infinite has no error, and one beyond 1e140 no square of it that
+    could be summed up: such a row, or one with such a target, is counted and not scored, and the
+    errors are those of the others.
 
     Parameters
     ----------
@@ -38,10 +44,14 @@ class Scores:
     Errors(mae=1.0, rmse=1.2909944487358056, r2=0.375)
     >>> scores.window
     Errors(mae=1.5, rmse=1.5811388300841898, r2=-1.5)
+    >>> scores.update(math.nan, 1.0)
+    >>> scores.unscored, scores.rows, scores.total.mae
+    (1, 3, 1.0)
     """
 
     def __init__(self, fade: float = FADE, window: int = WINDOW) -> None:
         self.fade = door.between(fade, "fade", 0.0, 1.0)
+        self._unscored = 0
         self._state = np.zeros(len(FIELDS))
         self._recent = np.zeros((door.whole(window, "window", 1, WIDEST), 2))
 
@@ -51,21 +61,36 @@ class Scores:
         return int(self._state[0])
 
     @property
+    def unscored(self) -> int:
+        """How many rows could not be scored."""
+        return self._unscored
+
+    @property
     def window_rows(self) -> int:
         """How many rows the window is of."""
         return len(self._recent)
 
     def update(self, prediction: float, y: float) -> None:
         """Score one prediction."""
-        self.update_many([prediction], [y])
+        plain = type(prediction) is float and type(y) is float
+        if plain and abs(prediction) <= LARGEST and abs(y) <= LARGEST:  # a third of the time
+            score(self._state, self._recent, np.array([prediction]), np.array([y]), self.fade)
+        else:
+            self.update_many([prediction], [y])
 
     def update_many(self, predictions: ArrayLike, y: ArrayLike) -> None:
         """Score predictions in the order of their rows: the same as one by one."""
+        predicted, right = door.column(predictions, "predictions"), door.column(y, "y")
+        if len(predicted) == len(right):
+            kept = scorable(predicted, right)
+            if not kept.all():
+                self._unscored += int(np.count_nonzero(~kept))
+                predicted, right = predicted[kept], right[kept]
         score(
             self._state,
             self._recent,
-            np.ascontiguousarray(door.column(predictions, "predictions")),
-            np.ascontiguousarray(door.column(y, "y")),
+            np.ascontiguousarray(predicted),
+            np.ascontiguousarray(right),
             self.fade,
         )
 
@@ -103,7 +128,11 @@ class Scores:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all that is known, to be saved."""
-        return {"scores": self._state.copy(), "recent": self._recent.copy()}
+        return {
+            "scores": self._state.copy(),
+            "recent": self._recent.copy(),
+            "unscored": np.array([self._unscored]),
+        }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], fade: float) -> Self:
@@ -121,7 +150,23 @@ class Scores:
             raise ValueError(f"the saved scores are of {rows} rows")
         if (scores._state[[1, 2, 4, 5, 6, 7, 9]] < 0).any():
             raise ValueError("the saved scores have a sum of squares below 0")
+        unscored = arrays["unscored"]
+        if unscored.dtype != np.int64 or unscored.shape != (1,) or unscored[0] < 0:
+            raise ValueError(f"the saved count of rows not scored is {unscored.tolist()}")
+        scores._unscored = int(unscored[0])
         return scores
+
+
+def scorable(predictions: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which rows can be scored: neither the prediction nor y is NaN, infinite, or too large.
+
+    Examples
+    --------
+    >>> scorable(np.array([1.0, math.nan, 1e200, 2.0]), np.array([1.0, 1.0, 1.0, math.inf]))
+    array([ True, False, False, False])
+    """
+    good: NDArray[np.bool_] = (np.abs(predictions) <= LARGEST) & (np.abs(y) <= LARGEST)
+    return good
 
 
 def _errors(weight: float, absolute: float, square: float, spread: float) -> Errors:

@@ -2,11 +2,11 @@
 
 import inspect
 from collections.abc import Callable
-from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from numpy.typing import ArrayLike
 
+from sapwood.factories import find_factory, make
 from sapwood.observers import EBSTObserver, QuantizerObserver, Split, TEBSTObserver
 from sapwood.paper.errors import StudyError
 
@@ -74,46 +74,30 @@ def find_contender(name: str) -> Factory:
     known = PAPERS | OURS
     if name in known:
         return known[name]
-    found = Factory(name, _as_given_sd(name, _load(name)))
-    try:
-        made = found.make(1.0)
-    except Exception as error:
-        raise StudyError(f"observer {name}: making one failed: {error!r}") from error
+
+    def complaint(words: str) -> StudyError:
+        return StudyError(f"observer {name}: {words}")
+
+    module_name, colon, path = name.partition(":")
+    if not (module_name and colon and path):
+        raise complaint(
+            f"unknown; the study has {', '.join(known)}, and others are given as module:factory"
+        )
+    found = Factory(name, _as_given_sd(find_factory(name, complaint), complaint))
+    made = make(found.make, complaint, 1.0)
     missing = [
         member
         for member in ("update_many", "best_split", "__len__", "nbytes")
         if not hasattr(made, member)
     ]
     if missing:
-        raise StudyError(f"observer {name}: {made!r} has no {', '.join(missing)}")
+        raise complaint(f"{made!r} has no {', '.join(missing)}")
     return found
 
 
-def _load(name: str) -> Callable[..., Contender]:
-    module_name, colon, path = name.partition(":")
-    if not (module_name and colon and path):
-        known = ", ".join(PAPERS | OURS)
-        raise StudyError(
-            f"observer {name}: unknown; the study has {known}, and others are given as "
-            "module:factory"
-        )
-    try:
-        made: Any = import_module(module_name)
-    except Exception as error:
-        raise StudyError(
-            f"observer {name}: module {module_name} cannot be imported: {error}"
-        ) from error
-    for part in path.split("."):
-        if not hasattr(made, part):
-            raise StudyError(f"observer {name}: module {module_name} has no {path}")
-        made = getattr(made, part)
-    if not callable(made):
-        raise StudyError(f"observer {name}: {path} cannot be called")
-    factory: Callable[..., Contender] = made
-    return factory
-
-
-def _as_given_sd(name: str, factory: Callable[..., Contender]) -> Callable[[float], Contender]:
+def _as_given_sd(
+    factory: Callable[..., Contender], complaint: Callable[[str], StudyError]
+) -> Callable[[float], Contender]:
     try:
         parameters = inspect.signature(factory).parameters.values()
     except ValueError:  # a compiled factory need not have a signature
@@ -125,8 +109,8 @@ def _as_given_sd(name: str, factory: Callable[..., Contender]) -> Callable[[floa
         and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     if len(required) > 1:
-        raise StudyError(
-            f"observer {name}: the factory requires {', '.join(required)}; it may require "
-            "one argument, the standard deviation of x"
+        raise complaint(
+            f"the factory requires {', '.join(required)}; it may require one argument, the "
+            "standard deviation of x"
         )
     return factory if required else lambda sd: factory()

@@ -14,7 +14,7 @@ import numpy as np
 
 from sapwood import plot
 from sapwood.atomic import StrPath, write_atomically
-from sapwood.evaluate.result import Evaluation
+from sapwood.evaluate.result import UNSCORED, Evaluation
 from sapwood.plot.model import MOST_BARS, picture_of, tree_of
 from sapwood.report.charts import chart
 from sapwood.report.html import (
@@ -177,8 +177,9 @@ def verdict(evaluation: Evaluation) -> str:
         What to judge.
     """
     total, lately = evaluation.total, evaluation.window
+    unscored = _unscored(evaluation)
     if evaluation.rows_predicted == 0 or not math.isfinite(total.mae):
-        return "No prediction could be scored, so there is nothing to judge."
+        return f"No prediction could be scored, so there is nothing to judge.{unscored}"
     target = plain(evaluation.target, 40)
     told = [f"On average a prediction of {target} was off by {measured(total.mae)}."]
     mean = f"always predicting the mean ({measured(evaluation.target_mean)})"
@@ -190,13 +191,23 @@ def verdict(evaluation: Evaluation) -> str:
     else:
         times = number(1 - total.r2, 3)
         told.append(f"The squared error is {times} times that of {mean}: worse than no model.")
-    window = min(evaluation.window_rows, evaluation.rows_predicted)
-    if window < evaluation.rows_predicted and math.isfinite(lately.mae) and total.mae > 0:
+    scored = evaluation.rows_predicted - evaluation.unscored
+    window = min(evaluation.window_rows, scored)
+    if window < scored and math.isfinite(lately.mae) and total.mae > 0:
         ratio = lately.mae / total.mae
         how = "less" if ratio < 0.97 else "more" if ratio > 1.03 else "about the same"
         of = f"{measured(lately.mae)}, with an R² of {measured(lately.r2, 3)}"
         told.append(f"Over the last {count(window)} rows it was {how}: {of}.")
-    return " ".join(told)
+    return " ".join(told) + unscored
+
+
+def _unscored(evaluation: Evaluation) -> str:
+    """Return a sentence on the rows that are not part of the errors, if there are any."""
+    if not evaluation.unscored:
+        return ""
+    rows = f"{count(evaluation.unscored)} of {count(evaluation.rows_predicted)} rows"
+    first = plain(evaluation.first_unscored, 80)
+    return f" Not scored are {rows}, whose {UNSCORED}; the first is {first}."
 
 
 def _result(evaluation: Evaluation) -> str:
@@ -232,10 +243,11 @@ def _result(evaluation: Evaluation) -> str:
 def _error_table(evaluation: Evaluation) -> str:
     total, faded, window = evaluation.total, evaluation.faded, evaluation.window
     found = [total, faded, window]
+    scored = evaluation.rows_predicted - evaluation.unscored
     names = [
         "all rows",
         f"faded <small>{_fading(evaluation.fade)}</small>",
-        f"last {count(min(evaluation.window_rows, evaluation.rows_predicted))} rows",
+        f"last {count(min(evaluation.window_rows, scored))} rows",
         "the mean alone",
     ]
     nan = math.nan
@@ -262,6 +274,7 @@ def _row_table(evaluation: Evaluation) -> str:
         ("predicted", count(evaluation.rows_predicted)),
         ("learned", count(evaluation.rows_learned)),
         ("refused", count(evaluation.refused.count)),
+        ("not scored", count(evaluation.unscored)),
     ]
     heads = (Column("rows", numbers=False), Column("count"))
     return f'<div class="scroll">{table(heads, rows, caption="What became of the rows")}</div>'

@@ -168,7 +168,8 @@ def open_arff(path: str, wishes: Wishes) -> ArffStream:
             raise StreamError(f"{place}: {door.shown(line)} is neither @attribute nor @data")
     check_names(source.name, names)
     declared = {name: written for name, written in formats.items() if written is not None}
-    wishes = replace(wishes, time_formats={**declared, **wishes.time_formats})
+    others = {name: kept for name, kept in wishes.known_formats.items() if name not in formats}
+    wishes = replace(wishes, time_formats={**declared, **wishes.time_formats}, known_formats=others)
     schema = decide(source.name, found, wishes)
     return ArffStream(source, schema, Quotes(b","), start)
 

@@ -1,5 +1,6 @@
 """What Arrow's types hold: numbers, times, booleans or text; and which text is missing."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "is_text",
     "is_time",
     "stored_type",
+    "texts_of",
     "tidy",
 ]
 
@@ -151,3 +153,15 @@ def tidy(text: pa.Array) -> pa.Array:
     trimmed = pc.ascii_trim(text, characters=BLANKS)
     missing = pc.is_in(trimmed, value_set=pa.array(MISSING, text.type))
     return pc.if_else(missing, None, trimmed) if pc.any(missing).as_py() else trimmed
+
+
+def texts_of(column: pa.Array | pa.ChunkedArray) -> Iterator[str]:
+    """Yield the values of a column of text that are not null, whatever their encoding.
+
+    Examples
+    --------
+    >>> list(texts_of(pa.chunked_array([["a", None], ["b"]])))
+    ['a', 'b']
+    """
+    for value in column.drop_null():
+        yield value.as_buffer().to_pybytes().decode(errors="replace")

@@ -122,6 +122,7 @@ class ColumnarStream(Stream):
             rows,
             schema.declared,
             None if schema.time is None else schema.time.name,
+            schema.time_formats,
         )
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:

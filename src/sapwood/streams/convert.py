@@ -8,6 +8,7 @@ boolean     0 or 1. Text is true, false, 1 or 0, in any case; numbers are 0 or 1
 time        Seconds since 1970 in UTC; see `sapwood.streams.times`. A time of day is
             seconds since midnight, a duration its seconds. Numbers are seconds too,
             but whole numbers are text if the column has a format ("%Y%m%d").
+undecided   A number, as long as no value has told that it is a boolean or a time.
 category    A label. Text is itself; numbers, times and booleans are their text: 7 is
             "7", 7.0 "7.0", true "true". If the column was declared a category, what
             is a whole number of 64 bits is a label of its own: 7, 7.0, "7" and "7.0"
@@ -21,7 +22,7 @@ text in UTF-8. Infinite numbers are faults, and so are a missing target and a mi
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -130,7 +131,7 @@ def convert(
     columns: dict[str, Column] = {}
     for rule in schema.rules:
         columns[rule.name] = column = done[rule]
-        if rule.role == "time" and isinstance(column, np.ndarray):
+        if rule.role == "time" and not rule.late and isinstance(column, np.ndarray):
             parts = times.parts_of(column, schema.parts)
             columns.update({f"{rule.name}.{part}": values for part, values in parts.items()})
     faults = _faults(schema, found, arrays)
@@ -154,6 +155,10 @@ def convert(
 def _read(rule: Rule, array: pa.Array) -> tuple[Column, Bad]:
     if rule.role == "category":
         return labels_of(array, rule.declared)
+    if rule.late:
+        numbers, bad = _read(replace(rule, late=False), array)
+        others = {row: reasons.NO_NUMBER for row, told in bad.items() if told != reasons.NOT_FINITE}
+        return numbers, {**bad, **others}
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if rule.role == "time":

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from sapwood.streams import reasons
-from sapwood.streams.arrow import MISSING
+from sapwood.streams.arrow import MISSING, texts_of
 from sapwood.streams.blocks import BOM, Block, TextSource
 from sapwood.streams.convert import Converted, convert
 from sapwood.streams.header import read_header
@@ -29,6 +29,7 @@ ARROW_TYPES = {
     "boolean": pa.bool_(),
     "time": pa.string(),
     "category": pa.string(),
+    "undecided": pa.string(),
 }
 
 
@@ -81,6 +82,9 @@ class DelimitedStream(TextStream):
     def __init__(self, source: TextSource, schema: Schema, quotes: Quotes, start: Position) -> None:
         super().__init__(source, schema, start)
         self._quotes = quotes
+
+    def _use(self, schema: Schema) -> None:
+        super()._use(schema)
         names = [rule.name for rule in schema.read]
         self._typed = csv.ConvertOptions(
             column_types={rule.name: ARROW_TYPES[rule.role] for rule in schema.read},
@@ -115,9 +119,9 @@ class DelimitedStream(TextStream):
             return None
         if table.num_rows != rows:
             return None
-        converted = convert(
-            self.schema, dict(zip(table.column_names, table.columns, strict=True)), rows
-        )
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        self._settle(lambda name: texts_of(columns[name]))
+        converted = convert(self.schema, columns, rows)
         return None if converted.faults else converted
 
     def _table(self, text: bytes, options: csv.ConvertOptions) -> pa.Table:
@@ -138,6 +142,7 @@ class DelimitedStream(TextStream):
         places = [place for place in range(len(rows.raw)) if place not in flaws]
         texts = rows.raw if rows.tidy is None else rows.tidy
         table = self._table_of_text([texts[place] for place in places])
+        self._settle(lambda name: texts_of(table[name]))
         converted = convert(self.schema, table, len(places))
         for fault in converted.faults:
             flaws[places[fault.row]] = Flaw(fault.reason, fault.column, fault.value)
@@ -175,7 +180,7 @@ class DelimitedStream(TextStream):
             converted.y,
             self.name,
             lines,
-            {"byte": block.end, "line": block.line + block.lines},
+            self._after(block),
             block.read,
             bad,
             converted.times,
@@ -234,7 +239,8 @@ def open_delimited(path: str, wishes: Wishes, delimiter: bytes | None = None) ->
 
     What a column is, is found from the first 1,000 lines, or the first 256 KiB: numbers if at least
     nine of ten values are, else "true" and "false", or times of ISO 8601, or text. From a pipe to a
-    model that is there already it is found from the first rows that are there.
+    model that is there already, rows come at once, and a column that the model knows as numbers is
+    what its first value looks like that is a number, a boolean or a time.
 
     Parameters
     ----------

@@ -27,20 +27,20 @@ class Header:
     Parameters
     ----------
     found : dict of names to looks
-        The columns.
+        The columns; None for each if its values were not waited for.
     quotes : Quotes
         How fields are told apart.
     start : dict
         Where the first row is: "byte", and the number of the "line".
     """
 
-    found: dict[str, Found]
+    found: dict[str, Found | None]
     quotes: Quotes
     start: Position
 
 
 def read_header(source: TextSource, delimiter: bytes | None, soon: bool) -> Header:
-    """Read the names of the columns, and look at the first rows.
+    """Read the names of the columns, and look at the first rows if there is time.
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ def read_header(source: TextSource, delimiter: bytes | None, soon: bool) -> Head
     delimiter : bytes, optional
         The byte between fields; if not given, the one that the first line has most of.
     soon : bool
-        Whether a pipe shall not be waited for longer than for the first row.
+        Whether a pipe shall not be waited for longer than for the first row. What columns are is
+        then not found at all: it must not depend on how much has come in already.
 
     Raises
     ------
@@ -77,13 +78,15 @@ def read_header(source: TextSource, delimiter: bytes | None, soon: bool) -> Head
         )
     end = int(rows.ends[0])
     names = _names(f"{source.name}, line {line}", quotes.fields(text[:end].rstrip(b"\r\n")))
-    limit = min(HEAD, int(ends[:SAMPLE_LINES][-1]))
-    sample = [
-        text[first:last].rstrip(b"\r\n")
-        for place, (first, last) in enumerate(itertools.pairwise(rows.ends.tolist()))
-        if (place == 0 or last <= limit) and place + 1 not in rows.unclosed
-    ]
-    found = _found(names, [quotes.fields(row) for row in sample])
+    found: dict[str, Found | None] = dict.fromkeys(names)
+    if not soon:
+        limit = min(HEAD, int(ends[:SAMPLE_LINES][-1]))
+        sample = [
+            text[first:last].rstrip(b"\r\n")
+            for place, (first, last) in enumerate(itertools.pairwise(rows.ends.tolist()))
+            if (place == 0 or last <= limit) and place + 1 not in rows.unclosed
+        ]
+        found.update(_found(names, [quotes.fields(row) for row in sample]))
     lines = int(np.searchsorted(ends, end)) + 1
     return Header(found, quotes, {"byte": start + end, "line": line + lines})
 

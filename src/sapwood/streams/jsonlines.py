@@ -4,7 +4,8 @@ The columns are the keys of the first 1,000 lines, or of those in the first 256 
 numbers, booleans or times of ISO 8601 if nine of ten of its values are such; else text. A key that
 is not there is a missing value, as null is and the text that is missing in other files. Where a
 model is there already, keys that it does not know are passed over, and a pipe is waited for no
-longer than for its first line.
+longer than for its first line: a column that the model knows as numbers is then what its first
+value looks like that is a number, a boolean or a time.
 
 Values are judged as in a CSV file: in a column of numbers, "1.5" is a number too. ``NaN`` is a
 missing value, ``Infinity`` is not finite. In a column of times a number is a time only if it is one
@@ -15,7 +16,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +26,11 @@ import pyarrow.json
 
 from sapwood import door
 from sapwood.streams import reasons
-from sapwood.streams.arrow import BLANKS, MISSING, as_array, as_numpy
+from sapwood.streams.arrow import BLANKS, MISSING, as_array, as_numpy, texts_of
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, Block, TextSource
 from sapwood.streams.convert import convert
 from sapwood.streams.looks import ENOUGH
-from sapwood.streams.schema import Found, Role, Rule, Wishes, decide
+from sapwood.streams.schema import Found, Role, Rule, Schema, Wishes, decide
 from sapwood.streams.stream import (
     BadRow,
     Chunk,
@@ -55,6 +56,7 @@ ARROW_TYPES = {
     "boolean": pa.bool_(),
     "time": pa.string(),
     "category": pa.string(),
+    "undecided": pa.string(),
 }
 
 
@@ -82,12 +84,16 @@ class JSONLinesStream(TextStream):
     """
 
     def __init__(self, source: TextSource, wishes: Wishes) -> None:
-        columns = _columns(source, wishes)
-        schema = decide(source.name, _found(columns, wishes), wishes)
+        soon = source.size is None and wishes.known is not None
+        columns = _columns(source, soon)
+        schema = decide(source.name, _found(columns, wishes, soon), wishes)
         _check_nested(source.name, [rule.name for rule in schema.read], columns)
         super().__init__(source, schema, {"byte": 0, "line": 1})
         self._keys = frozenset(schema.columns) if wishes.known is None else None
         self._labelled = [rule.name for rule in schema.read if rule.role == "category"]
+
+    def _use(self, schema: Schema) -> None:
+        super()._use(schema)
         types = [(rule.name, ARROW_TYPES[rule.role]) for rule in schema.read]
         self._parse_options = pa.json.ParseOptions(pa.schema(types))
 
@@ -115,12 +121,15 @@ class JSONLinesStream(TextStream):
 
     def _chunk(self, block: Block) -> Chunk:
         flaws: dict[int, _Flaw] = {}
-        columns: Mapping[str, pa.Array | pa.ChunkedArray] | None = self._parsed_at_once(block)
-        if columns is not None:
-            places = np.arange(block.lines)
+        columns: Mapping[str, pa.Array | pa.ChunkedArray]
+        at_once = self._parsed_at_once(block)
+        if at_once is not None:
+            places, columns = np.arange(block.lines), at_once
+            self._settle(lambda name: texts_of(at_once[name]))
         else:
             rows, flaws = self._parsed_by_line(block)
             places = np.fromiter(rows, np.int64, len(rows))
+            self._settle(lambda name: _texts(row.get(name) for row in rows.values()))
             columns = {
                 rule.name: _array(rule, [row.get(rule.name) for row in rows.values()])
                 for rule in self.schema.read
@@ -135,7 +144,7 @@ class JSONLinesStream(TextStream):
             converted.y,
             self.name,
             block.line + places,
-            {"byte": block.end, "line": block.line + block.lines},
+            self._after(block),
             block.read,
             self._bad_rows(block, flaws, places) if flaws else (),
             converted.times,
@@ -282,12 +291,16 @@ def _text(value: Any, role: Role | None = None) -> str:
     return repr(value) if isinstance(value, int | float) else door.shown(value)
 
 
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    return (_text(value) for value in values if value is not None)
+
+
 # The beginning
 
 
-def _columns(source: TextSource, wishes: Wishes) -> dict[str, list[Any]]:
+def _columns(source: TextSource, soon: bool) -> dict[str, list[Any]]:
     """Return the values of the first rows, in the order of the keys' appearance."""
-    rows = _first_rows(source, soon=source.size is None and wishes.known is not None)
+    rows = _first_rows(source, soon)
     columns: dict[str, list[Any]] = {}
     for row in rows:
         for name, value in row.items():
@@ -369,21 +382,24 @@ def _looks(values: Sequence[Any]) -> Found | None:
     return "time" if counts["time"] >= enough else "text"
 
 
-def _found(columns: Mapping[str, Sequence[Any]], wishes: Wishes) -> dict[str, Found]:
-    """Return all columns and what they look like.
+def _found(
+    columns: Mapping[str, Sequence[Any]], wishes: Wishes, soon: bool
+) -> dict[str, Found | None]:
+    """Return all columns and what they look like; None if they shall tell later.
 
     Those that a model knows are there, although the first rows may lack them. If no row was seen
     at all, so is all else that is wished for.
     """
-    looks = {name: _looks(values) for name, values in columns.items()}
-    expected: dict[str, Found] = {}
+    looks = {name: None if soon else _looks(values) for name, values in columns.items()}
+    absent: Found | None = None if soon else "number"
+    expected: dict[str, Found | None] = {}
     for name, kind in (wishes.known or {}).items():
         column, _, part = name.rpartition(".")
         if column and part in wishes.time_parts and name not in looks:
             expected[column] = "time"
         else:
-            expected.setdefault(name, "text" if kind == "category" else "number")
+            expected.setdefault(name, "text" if kind == "category" else absent)
     named = [name for name in (wishes.target, wishes.time) if name is not None]
     wished = () if columns or wishes.known is None else (*named, *wishes.drop, *wishes.time_formats)
     names = dict.fromkeys((*looks, *expected, *wished))
-    return {name: looks.get(name) or expected.get(name, "number") for name in names}
+    return {name: looks.get(name) or expected.get(name, absent) for name in names}

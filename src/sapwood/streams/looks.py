@@ -1,14 +1,14 @@
 """What the values of a column of text look like."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sapwood.streams.arrow import BLANKS, MISSING
 from sapwood.streams.convert import NUMBER
 from sapwood.streams.schema import Found
 from sapwood.streams.times import is_iso
 
-__all__ = ["is_number", "looks_of"]
+__all__ = ["first_look", "is_number", "looks_of"]
 
 ENOUGH = 0.9
 """The share of the values that decides: a few broken ones do not make text of numbers."""
@@ -49,3 +49,15 @@ def looks_of(values: Iterable[str]) -> Found:
     if sum(value.lower() in _BOOLEANS for value in present) >= enough:
         return "boolean"
     return "time" if sum(map(is_iso, present)) >= enough else "text"
+
+
+def first_look(values: Iterable[str], possible: Collection[Found]) -> Found | None:
+    """Return what the first value looks like that looks like something possible; None if none does.
+
+    Examples
+    --------
+    >>> first_look(["", "x", "true", "1"], ["number", "boolean"]), first_look(["NA"], ["number"])
+    ('boolean', None)
+    """
+    found = (looks_of([value]) for value in values if value.strip(BLANKS) not in _MISSING)
+    return next((looks for looks in found if looks in possible), None)

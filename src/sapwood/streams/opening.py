@@ -41,6 +41,7 @@ def open_stream(
     time_parts: Sequence[str] = (),
     time: str | None = None,
     known: Mapping[str, Kind] | None = None,
+    known_formats: Mapping[str, str] | None = None,
     format: str | None = None,
 ) -> Stream:
     r"""Open a file, a folder of Parquet files, or the standard input as a stream of rows.
@@ -64,6 +65,8 @@ def open_stream(
         The column by which rows are in time.
     known : mapping of names to kinds, optional
         The features of a model that is there already; other columns are left out.
+    known_formats : mapping of str to str, optional
+        The formats by which that model's times were read, as in `time_formats`, which go before.
     format : {"csv", "tsv", "arff", "jsonl", "parquet", "arrow"}, optional
         What the file is; found by the end of its name if not given, CSV for the standard input.
 
@@ -98,6 +101,7 @@ def open_stream(
         _names("time_parts", time_parts),
         time,
         known,
+        dict(known_formats or {}),
     )
     if format in ("csv", "tsv"):
         from sapwood.streams.delimited import open_delimited

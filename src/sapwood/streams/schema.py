@@ -2,17 +2,19 @@
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sapwood import door
 from sapwood.streams.stream import Kind, StreamError
 
-__all__ = ["PARTS", "Found", "Role", "Rule", "Schema", "Wishes", "decide", "nearest"]
+__all__ = ["DECIDABLE", "PARTS", "Found", "Role", "Rule", "Schema", "Wishes", "decide", "nearest"]
 
 Found = Literal["number", "boolean", "time", "text"]
 """What the values of a column look like; a column without any looks like numbers."""
-Role = Literal["number", "boolean", "time", "category"]
+Role = Literal["number", "boolean", "time", "category", "undecided"]
+DECIDABLE: tuple[Found, ...] = ("number", "boolean", "time")
+"""What an undecided column may turn out to be; a target no time."""
 PARTS = ("hour", "weekday", "month")
 """What a time can be taken apart into: hour 0 to 23, weekday 0 (Monday) to 6, month 1 to 12."""
 
@@ -40,6 +42,8 @@ class Wishes:
     known : mapping of names to kinds, optional
         The features of a model that is there already: other columns are left out, and these are
         read as what they are. One that the file lacks is missing in all rows.
+    known_formats : mapping of str to str
+        The formats by which that model's times were read; `time_formats` go before.
     """
 
     target: str | None = None
@@ -49,6 +53,7 @@ class Wishes:
     time_parts: tuple[str, ...] = ()
     time: str | None = None
     known: Mapping[str, Kind] | None = None
+    known_formats: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +64,23 @@ class Rule:
     ----------
     name : str
         The column.
-    role : {"number", "boolean", "time", "category"}
-        What its values become: booleans 0 and 1, times seconds since 1970, in UTC.
+    role : {"number", "boolean", "time", "category", "undecided"}
+        What its values become: booleans 0 and 1, times seconds since 1970, in UTC. What is not
+        decided yet is a number, a boolean or a time, as its first value will tell.
     time_format : str, optional
         The format of times that are text; ISO 8601 if not given.
     declared : bool
         Whether a category was declared: then "7" becomes the label 7, as in other formats.
+    late : bool
+        Whether its role was decided by a value. A time then has no parts, as these would be new
+        features, and what is no such value is told to be no number, as it was before.
     """
 
     name: str
     role: Role
     time_format: str | None = None
     declared: bool = False
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +94,7 @@ class Schema:
     rules : tuple of Rule
         The features that are read from columns, in the order of these.
     target : Rule, optional
-        The target: its role is "number" or "boolean".
+        The target: its role is not "time" or "category".
     time : Rule, optional
         The column of times by which rows are in time.
     parts : tuple of {"hour", "weekday", "month"}
@@ -103,7 +113,7 @@ class Schema:
         features: dict[str, Kind] = {}
         for rule in self.rules:
             features[rule.name] = "category" if rule.role == "category" else "number"
-            if rule.role == "time":
+            if rule.role == "time" and not rule.late:
                 features.update({f"{rule.name}.{part}": "number" for part in self.parts})
         return features
 
@@ -111,6 +121,33 @@ class Schema:
     def declared(self) -> tuple[str, ...]:
         """The features that were declared to be categories."""
         return tuple(rule.name for rule in self.rules if rule.declared)
+
+    @property
+    def time_formats(self) -> tuple[tuple[str, str], ...]:
+        """The columns of times that are read by a format, with that."""
+        rules = dict.fromkeys((*self.rules, *filter(None, (self.time,))))
+        return tuple(
+            (rule.name, rule.time_format) for rule in rules if rule.time_format is not None
+        )
+
+    @property
+    def undecided(self) -> dict[str, tuple[Found, ...]]:
+        """The columns that are not decided yet, and what each can turn out to be."""
+        rules = (*self.rules, *filter(None, (self.target, self.time)))
+        names = dict.fromkeys(rule.name for rule in rules if rule.role == "undecided")
+        of_target = () if self.target is None else (self.target.name,)
+        return {name: DECIDABLE[:2] if name in of_target else DECIDABLE for name in names}
+
+    def decided(self, looks: Mapping[str, Found]) -> "Schema":
+        """Return how to read the file if undecided columns are found to look so."""
+
+        def decided(rule: Rule) -> Rule:
+            if rule.role != "undecided" or rule.name not in looks:
+                return rule
+            return Rule(rule.name, _role(looks[rule.name]), late=True)
+
+        target, time = (rule and decided(rule) for rule in (self.target, self.time))
+        return replace(self, rules=tuple(map(decided, self.rules)), target=target, time=time)
 
     @property
     def read(self) -> tuple[Rule, ...]:
@@ -141,7 +178,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"there are {shown}" if known else "there are no columns"
 
 
-def decide(source: str, found: Mapping[str, Found], wishes: Wishes) -> Schema:
+def decide(source: str, found: Mapping[str, Found | None], wishes: Wishes) -> Schema:
     """Decide how to read a file.
 
     Parameters
@@ -149,7 +186,8 @@ def decide(source: str, found: Mapping[str, Found], wishes: Wishes) -> Schema:
     source : str
         The file, for messages.
     found : mapping of names to looks
-        All columns in order, and what their values look like.
+        All columns in order, and what their values look like; None if that is to be decided by
+        the values themselves, which is possible for features that a model knows.
     wishes : Wishes
         What is asked for.
 
@@ -171,12 +209,12 @@ def decide(source: str, found: Mapping[str, Found], wishes: Wishes) -> Schema:
     _check_names(source, found, wishes)
     target = None
     if wishes.target is not None:
-        role: Role = "boolean" if found[wishes.target] == "boolean" else "number"
-        target = Rule(wishes.target, role)
+        looks = found[wishes.target] or "undecided"
+        target = Rule(wishes.target, looks if looks in ("boolean", "undecided") else "number")
     time = None
     if wishes.time is not None:
         time = _rule(wishes.time, found[wishes.time], wishes)
-        if time.role not in ("time", "number"):
+        if time.role not in ("time", "number", "undecided"):
             raise StreamError(
                 f"{source}: column {door.shown(time.name)} holds no times: give their format, as "
                 f"by --time-format {time.name}='%d.%m.%Y %H:%M'"
@@ -184,7 +222,7 @@ def decide(source: str, found: Mapping[str, Found], wishes: Wishes) -> Schema:
     left_out = {wishes.target, *wishes.drop}
     rules = [_rule(name, looks, wishes) for name, looks in found.items() if name not in left_out]
     if wishes.known is not None:
-        rules = _known_rules(rules, wishes.known, wishes.time_parts)
+        rules = _known_rules(rules, wishes.known, wishes.time_parts, found)
         if not rules:
             some = nearest(next(iter(wishes.known), ""), found)
             raise StreamError(f"{source} has none of the model's features: {some}")
@@ -193,7 +231,7 @@ def decide(source: str, found: Mapping[str, Found], wishes: Wishes) -> Schema:
     return Schema(tuple(found), tuple(rules), target, time, wishes.time_parts)
 
 
-def _check_names(source: str, found: Mapping[str, Found], wishes: Wishes) -> None:
+def _check_names(source: str, found: Mapping[str, Found | None], wishes: Wishes) -> None:
     wanted: list[tuple[str, Sequence[str]]] = [
         ("to predict", [] if wishes.target is None else [wishes.target]),
         ("to drop", wishes.drop),
@@ -213,26 +251,35 @@ def _check_names(source: str, found: Mapping[str, Found], wishes: Wishes) -> Non
         raise StreamError(f"{source}: the target {door.shown(wishes.target)} cannot be dropped")
 
 
-def _rule(name: str, looks: Found, wishes: Wishes) -> Rule:
+def _rule(name: str, looks: Found | None, wishes: Wishes) -> Rule:
     if name in wishes.time_formats:
         return Rule(name, "time", wishes.time_formats[name])
     if name in wishes.categorical:
         return Rule(name, "category", declared=True)
-    return Rule(name, "category" if looks == "text" else looks)
+    if name in wishes.known_formats:
+        return Rule(name, "time", wishes.known_formats[name])
+    return Rule(name, "undecided" if looks is None else _role(looks))
+
+
+def _role(looks: Found) -> Role:
+    return "category" if looks == "text" else looks
 
 
 def _known_rules(
-    rules: Sequence[Rule], known: Mapping[str, Kind], parts: Sequence[str]
+    rules: Sequence[Rule], known: Mapping[str, Kind], parts: Sequence[str], columns: Iterable[str]
 ) -> list[Rule]:
     """Return the rules of columns that a model knows, each read as the model knows it."""
     fitting = []
+    made = known.keys() - columns
     for rule in rules:
         kind = known.get(rule.name)
+        has_parts = any(f"{rule.name}.{part}" in made for part in parts)
+        role: Role = "time" if rule.role == "undecided" and has_parts else rule.role
         if kind == "category":
             fitting.append(Rule(rule.name, "category", declared=rule.declared))
         elif kind == "number":
-            role = rule.role if rule.role in ("boolean", "time") else "number"
+            role = "number" if role == "category" else role
             fitting.append(Rule(rule.name, role, rule.time_format))
-        elif rule.role == "time" and any(f"{rule.name}.{part}" in known for part in parts):
-            fitting.append(rule)
+        elif role == "time" and has_parts:
+            fitting.append(Rule(rule.name, role, rule.time_format))
     return fitting

@@ -183,6 +183,8 @@ class Stream(ABC):
         The features that were declared to be categories: their labels may be whole numbers.
     time : str, optional
         The column of times, if `Chunk.times` are there.
+    time_formats : tuple of pairs of str
+        The columns of times that are read by a format, with that.
     """
 
     unit: ClassVar[Unit] = "row"
@@ -195,6 +197,7 @@ class Stream(ABC):
     length: int | None = None
     declared: tuple[str, ...] = ()
     time: str | None = None
+    time_formats: tuple[tuple[str, str], ...] = ()
 
     @abstractmethod
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:

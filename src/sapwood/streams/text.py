@@ -1,11 +1,12 @@
 """Streams of lines: what all formats of text share."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from sapwood.streams.blocks import Block, TextSource
-from sapwood.streams.schema import Schema
+from sapwood.streams.looks import first_look
+from sapwood.streams.schema import DECIDABLE, Found, Schema
 from sapwood.streams.stream import MOST_ROWS, Chunk, Position, Stream, Unit
 
 __all__ = ["TextStream"]
@@ -13,6 +14,9 @@ __all__ = ["TextStream"]
 
 class TextStream(Stream):
     """Rows of text, read block by block.
+
+    A column that the schema leaves undecided becomes what its first value looks like that is a
+    number, a boolean or a time. Positions tell it, so that it is the same when reading goes on.
 
     Parameters
     ----------
@@ -34,14 +38,23 @@ class TextStream(Stream):
             size=source.size,
             declared=schema.declared,
             time=None if schema.time is None else schema.time.name,
+            time_formats=schema.time_formats,
         )
-        self.schema = schema
         self._source = source
         self._start = start
+        self._decided: dict[str, Found] = {}
+        self._use(schema)
+
+    def _use(self, schema: Schema) -> None:
+        """Read columns as a schema says."""
+        self.schema = schema
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield the rows from a position on, as `Stream.chunks` says."""
-        for block in self._blocks(self._start if start is None else start, most_rows):
+        start = self._start if start is None else start
+        told = {name: _told_by(start, name) for name in self.schema.undecided}
+        self._decide({name: looks for name, looks in told.items() if looks is not None})
+        for block in self._blocks(start, most_rows):
             chunk = self._chunk(block)
             if len(chunk) or chunk.bad:
                 yield chunk
@@ -54,7 +67,32 @@ class TextStream(Stream):
     def _chunk(self, block: Block) -> Chunk:
         """Return the rows of a block."""
 
+    def _settle(self, values: Callable[[str], Iterable[str]]) -> None:
+        """Decide what can be by the values of a block, which are given for a column in order."""
+        undecided = self.schema.undecided
+        looks = {name: first_look(values(name), possible) for name, possible in undecided.items()}
+        self._decide({name: found for name, found in looks.items() if found is not None})
+
+    def _decide(self, looks: Mapping[str, Found]) -> None:
+        if looks:
+            self._decided.update(looks)
+            self._use(self.schema.decided(looks))
+
+    def _after(self, block: Block) -> Position:
+        """Return the position behind a block."""
+        decided = {_key(name, looks): 1 for name, looks in sorted(self._decided.items())}
+        return {"byte": block.end, "line": block.line + block.lines, **decided}
+
     @property
     def fingerprint(self) -> str:
         """A digest of the text up to its first row."""
         return self._source.fingerprint(self._start["line"])
+
+
+def _key(name: str, looks: Found) -> str:
+    """Return by what a position tells what a column was decided to be."""
+    return f"{looks}: {name}"
+
+
+def _told_by(position: Position, name: str) -> Found | None:
+    return next((looks for looks in DECIDABLE if _key(name, looks) in position), None)

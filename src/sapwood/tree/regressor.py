@@ -17,7 +17,7 @@ from sapwood.tree._entry import RowReader
 from sapwood.tree._kernel import TreeKernel, refuse_row
 from sapwood.tree.explanation import Explanation
 from sapwood.tree.features import CATEGORY, Features
-from sapwood.tree.growth import MEASURES, Growth, SplitOn
+from sapwood.tree.growth import SPLIT_ON, Growth, SplitOn
 from sapwood.tree.intake import Plan
 from sapwood.tree.memory import Memory
 from sapwood.tree.observing import Observing
@@ -77,6 +77,12 @@ class HoeffdingTreeRegressor:
         Names of features that are categories although their values are numbers. Features whose
         values are strings, or a pandas categorical, are so anyway.
 
+    Attributes
+    ----------
+    time_formats : dict of str to str
+        By which formats, as in `datetime.strptime`, times became the numbers of features. The tree
+        itself has no use for it: it is saved for whoever reads rows, such as `sapwood predict`.
+
     Notes
     -----
     Missing values (NaN, None, an absent key) are legal in all features. A split sends them to the
@@ -121,7 +127,7 @@ class HoeffdingTreeRegressor:
         categorical: Iterable[Label] = (),
     ) -> None:
         _check_choice(leaf, "leaf", LEAVES)
-        _check_choice(split_on, "split_on", tuple(MEASURES))
+        _check_choice(split_on, "split_on", SPLIT_ON)
         _check_choice(track, "track", ("auto", None))
         if observer is None:
             observer = QuantizerObserver(slots=SLOTS)
@@ -152,6 +158,7 @@ class HoeffdingTreeRegressor:
             else door.whole(max_bytes, "max_bytes", 1, 2**62),
             "categorical": tuple(features.to_header()["categorical"]),
         }
+        self.time_formats: dict[str, str] = {}
         self._kernel = TreeKernel(
             self._observing.slots, leaf != "mean", leaf != "linear", track == "auto"
         )

@@ -2,12 +2,13 @@
 
 import json
 import os
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import modelfile
+from sapwood import door, modelfile
 from sapwood.atomic import StrPath
 from sapwood.modelfile import damaged
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
@@ -26,6 +27,7 @@ Array = NDArray[Any]
 Tree = TypeVar("Tree", bound="HoeffdingTreeRegressor")
 
 KIND = "HoeffdingTreeRegressor"
+FORMATS = "time_formats"
 OBSERVERS: dict[str, type[TableObserver]] = {
     kind.__name__: kind for kind in (QuantizerObserver, EBSTObserver, TEBSTObserver)
 }
@@ -72,7 +74,16 @@ def _header(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
         "observer": [type(observer).__name__, observer._parameters()],
         "categorical": list(tree._parameters["categorical"]),
     }
-    return {"parameters": parameters, "features": tree._features.to_header()}
+    header = {"parameters": parameters, "features": tree._features.to_header()}
+    if tree.time_formats:
+        header[FORMATS] = _time_formats(tree.time_formats)
+    return header
+
+
+def _time_formats(formats: Any) -> dict[str, str]:
+    good = isinstance(formats, dict) and all(type(text) is str for text in chain(*formats.items()))
+    check(good, f"{FORMATS} = {door.shown(formats)}: a dict of texts is expected")
+    return dict(formats)
 
 
 def _numbers(owner: Any, names: tuple[str, ...]) -> list[float]:
@@ -150,9 +161,8 @@ def restore(
 
 def _empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     """Return a tree with the parameters and features of a header."""
-    check(
-        header.keys() == {"parameters", "features"}, "its header has other entries than it should"
-    )
+    known = header.keys() - {FORMATS} == {"parameters", "features"}
+    check(known, "its header has other entries than it should")
     parameters = header["parameters"]
     check(isinstance(parameters, dict), "its parameters are no dict")
     observer = parameters.get("observer")
@@ -165,6 +175,7 @@ def _empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     same = features.categorical == tree._features.categorical
     check(same, "its parameters and its features differ in what is categorical")
     tree._use_features(features)
+    tree.time_formats = _time_formats(header.get(FORMATS, {}))
     # No value may have been mended, or left to a default.
     same = json.dumps(_header(tree), sort_keys=True) == json.dumps(header, sort_keys=True)
     check(same, "its parameters are not as they were saved")

@@ -4,7 +4,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["MOST_LETTERS", "aligned", "number", "plain", "table"]
+__all__ = ["MOST_LETTERS", "aligned", "number", "plain", "r_squared", "table"]
 
 MOST_LETTERS = 40  # of a name that is shown in a line
 
@@ -16,6 +16,17 @@ def number(value: float, digits: int | None) -> str:
     if "e+" in text and abs(value) < 1e15:
         text = f"{value:.0f}"
     return text.removesuffix(".0")
+
+
+def r_squared(value: float) -> str:
+    """Return R² with four decimals; in short where it is far below 0.
+
+    Examples
+    --------
+    >>> r_squared(0.98765), r_squared(-2.5), r_squared(-1.2345e50)
+    ('0.9877', '-2.5000', '-1.23e+50')
+    """
+    return f"{value:.3g}" if value < -1000.0 else f"{value:.4f}"
 
 
 def aligned(values: Sequence[float], digits: int = 5) -> list[str]:
