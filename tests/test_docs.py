@@ -52,6 +52,21 @@ def test_every_link_of_a_page_leads_somewhere(page):
         assert not anchor or anchor in anchors(target), link
 
 
+NUMBER = re.compile(r"(?<![\w.,/])\N{MINUS SIGN}?\d[\d,]*(?:\.\d+)?(?![\w/])")
+
+
+def numbers(text):
+    return {number.rstrip(",") for number in NUMBER.findall(text)}
+
+
+def test_every_number_that_the_readme_boasts_of_is_on_the_page_of_the_benchmark():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    boasts = readme.partition("## What it reaches\n")[2].partition("\n## ")[0]
+    measured = numbers((DOCS / "benchmark.md").read_text(encoding="utf-8"))
+    assert len(numbers(boasts)) > 30
+    assert numbers(boasts) <= measured
+
+
 # -- the API --------------------------------------------------------------------------------------
 
 API = (DOCS / "api.md").read_text(encoding="utf-8")
