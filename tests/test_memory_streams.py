@@ -109,6 +109,22 @@ def test_frames(library):
     assert labels == ["Oslo", "Rome", None, "Oslo"]
 
 
+def test_record_batches_and_streams_of_arrow_are_frames():
+    pyarrow = pytest.importorskip("pyarrow")
+    batch = pyarrow.record_batch({"age": [31.0, None], "city": ["Oslo", "Rome"]})
+    reader = pyarrow.RecordBatchReader.from_batches(batch.schema, [batch])
+    for rows in (batch, reader):
+        (chunk,) = ArrayStream(rows, [1.0, 2.0]).chunks()
+        np.testing.assert_equal(chunk.columns["age"], [31.0, math.nan])
+        assert chunk.columns["city"] == ["Oslo", "Rome"]
+
+
+def test_a_frame_that_is_not_computed_yet_is_refused():
+    lazy = pytest.importorskip("polars").LazyFrame({"age": [31.0]})
+    with pytest.raises(ValueError, match=r"X is a LazyFrame, .*: give X.collect\(\)"):
+        ArrayStream(lazy, [1.0])
+
+
 def test_integers_of_all_widths_become_doubles():
     columns = {kind: np.array([0, 100], dtype=kind) for kind in ("i1", "u1", "i8", "u8", "f2")}
     (chunk,) = ArrayStream(columns, [1, 2]).chunks()

@@ -18,6 +18,7 @@ from sapwood.streams.stream import (
     Stream,
     StreamError,
 )
+from sapwood.tree import frames
 
 __all__ = ["ArrayStream", "PairStream", "as_stream"]
 
@@ -224,10 +225,8 @@ def _number_or_nan(target: Any) -> float:
 def _columns_of(X: Any) -> dict[str, Column]:
     if isinstance(X, Mapping):
         return {str(name): _column(values) for name, values in X.items()}
-    if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__dataframe__"):
-        import narwhals.stable.v2 as nw
-
-        frame = nw.from_native(X, eager_only=True)
+    frame = frames.frame_of(X)
+    if frame is not None:
         for series in frame.iter_columns():
             if series.dtype.is_temporal():
                 raise StreamError(f"column {door.shown(series.name)}: {door.DATES}")

@@ -15,7 +15,7 @@ from sapwood import door
 from sapwood.door import FloatArray
 from sapwood.tree.column import CATEGORY, Coded, Column, Values
 
-__all__ = ["like", "of_categorical", "opened"]
+__all__ = ["frame_of", "like", "of_categorical", "opened"]
 
 READERS = ("pyarrow", "polars")  # of Arrow streams that are no frame of a library
 BEYOND_NUMPY = frozenset({"Decimal", "Int128", "UInt128"})  # numbers that NumPy has no type for
@@ -50,6 +50,27 @@ def opened(X: Any) -> tuple[Iterable[tuple[Any, Any]], Read | None, int] | None:
     ImportError
         If a library that is needed is not installed.
     """
+    try:
+        frame = frame_of(X)
+    except ImportError:
+        if _is_of("pandas", X, "DataFrame"):
+            return X.items(), None, len(X)
+        raise
+    if frame is None:
+        return None
+    if frame.implementation.is_pandas():
+        return frame.to_native().items(), _of_pandas, len(frame)
+    return [(series.name, series) for series in frame.iter_columns()], _of_series, len(frame)
+
+
+def frame_of(X: Any) -> Any:
+    """Return a frame behind narwhals' face; None for all that is no frame.
+
+    Parameters
+    ----------
+    X : object
+        As for `opened`, which also tells what is raised.
+    """
     if isinstance(X, np.ndarray | list | tuple):
         return None
     if type(X).__name__ == "LazyFrame":
@@ -59,18 +80,11 @@ def opened(X: Any) -> tuple[Iterable[tuple[Any, Any]], Read | None, int] | None:
     try:
         narwhals: Any = importlib.import_module("narwhals.stable.v2")
     except ImportError:
-        if _is_of("pandas", X, "DataFrame"):
-            return X.items(), None, len(X)
         raise ImportError(
             f"X is a {type(X).__name__}: install narwhals to read data frames, or give a mapping "
             "of names to columns"
         ) from None
-    frame = _as_frame(narwhals, X)
-    if frame is None:
-        return None
-    if frame.implementation.is_pandas():
-        return frame.to_native().items(), _of_pandas, len(frame)
-    return [(series.name, series) for series in frame.iter_columns()], _of_series, len(frame)
+    return _as_frame(narwhals, X)
 
 
 def _as_frame(narwhals: Any, X: Any) -> Any:

@@ -37,7 +37,6 @@ NAME_BYTES = 320
 # fifths and at least three tenths full, or in a search tree.
 ELEMENT_BYTES, INDEX_BYTES, LINK_BYTES = 72, 14, 8
 
-# The faded squared errors of a leaf: of the mean, and of linear models.
 # What a leaf is taken to have seen before it was ever ranked.
 FEW_ROWS = 10
 # When memory is full, leaves are ranked, and the best may fill this share of it with pages.
