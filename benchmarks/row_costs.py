@@ -203,16 +203,12 @@ def _undecided(tree: HoeffdingTreeRegressor, way: Way, repeats: int) -> float:
     """Return what the kernel takes for a row if no leaf is ever decided on."""
     weights, predictions = np.broadcast_to(1.0, len(way.y)), np.empty(len(way.y))
 
-    def decide(leaf: int) -> None:
-        raise AssertionError("no leaf is due")
-
     def learn(twin: HoeffdingTreeRegressor) -> None:
-        twin._kernel.learn(way.x, way.y, weights, decide, predictions)
+        twin._kernel.learn(way.x, way.y, weights, predictions)
 
     def undecided() -> HoeffdingTreeRegressor:
         twin = tree.copy()
-        for leaf in range(twin.n_leaves):
-            twin._kernel.set_due(leaf, np.inf, np.inf)
+        twin._kernel.leaf_table["due"] = np.inf
         return twin
 
     return min(nanoseconds(partial(learn, undecided())) for _ in range(repeats)) / len(way.y)

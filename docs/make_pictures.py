@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver, plot, streams
 from sapwood.evaluate import prequential
 from sapwood.plot.style import COLOURS, INK, MUTED, RULE, short
-from sapwood.tree import _leaf
+from sapwood.tree import _search
 from sapwood.tree._tables import SLOT_DOUBLES
 from sapwood.tree.regressor import Leaf, Track
 
@@ -192,7 +192,7 @@ def leads_of(X: FloatArray, y: FloatArray) -> Iterator[tuple[int, float]]:
     for end in range(20, len(y) + 1, 20):
         tree.learn_many(X[end - 20 : end], y[end - 20 : end])
         if end > 20:
-            best, second, *_ = _leaf.best_cuts(tree._kernel, 0, DEFAULTS["min_share"])[0]
+            best, second, *_ = _search.best_cuts(tree._kernel, 0, DEFAULTS["min_share"])[0]
             yield end, 1.0 - second / best
 
 
@@ -221,7 +221,8 @@ def residual() -> Figure:
     leaf = HoeffdingTreeRegressor(max_depth=0, track=None)
     leaf.learn_many({"x": x}, y)
     edges, (weight, target, left_over) = slots_of(leaf)
-    n, _, _, target_m2, residual_m2 = leaf._kernel.leaf_state(0)
+    record = leaf._kernel.leaf_table[0]
+    n, target_m2, residual_m2 = (record[name] for name in ("weight", "target_m2", "residual_m2"))
     variances = np.array([target_m2, residual_m2, residual_m2]) / n
     remains = variances - cuts_of(weight, target, left_over)
     cut, _ = np.unravel_index(np.nanargmin(remains), remains.shape)

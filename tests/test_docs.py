@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sapwood import HoeffdingTreeRegressor
-from sapwood.tree import _leaf
+from sapwood.tree import _search
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -214,7 +214,7 @@ def test_the_measures_in_the_picture_are_those_of_the_tree(script, seed):
     tree.learn_many({"x": x}, y)
     edges, slots = script.slots_of(tree)
     merits = script.cuts_of(*slots)
-    for measure, cut in enumerate(_leaf.best_cuts(tree._kernel, 0, 0.02)):
+    for measure, cut in enumerate(_search.best_cuts(tree._kernel, 0, 0.02)):
         merit, _, feature, place, _ = cut
         best = np.nanargmax(merits[:, measure])
         assert (feature, place) == (0, best)

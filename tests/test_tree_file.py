@@ -24,7 +24,7 @@ from sapwood import (
     TEBSTObserver,
     modelfile,
 )
-from sapwood.tree import build, storage
+from sapwood.tree import storage
 from tree_file_cases import Tree, exercise, grown, stream, with_idle_leaves
 
 DATA = Path(__file__).parent / "data"
@@ -279,7 +279,7 @@ def write_kept_files():
     for name, observer in KEPT_FILES.items():
         tree = Tree(observer=observer, max_bytes=100_000)
         tree.learn_many(*stream(1000, seed=7))
-        build.unwatch(tree._kernel, 0)
+        tree._kernel.unwatch(0)
         tree.save(DATA / name)
         predictions[name] = [tree.predict_one(x) for x in KEPT_ROWS]
     KEPT_PREDICTIONS.write_text(json.dumps(predictions, indent=1) + "\n")

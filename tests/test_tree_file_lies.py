@@ -166,7 +166,7 @@ def test_slots_of_rows_that_the_leaf_never_saw():
 def observer_state(**parameters):
     tree = grown(**parameters)
     header, arrays = storage.state_of(tree)
-    own = [each for leaf in tree._kernel.observers for each in leaf]
+    own = [each for leaf in tree._kernel.observers for each in leaf or ()]
     return header, arrays, own
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import naive
 from naive_tree import MEASURES, Cut, Slots, Sums, merit_of
-from sapwood.tree import _leaf, build, growth
+from sapwood.tree import _review, _search, _split
 from twin_cases import (
     close,
     learned,
@@ -53,7 +53,7 @@ def cut_at(leaf, cut):
 def test_best_cuts(name):
     tree, twin, leaves = grown(name)
     for number, leaf in leaves:
-        found = _leaf.best_cuts(tree._kernel, number, twin.min_share)
+        found = _search.best_cuts(tree._kernel, number, twin.min_share)
         for measure, (merit, second, *where) in zip(MEASURES["best"], found, strict=True):
             best, other = twin.best_cuts(leaf, measure)
             close([merit, second], [best.merit, other.merit])
@@ -71,14 +71,14 @@ def test_sides_and_thresholds_of_all_cuts(name):
             for after in range(len(elements) - 1):
                 cut = Cut(0.0, after, label, "target")
                 place, subset = cut_at(leaf, cut)
-                sides, seen = _leaf.sides_of(tree._kernel, number, feature, place, subset)
+                sides, seen = _search.sides_of(tree._kernel, number, feature, place, subset)
                 parts = elements[: after + 1], elements[after + 1 :]
                 expected = [*map(Sums.of, parts), watch.missing]
                 actual = np.array(sides, dtype=float)
                 actual[:, 1] += actual[:, 0] * tree._kernel.leaf_table[number]["origin"]
                 close(actual, [(each.weight, each.target, each.residual) for each in expected])
                 if isinstance(watch, Slots):
-                    threshold = _leaf.threshold_of(tree._kernel, number, feature, place)
+                    threshold = _search.threshold_of(tree._kernel, number, feature, place)
                     assert threshold == watch.threshold(after)
                 else:
                     assert seen == sum(1 << code for code, _ in elements)
@@ -90,9 +90,9 @@ def test_deviations_and_review(name):
     for number, leaf in leaves:
         for feature, (label, watch) in enumerate(leaf.watches.items()):
             deviation = watch.scale(twin.levels.get(label))[1]
-            close(_leaf.deviation_of(tree._kernel, number, feature), deviation)
+            close(_review.deviation_of(tree._kernel, number, feature), deviation)
     for number, leaf in leaves:
-        _leaf.review(tree._kernel, number)
+        _review.review(tree._kernel, number)
         twin.review(leaf)
     same_leaves(tree, twin)
 
@@ -107,8 +107,9 @@ def test_children(name, measure):
         if cut.merit == 0.0:
             continue
         feature = list(leaf.watches).index(cut.feature)
-        decided = growth.Cut(feature, *cut_at(leaf, cut), cut.merit, measure == "target")
-        build.split(tree._kernel, tree._observing, number, decided, twin.grace_period)
+        place, subset = cut_at(leaf, cut)
+        of_target = measure == "target"
+        _split.split_by(tree._kernel, number, feature, place, subset, cut.merit, of_target)
         twin.split(leaf, cut)
     same_splits(tree, twin)
     same_leaves(tree, twin)
@@ -123,7 +124,9 @@ def test_the_least_share_of_a_side(left):
     columns = {"a": a[order].astype(float), "b": [f"l{int(each)}" for each in a[order]]}
     stream = rows_of(columns, (a + 0.1 * rng.normal(size=40))[order])
     tree, twin = learned(stream, *made(max_depth=0, min_share=0.25))
-    for measure, cut in zip(MEASURES["best"], _leaf.best_cuts(tree._kernel, 0, 0.25), strict=True):
+    for measure, cut in zip(
+        MEASURES["best"], _search.best_cuts(tree._kernel, 0, 0.25), strict=True
+    ):
         close(cut[:2], [each.merit for each in twin.best_cuts(twin.root, measure)], 1.0)
 
 
@@ -143,7 +146,7 @@ def test_no_subset_of_categories_is_better_than_the_best_prefix(seed):
     y = rng.normal(size=7)[labels] + rng.normal(size=60)
     stream = rows_of({"label": [f"l{i}" for i in labels]}, y, w)
     kernel, twin = tree_of_one_leaf(stream, min_share=1e-6)
-    target, step, _ = _leaf.best_cuts(kernel, 0, 1e-6)
+    target, step, _ = _search.best_cuts(kernel, 0, 1e-6)
     every = [
         np.isin(labels, subset)
         for size in range(1, 7)

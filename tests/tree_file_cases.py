@@ -14,7 +14,7 @@ from sapwood import (
     TEBSTObserver,
     modelfile,
 )
-from sapwood.tree import build, storage
+from sapwood.tree import storage
 
 COLOURS = ["red", "green", "blue", "grey"]
 INTEGERS = (-1, 0, 1, 2, 5, 10**6, 2**31 - 1, -(2**31))
@@ -43,7 +43,7 @@ def with_idle_leaves(**parameters):
     tree = grown(**parameters)
     assert tree.n_leaves > 2
     for leaf in range(0, tree.n_leaves, 2):
-        build.unwatch(tree._kernel, leaf)
+        tree._kernel.unwatch(leaf)
     return tree
 
 

@@ -9,15 +9,20 @@ cdef struct Place:
     int held_column    # of the scalar
 
 
+cdef class FeatureTable:
+    cdef public object known        # what is known at the moment; another object after a change
+
+
 cdef class RowReader:
-    cdef readonly object features
+    cdef readonly FeatureTable features
+    cdef object known               # that of the features, when it was last looked at
     cdef readonly object row        # the doubles, in the order of the features' names
     cdef double* values             # those of `row`
     cdef readonly Py_ssize_t width  # how many there are
     cdef dict index                 # the features' own: name -> column
-    cdef list names                 # the features' own
-    cdef list tables                # of each column: label -> code
-    cdef char* kinds                # of each column
+    cdef list tables                # the features' own, of each column: label -> code
+    cdef object kind_array
+    cdef char* kinds                # of each column: in `kind_array`
     cdef Place* places              # of a dict, in its order
     cdef Py_ssize_t room            # how many places there are
     cdef Py_ssize_t holding         # how many scalars are held

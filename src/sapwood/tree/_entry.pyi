@@ -5,6 +5,9 @@ from numpy.typing import NDArray
 
 from sapwood.tree.features import Features
 
+class FeatureTable:
+    known: Any
+
 class RowReader:
     features: Features
     row: NDArray[np.float64]

@@ -8,7 +8,7 @@ left to the slow way, which judges it and finds the words.
 import sys
 
 import numpy as np
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Realloc
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.float cimport DBL_MAX
 from libc.math cimport NAN, fabs, floor
 from libc.string cimport memset
@@ -43,7 +43,8 @@ cdef enum:
     CATEGORY = 2
     DECLARED = 3  # a category of which whole floats are labels too
     MOST_LABELS = 63  # that have codes, and the code of all others: as in sapwood.tree.column
-    MOST_KEYS = 4096  # that are remembered; there are no more features either
+    MOST_KEYS = 4096  # there are no more features
+    SOME_KEYS = 16  # that are remembered beside twice as many as there are features
     SCALARS = 12
     NOWHERE = -1  # no column has this name
     ODD = -2  # the key has to be looked at with care
@@ -71,6 +72,10 @@ cdef inline bint is_scalar(PyObject* value) noexcept:
         if Py_TYPE(value) == scalar_types[place]:
             return True
     return False
+
+
+cdef class FeatureTable:
+    """What `Features` is for kernels."""
 
 
 cdef class RowReader:
@@ -104,37 +109,31 @@ cdef class RowReader:
         for place in range(self.room):
             Py_XDECREF(self.places[place].key)
         PyMem_Free(self.places)
-        PyMem_Free(self.kinds)
 
     def refresh(self):
         """Take up what the features have learned; `row` is another array after it."""
         cdef Py_ssize_t column, width, place
         cdef double[::1] view
-        features = self.features
-        if features is None:
+        if self.features is None or self.features.known is None:
             raise RuntimeError("the reader was never initialised")
-        names, tables = features.names, list(features.categories)
+        known = self.features.known
+        cdef dict index = known.index
+        cdef list names = known.names, tables = known.categories, words = known.kinds
         width = len(names)
-        if not (len(features.kinds) == len(tables) == width <= MOST_KEYS):
+        if not (len(words) == len(tables) == width <= MOST_KEYS):
             raise ValueError("the features are in disorder")
+        categorical = self.features.categorical
         row = np.full(width, np.nan)
         view = row
-        cdef char* kinds = <char*>PyMem_Calloc(max(width, 1), 1)
-        if kinds == NULL:
-            raise MemoryError
-        try:
-            for column in range(width):
-                kinds[column] = KIND_CODES[features.kinds[column]]
-                if kinds[column] == CATEGORY and names[column] in features.categorical:
-                    kinds[column] = DECLARED
-            index = <dict?>features.index
-            names = <list?>names
-        except BaseException:
-            PyMem_Free(kinds)
-            raise
-        PyMem_Free(self.kinds)
-        self.kinds, self.width = kinds, width
-        self.index, self.names, self.tables, self.row = index, names, tables, row
+        cdef char[::1] kinds = np.zeros(width + 1, np.int8)
+        for column in range(width):
+            kinds[column] = KIND_CODES[words[column]]
+            if kinds[column] == CATEGORY and names[column] in categorical:
+                kinds[column] = DECLARED
+        # Nothing fails from here on.
+        self.known, self.kind_array = known, kinds.base
+        self.kinds, self.width = &kinds[0], width
+        self.index, self.tables, self.row = index, tables, row
         self.values = &view[0] if width > 0 else NULL
         for place in range(self.room):
             Py_XDECREF(self.places[place].key)
@@ -167,10 +166,10 @@ cdef class RowReader:
             raise RuntimeError("the reader was never initialised")
         if not PyDict_CheckExact(items):
             return False
-        if len(self.names) != self.width:
+        if self.known is not self.features.known:
             self.refresh()
-        if PyDict_Size(items) > self.room and self.room < MOST_KEYS:
-            self.make_room(min(PyDict_Size(items), MOST_KEYS))
+        if PyDict_Size(items) > self.room and self.room < 2 * self.width + SOME_KEYS:
+            self.make_room(min(PyDict_Size(items), 2 * self.width + SOME_KEYS))
         for column in range(self.width):
             self.values[column] = NAN
         while self.holding > 0:  # of a row that memory did not suffice for
@@ -320,7 +319,7 @@ cdef class RowReader:
         for place in range(self.room):
             if self.places[place].key != NULL:
                 total += sys.getsizeof(<object>self.places[place].key)
-        return total + sum([sys.getsizeof(part) for part in (self, self.row, self.tables)])
+        return total + sys.getsizeof(self) + sys.getsizeof(self.row)
 
 
 cdef bint all_finite(const double* values, Py_ssize_t count) noexcept nogil:

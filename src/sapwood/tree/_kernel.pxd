@@ -48,3 +48,9 @@ cdef class TreeKernel(TreeTables):
     ) noexcept nogil
     cdef void move_origin(self, Py_ssize_t leaf, double origin) noexcept nogil
     cdef void learn_levels(self, const double* row, double y, double w) noexcept nogil
+    cdef int make_ready(self, Py_ssize_t leaf, double w) except -1 nogil
+    cdef int make_room_for_element(self, Py_ssize_t leaf, Py_ssize_t feature) except -1 nogil
+    cdef int settle(self) except -1 nogil
+    cdef int predict_all(
+        self, const double[:, ::1] X, double[::1] predictions, double* scratch
+    ) except -1

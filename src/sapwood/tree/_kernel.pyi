@@ -1,10 +1,10 @@
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.tree._entry import RowReader
+from sapwood.tree._relay import Registration
 from sapwood.tree._tables import TreeTables
 
 LEAST_SHARES: tuple[float, ...]
@@ -15,19 +15,16 @@ TERM_CREDIBLE: float
 def refuse_row(y: float, w: float, row: int | None = None) -> None: ...
 
 class TreeKernel(TreeTables):
-    def is_outdated(self, leaf: int) -> bool: ...
     def learn(
         self,
         X: NDArray[np.float64],
         y: NDArray[np.float64],
         w: NDArray[np.float64],
-        decide: Callable[[int], None],
         predictions: NDArray[np.float64] | None = None,
+        registration: Registration | None = None,
     ) -> None: ...
     def check(self, y: NDArray[np.float64], w: NDArray[np.float64]) -> int: ...
-    def learn_one(
-        self, reader: RowReader, x: Any, y: float, w: float, decide: Callable[[int], None]
-    ) -> bool: ...
+    def learn_one(self, reader: RowReader, x: Any, y: float, w: float) -> bool: ...
     def predict_one(self, reader: RowReader, x: Any) -> float | None: ...
     def outlook(
         self, row: NDArray[np.float64]

@@ -1,20 +1,24 @@
-"""The walk of a row through a tree: predict it, learn it.
+"""The walk of a row through a tree: predict it, learn it, and decide on its leaf if that is due.
 
-Nothing is decided here. A walk ends where a leaf's weight has reached its `due`; Python then
-decides, changes the tables, and lets the walk go on.
+A batch is one call, without the GIL from the first row to the last. It is asked for only to make
+room for tables, for observers, and now and then to see whether somebody has pressed Ctrl-C. All
+of that happens between two rows: a row is learned as a whole, or not at all.
 """
 
 cimport cython
 import numpy as np
-from libc.math cimport INFINITY, NAN, fabs, sqrt
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
+from libc.math cimport NAN, fabs, sqrt
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free
 
 from sapwood import door
 from sapwood.moments cimport PIVOT
 from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
 from sapwood.tree._entry cimport RowReader
+from sapwood.tree._growth cimport decide
+from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._model cimport (
     HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, Z_CREDIBLE, Z_REACH, direction, move_coefficients,
     multiply_block, shrink_covariance, standardise,
@@ -22,6 +26,7 @@ from sapwood.tree._model cimport (
 from sapwood.tree._records cimport (
     CATEGORIES, EXPERTS, RATES, LeafRecord, centres_at, covariance_at, scales_at, terms_of,
 )
+from sapwood.tree._relay cimport Registration
 from sapwood.tree._tables cimport TreeTables, slots_between
 from sapwood.tree._track cimport follow, start_following, tracked
 from sapwood.tree._walk cimport AHEAD, leaf_of, mixed, walk_ahead
@@ -37,9 +42,6 @@ cdef double MARGIN = 0.1
 # How large y and the sum of all weights may be: then squares of sums of both stay doubles.
 cdef double LARGEST_Y = 1e100
 cdef double LARGEST_WEIGHT = 1e50
-# A leaf starts anew if its errors lately were so many times smaller than over all of its rows.
-cdef double OUTDATED = 1e6
-cdef double OUTDATED_ROWS = 200.0
 # From so many rows on, a y is held within so many usual squared errors of its prediction, or
 # within this share of the range of y.
 cdef double HELD_ROWS = 100.0
@@ -49,6 +51,8 @@ cdef double HELD_RANGE = 0.25
 # If, of the first few y, one is so much nearer to 0 than the first, it becomes the origin.
 cdef double EARLY = 8.0
 cdef double NEARER = 1e-6
+# Signals are looked for after so many values of features have been read: some milliseconds.
+cdef Py_ssize_t VALUES_BETWEEN_SIGNALS = 200_000
 # The rates at which linear models forget: shares of an error by which a row moves them at least.
 cdef double[RATES] LEAST = [0.0, 0.02, 0.1, 0.3]
 LEAST_SHARES = tuple(LEAST)
@@ -323,12 +327,10 @@ cdef class TreeKernel(TreeTables):
         double residual,
         double w,
     ) noexcept nogil:
-        """Let an observer see a value."""
+        """Let an observer see a value, for which `make_ready` has made room."""
         cdef double[2] both
         both[0], both[1] = target, residual
-        while not (<Store>self.stores[leaf][feature]).take_one(x, both, w):
-            with gil:
-                (<Store>self.stores[leaf][feature]).grow(1)
+        (<Store>self.stores[leaf][feature]).take_one(x, both, w)
 
     cdef void learn_levels(self, const double* row, double y, double w) noexcept nogil:
         """Keep the mean y of each category, by which it enters the linear models."""
@@ -340,50 +342,76 @@ cdef class TreeKernel(TreeTables):
                 level[0] += w
                 level[1] += (y - level[1]) * (w / level[0])
 
-    def is_outdated(self, Py_ssize_t leaf):
-        """Whether the errors that a leaf has now are nothing beside those that it once had."""
-        cdef const LeafRecord* record = self.leaves + leaf
-        cdef Py_ssize_t expert
-        cdef double least = record.errors[0] if self.averaging else INFINITY
-        if self.linear:
-            for expert in range(1, EXPERTS):
-                least = min(least, record.errors[expert])
-        # A faded sum counts for about 1 / (1 - FADE) rows.
-        return (
-            record.rows >= OUTDATED_ROWS
-            and (1.0 - FADE) * least * record.rows * OUTDATED < record.residual_m2
-        )
+    cdef int make_ready(self, Py_ssize_t leaf, double w) except -1 nogil:
+        """Let there be room for all that a row of a leaf may bring with it.
+
+        Whatever may fail does so here, before anything is changed; but for pages where memory is
+        limited, as they are to be counted before they are there.
+        """
+        cdef Py_ssize_t feature
+        if self.leaves[leaf].weight + w >= self.leaves[leaf].due:
+            if not self.has_room():
+                with gil:
+                    self.make_room()
+            if self.memory.max_bytes == 0:
+                self.get_spares()
+        if self.slots == 0 and self.leaves[leaf].watching:
+            for feature in range(self.features):
+                if not self.is_category[feature]:
+                    self.make_room_for_element(leaf, feature)
+        return 0
+
+    cdef int make_room_for_element(self, Py_ssize_t leaf, Py_ssize_t feature) except -1 nogil:
+        """Let an observer have room for one more element."""
+        if not (<Store>self.stores[leaf][feature]).has_room():
+            with gil:
+                (<Store>self.stores[leaf][feature]).grow(1)
+        return 0
+
+    cdef int settle(self) except -1 nogil:
+        """Take the decision that memory did not suffice for, when the last row was learned."""
+        cdef Py_ssize_t leaf = self.pending
+        if leaf >= 0:
+            self.make_ready(leaf, 0.0)
+            decide(self, leaf)
+        return 0
 
     def learn(
         self,
         const double[:, ::1] X,
         const double[::1] y,
         const double[:] w,
-        decide,
         double[::1] predictions=None,
+        Registration registration=None,
     ):
         """Learn rows.
 
         Parameters
         ----------
         X, y, w : arrays
-            Rows that passed the door.
-        decide : callable
-            Called with each leaf whose weight has reached its `due`; may change all tables.
+            Rows that passed the door. Rows of weight 0 are only predicted.
         predictions : array, optional
             Gets what was predicted for each row before it was learned.
+        registration : Registration, optional
+            What the rows bring that is new; it comes into force with the first of them.
         """
-        cdef Py_ssize_t row, rows = y.shape[0], start = 0, known = 0
+        cdef Py_ssize_t row, rows = y.shape[0], start = 0, known = 0, leaf
+        cdef Py_ssize_t next_look
         cdef bint predicting = predictions is not None
         cdef Py_ssize_t leaves[AHEAD]
         cdef Outlook outlook
         if X.shape[0] != rows or w.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
-        self.check_width(X.shape[1])
+        if registration is None:
+            self.check_width(X.shape[1])
         if predicting and predictions.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
         self.begin_writing()
         try:
+            self.settle()
+            if registration is not None:
+                registration.commit()
+            next_look = rows_between_looks(self.features)
             with nogil:
                 for row in range(rows):
                     if row >= known:
@@ -391,15 +419,25 @@ cdef class TreeKernel(TreeTables):
                         known = row + walk_ahead(
                             self.nodes, row_at(X, row), self.features, rows - row, leaves
                         )
-                    outlook.leaf = leaves[row - start]
-                    self.learn_row(row_at(X, row), y[row], w[row], &outlook)
+                    leaf = outlook.leaf = leaves[row - start]
+                    if w[row] == 0.0:
+                        self.look(row_at(X, row), self.scratch, &outlook)
+                    else:
+                        if self.slots == 0:
+                            measure_if_due(self)
+                        self.make_ready(leaf, w[row])
+                        self.learn_row(row_at(X, row), y[row], w[row], &outlook)
                     if predicting:
                         predictions[row] = outlook.prediction if self.rows > 1.0 else 0.0
-                    if self.leaves[outlook.leaf].weight >= self.leaves[outlook.leaf].due:
+                    if self.leaves[leaf].weight >= self.leaves[leaf].due:
                         known = row + 1  # the walks ahead may no longer hold
+                        decide(self, leaf)
+                    if row == next_look:
+                        next_look += rows_between_looks(self.features)
                         with gil:
-                            decide(outlook.leaf)
+                            PyErr_CheckSignals()
         finally:
+            self.drop_spares()
             self.writing = False
 
     def check(self, const double[::1] y, const double[:] w):
@@ -414,8 +452,8 @@ cdef class TreeKernel(TreeTables):
                     break
         return bad
 
-    def learn_one(self, RowReader reader not None, x, double y, double w, decide):
-        """Learn a row, if the reader can read it as it is; `decide` is as for `learn`.
+    def learn_one(self, RowReader reader not None, x, double y, double w):
+        """Learn a row, if the reader can read it as it is.
 
         Returns
         -------
@@ -430,11 +468,15 @@ cdef class TreeKernel(TreeTables):
             # Nothing here runs code of others, so that no other row can come in between.
             if not reader.fill(x, True) or reader.width != self.features:
                 return False
+            self.settle()
             outlook.leaf = leaf_of(self.nodes, reader.values)
+            measure_if_due(self)
+            self.make_ready(outlook.leaf, w)
             self.learn_row(reader.values, y, w, &outlook)
             if self.leaves[outlook.leaf].weight >= self.leaves[outlook.leaf].due:
-                decide(outlook.leaf)
+                decide(self, outlook.leaf)
         finally:
+            self.drop_spares()
             self.writing = False
         return True
 
@@ -479,21 +521,35 @@ cdef class TreeKernel(TreeTables):
 
     def predict(self, const double[:, ::1] X, double[::1] predictions):
         """Predict all rows; any number of threads may do so at once."""
-        cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0
-        cdef Py_ssize_t leaves[AHEAD]
-        cdef Outlook outlook
         cdef double* scratch
-        if rows != predictions.shape[0]:
+        if X.shape[0] != predictions.shape[0]:
             raise ValueError("the arrays do not fit together")
         self.check_width(X.shape[1])
         if self.rows == 0.0:
             predictions[:] = 0.0
             return
-        self.begin_reading()
-        scratch = <double*>calloc(self.features + terms_of(self.features), sizeof(double))
+        scratch = <double*>PyMem_RawCalloc(
+            self.features + terms_of(self.features), sizeof(double)
+        )
         if scratch == NULL:
-            self.readers -= 1
             raise MemoryError
+        try:
+            self.begin_reading()
+            try:
+                self.predict_all(X, predictions, scratch)
+            finally:
+                self.readers -= 1
+        finally:
+            PyMem_RawFree(scratch)
+
+    cdef int predict_all(
+        self, const double[:, ::1] X, double[::1] predictions, double* scratch
+    ) except -1:
+        """Predict all rows, and see now and then whether somebody has pressed Ctrl-C."""
+        cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0
+        cdef Py_ssize_t next_look = rows_between_looks(self.features)
+        cdef Py_ssize_t leaves[AHEAD]
+        cdef Outlook outlook
         with nogil:
             for row in range(rows):
                 if row >= known:
@@ -504,8 +560,17 @@ cdef class TreeKernel(TreeTables):
                 outlook.leaf = leaves[row - start]
                 self.look(row_at(X, row), scratch, &outlook)
                 predictions[row] = outlook.prediction
-        self.readers -= 1
-        free(scratch)
+                if row == next_look:
+                    next_look += rows_between_looks(self.features)
+                    with gil:
+                        PyErr_CheckSignals()
+        return 0
+
+
+cdef inline Py_ssize_t rows_between_looks(Py_ssize_t features) noexcept nogil:
+    """After how many rows signals are looked for."""
+    return 1 + VALUES_BETWEEN_SIGNALS // (features + 4)
+
 
 cdef inline const double* row_at(const double[:, ::1] X, Py_ssize_t row) noexcept nogil:
     return &X[row, 0] if X.shape[1] else NULL

@@ -12,7 +12,7 @@ that their number is a multiple of BLOCK.
 The *watch page* holds a grid for each feature (see _watch.pxd) and then all slots.
 """
 
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 cdef enum:
     LEAF = 0
@@ -58,6 +58,40 @@ cdef struct LeafRecord:
     double residual_mean
     double residual_m2
     double errors[EXPERTS]
+
+
+cdef struct GrowthRules:
+    # As RULES of sapwood/tree/growth.py.
+    int64_t split_on
+    int64_t bound
+    int64_t max_depth
+    double confidence
+    double grace_period
+    double tau
+    double min_share
+    double least_evidence
+    double optimism
+    double apart
+    double clearer
+    double most_left
+    double patience
+    double first_review
+
+
+cdef struct MemoryRules:
+    # As RULES of sapwood/tree/memory.py.
+    int64_t max_bytes
+    int64_t fixed_bytes
+    int64_t page_overhead
+    int64_t feature_bytes
+    int64_t empty_observer
+    int64_t element_bytes
+    double few_rows
+    double share_after_ranking
+    double rows_between_rankings
+    double least_free
+    double free_after_ranking
+    double rows_without_observers
 
 
 cdef inline Py_ssize_t terms_of(Py_ssize_t features) noexcept nogil:

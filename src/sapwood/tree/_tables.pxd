@@ -1,6 +1,9 @@
 """The tables of a tree."""
 
-from sapwood.tree._records cimport LeafRecord, NodeRecord
+from libc.stdint cimport int64_t
+
+from sapwood.tree._pages cimport Pages
+from sapwood.tree._records cimport GrowthRules, LeafRecord, MemoryRules, NodeRecord
 from sapwood.tree._track cimport Tracker
 from sapwood.tree._watch cimport Grid, Slot
 
@@ -8,6 +11,34 @@ from sapwood.tree._watch cimport Grid, Slot
 cdef inline Py_ssize_t slots_between(const Py_ssize_t* starts, Py_ssize_t feature) noexcept nogil:
     """How many slots a feature has, that of missing values aside."""
     return starts[feature + 1] - starts[feature] - 1
+
+
+cdef class Watchers:
+    cdef readonly list observers       # one per feature
+    cdef object addresses
+    cdef void** stores                 # where their stores are: in `addresses`
+
+
+cdef class Columns:
+    cdef readonly object is_category   # of each feature
+    cdef readonly object level_table   # for each category of each feature: weight and mean of y
+    cdef readonly Py_ssize_t features
+    cdef bint has_categories
+    cdef list buffers                  # the arrays to which these point:
+    cdef int* kinds                    # whether a feature is a category
+    cdef Py_ssize_t* slot_starts       # where a feature's slots start, in slots; one past the end
+    cdef double* scratch               # for learning: values, terms, direction
+    cdef Slot** found                  # for learning: the slot of each feature of the row
+    cdef double* levels                # of `level_table`
+
+
+cdef struct Ranked:
+    # A leaf, while leaves are ranked.
+    double promise
+    Py_ssize_t leaf
+    int64_t size       # bytes of what it watches by, or would
+    bint chosen
+    double* page       # to start from, if it has none and is chosen
 
 
 cdef class TreeTables:
@@ -18,39 +49,64 @@ cdef class TreeTables:
     cdef readonly bint tracking
     cdef readonly Py_ssize_t node_count
     cdef readonly Py_ssize_t leaf_count
+    cdef readonly Py_ssize_t pending   # a leaf whose decision memory did not suffice for, or -1
     cdef readonly double weight        # learned so far
     cdef readonly double rows
     cdef readonly double first         # y, and the range of y
     cdef readonly double low
     cdef readonly double high
     cdef readonly double usual         # faded mean of the squared errors
+    cdef readonly double ranked_at     # rows that had been learned when leaves were last ranked
+    cdef readonly double measure_at    # with how many rows observers have to be measured again
+    cdef readonly double bound         # bytes that the tree cannot exceed before that
+    cdef readonly int64_t name_bytes   # of the names of features and categories
 
     cdef readonly object node_table
     cdef readonly object leaf_table
-    cdef readonly object level_table   # for each category of each feature: weight and mean of y
     cdef readonly object track_table   # a Tracker
-    cdef readonly list model_pages
-    cdef readonly list watch_pages     # None where a leaf does not watch
-    cdef readonly list observers       # of each leaf: a list of them, one a feature, or None
-    cdef list addresses                # of their stores
+    cdef readonly object observing     # makes the observers of a leaf
+    cdef readonly Columns columns
+    cdef Pages model_table
+    cdef Pages watch_table             # no page where a leaf does not watch
+    cdef list watchers                 # of each leaf: its observers, or None
+    cdef object store_table            # where their stores are
 
+    cdef GrowthRules growth
+    cdef MemoryRules memory
     cdef NodeRecord* nodes
     cdef LeafRecord* leaves
     cdef Tracker* tracker
-    cdef double* levels
-    cdef double** models
-    cdef double** watches
-    cdef void*** stores
-    cdef int* is_category
+    cdef double** models               # of `model_table`
+    cdef double** watches              # of `watch_table`
+    cdef void*** stores                # of `store_table`
+    cdef int* is_category              # of `columns`, as all to the end of this paragraph
     cdef bint has_categories
-    cdef Py_ssize_t* slot_starts       # where a feature's slots start, in slots; one past the end
-    cdef double* scratch               # for learning: values, terms, direction
-    cdef Slot** found                  # for learning: the slot of each feature of the row
+    cdef Py_ssize_t* slot_starts
+    cdef double* scratch
+    cdef Slot** found
+    cdef double* levels
+    cdef Py_ssize_t node_room          # rows of the tables
+    cdef Py_ssize_t leaf_room
+    cdef double* spare_model           # pages for a child, while rows are learned
+    cdef double* spare_watch
+    cdef Ranked* ranking               # room to rank the leaves, if `max_bytes` is given
     cdef int readers
     cdef bint writing
 
     cdef int check_width(self, Py_ssize_t width) except -1
     cdef int begin_writing(self) except -1
     cdef int begin_reading(self) except -1
+    cdef void use_columns(self, Columns columns) noexcept
+    cdef int make_room(self) except -1
+    cdef bint has_room(self) noexcept nogil
+    cdef int get_spares(self) except -1 nogil
+    cdef void drop_spares(self) noexcept nogil
+    cdef void restart_leaf(self, Py_ssize_t leaf, double review) noexcept nogil
+    cdef void stop_watching(self, Py_ssize_t leaf) noexcept nogil
+    cdef void put_watchers(self, Py_ssize_t leaf, Watchers watchers) noexcept
     cdef Slot* slots_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil
     cdef Grid* grid_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil
+
+
+cdef void clear_watch(Columns columns, double* page) noexcept nogil
+cdef void set_fresh_model(Py_ssize_t features, double* page) noexcept nogil

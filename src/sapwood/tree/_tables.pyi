@@ -4,12 +4,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.observers.base import TableObserver
+from sapwood.tree.observing import Observing
 
 GRID_DOUBLES: int
 SLOT_DOUBLES: int
 TRACK_RATES: tuple[float, ...]
 
 def most_kept_rows(slots: int) -> int: ...
+def table_room(rows: int) -> int: ...
+
+class Columns:
+    is_category: NDArray[np.bool_]
+    level_table: NDArray[np.float64]
+    features: int
+    def __init__(
+        self,
+        is_category: NDArray[np.bool_],
+        slots: int,
+        levels: NDArray[np.float64] | None = None,
+    ) -> None: ...
+    @property
+    def watch_doubles(self) -> int: ...
+    def slot_start(self, feature: int) -> int: ...
 
 class TreeTables:
     features: int
@@ -19,51 +35,80 @@ class TreeTables:
     tracking: bool
     node_count: int
     leaf_count: int
+    pending: int
     weight: float
     rows: float
     first: float
     low: float
     high: float
     usual: float
+    ranked_at: float
+    measure_at: float
+    bound: float
+    name_bytes: int
     node_table: NDArray[Any]
     leaf_table: NDArray[Any]
-    level_table: NDArray[np.float64]
     track_table: NDArray[np.float64]
-    model_pages: list[Any]
-    watch_pages: list[Any]
-    observers: list[Any]
-    def __init__(self, slots: int, linear: bool, averaging: bool, tracking: bool) -> None: ...
+    observing: Observing
+    columns: Columns
+    def __init__(
+        self,
+        observing: Observing,
+        linear: bool,
+        averaging: bool,
+        tracking: bool,
+        growth: NDArray[Any],
+        memory: NDArray[Any],
+        name_bytes: int,
+    ) -> None: ...
+    def set_rules(self, growth: NDArray[Any], memory: NDArray[Any]) -> None: ...
+    def set_name_bytes(self, name_bytes: int) -> None: ...
+    @property
+    def max_bytes(self) -> int: ...
+    @property
+    def level_table(self) -> NDArray[np.float64]: ...
+    @property
+    def model_pages(self) -> list[Any]: ...
+    @property
+    def watch_pages(self) -> list[Any]: ...
+    @property
+    def observers(self) -> list[list[TableObserver] | None]: ...
     def set_tracks(self, tracks: NDArray[np.float64]) -> None: ...
     def set_stream(
-        self, rows: float, weight: float, first: float, low: float, high: float, usual: float
+        self,
+        rows: float,
+        weight: float,
+        first: float,
+        low: float,
+        high: float,
+        usual: float,
+        ranked_at: float,
+        measure_at: float,
+        bound: float,
     ) -> None: ...
-    def set_features(
-        self, is_category: NDArray[np.bool_], levels: NDArray[np.float64] | None = None
+    def set_tables(
+        self,
+        columns: Columns,
+        nodes: NDArray[Any],
+        leaves: NDArray[Any],
+        node_count: int,
+        leaf_count: int,
     ) -> None: ...
-    def sizes_for(self, is_category: NDArray[np.bool_]) -> tuple[int, int, int]: ...
-    @property
-    def buffer_bytes(self) -> int: ...
-    @property
-    def model_doubles(self) -> int: ...
-    @property
-    def watch_doubles(self) -> int: ...
-    def page_parts(self) -> tuple[int, int, int, int]: ...
-    def slot_start(self, feature: int) -> int: ...
-    def set_tables(self, nodes: NDArray[Any], leaves: NDArray[Any]) -> None: ...
-    @property
-    def has_room(self) -> bool: ...
-    def set_counts(self, nodes: int, leaves: int) -> None: ...
-    def set_pages(
+    def set_leaf(
         self,
         leaf: int,
         model: NDArray[np.float64] | None,
         watch: NDArray[np.float64] | None,
         observers: list[TableObserver] | None = None,
     ) -> None: ...
-    def leaf_state(self, leaf: int) -> tuple[float, int, float, float, float]: ...
+    def sizes_for(self, is_category: NDArray[np.bool_]) -> tuple[int, int, int]: ...
+    @property
+    def model_doubles(self) -> int: ...
+    @property
+    def watch_doubles(self) -> int: ...
+    def page_parts(self) -> tuple[int, int, int, int]: ...
+    def slot_start(self, feature: int) -> int: ...
+    def unwatch(self, leaf: int) -> None: ...
+    def set_pending(self, leaf: int) -> None: ...
     def start_reading(self) -> None: ...
     def stop_reading(self) -> None: ...
-    def start_writing(self) -> None: ...
-    def stop_writing(self) -> None: ...
-    def restart(self, leaf: int, review: float) -> None: ...
-    def set_due(self, leaf: int, due: float, review: float) -> None: ...

@@ -1,10 +1,15 @@
 """The tables of a tree, and who may read or change them."""
 
 import numpy as np
-from libc.stdlib cimport calloc, free, realloc
+from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
+from sapwood.tree._model cimport PRIOR, PRIOR_OF_CONSTANT
+from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
-    CATEGORIES, centres_at, covariance_at, model_size, scales_at, terms_of,
+    CATEGORIES, SQUARE_TERMS, centres_at, covariance_at, model_size, scales_at, terms_of,
 )
 from sapwood.tree._track cimport TRACKS
 from sapwood.tree._watch cimport most_kept
@@ -21,49 +26,168 @@ def most_kept_rows(Py_ssize_t slots):
     return most_kept(slots)
 
 
-cdef class TreeTables:
-    """The tables of one tree.
+def table_room(Py_ssize_t rows):
+    """Return how many rows a table should have room for that needs so many."""
+    return max(16, rows + rows // 2)
+
+
+cdef void set_fresh_model(Py_ssize_t features, double* page) noexcept nogil:
+    """Turn a page of zeros into the model of a leaf that knows nothing."""
+    cdef Py_ssize_t terms = terms_of(features), term
+    cdef double* covariance = page + covariance_at(features)
+    for term in range(terms):
+        covariance[(terms * term if terms <= SQUARE_TERMS else 0) + term] = (
+            PRIOR_OF_CONSTANT if term == 0 else PRIOR
+        )
+
+
+cdef void clear_watch(Columns columns, double* page) noexcept nogil:
+    """Turn a page of zeros into that of a leaf that has seen nothing."""
+    cdef Py_ssize_t feature
+    if columns.has_categories:
+        for feature in range(columns.features):
+            if columns.kinds[feature]:
+                (<Grid*>page)[feature] = Grid(0.0, 1.0, 1.0, 0.0)
+
+
+cdef class Watchers:
+    """The observers of a leaf.
 
     Parameters
     ----------
+    observers : list
+        One per feature.
+    """
+
+    def __init__(self, list observers not None):
+        cdef Py_ssize_t[::1] addresses
+        # One place more, so that there always is one.
+        addresses = np.array([*[id(each._store) for each in observers], 0], dtype=np.intp)
+        self.observers, self.addresses = observers, addresses.base
+        self.stores = <void**>&addresses[0]
+
+
+cdef class Columns:
+    """What depends on the features: their kinds, the places of slots, and room to work on a row.
+
+    Parameters
+    ----------
+    is_category : array of bool
+        Of each feature.
     slots : int
-        Slots of a number in a leaf; 0 if observers watch the numbers.
+        Slots of a number.
+    levels : array of float, shape (64 * features, 2), optional
+        The weight and the mean y of each category of each feature; none is known by default.
+    """
+
+    def __init__(self, is_category, Py_ssize_t slots, levels=None):
+        cdef Py_ssize_t features = len(is_category), feature
+        if levels is None:
+            levels = np.zeros((features * CATEGORIES, 2))
+        cdef double[:, ::1] level_view = levels
+        cdef int[::1] kinds = np.zeros(features + 1, np.intc)
+        cdef Py_ssize_t[::1] starts = np.zeros(features + 1, np.intp)
+        cdef double[::1] scratch = np.zeros(features + 2 * terms_of(features))
+        cdef Py_ssize_t[::1] found = np.zeros(features + 1, np.intp)
+        for feature in range(features):
+            kinds[feature] = is_category[feature]
+            starts[feature + 1] = (
+                starts[feature] + 1 + (CATEGORIES if kinds[feature] else slots)
+            )
+        self.is_category = is_category
+        self.features = features
+        self.has_categories = bool(np.any(is_category))
+        self.buffers = [kinds.base, starts.base, scratch.base, found.base]
+        self.kinds, self.slot_starts = &kinds[0], &starts[0]
+        self.scratch, self.found = &scratch[0], <Slot**>&found[0]
+        self.level_table = levels
+        self.levels = &level_view[0, 0] if features else NULL
+
+    @property
+    def watch_doubles(self):
+        """Doubles in a page of what is watched."""
+        return GRID_DOUBLES * self.features + SLOT_DOUBLES * self.slot_starts[self.features]
+
+    def slot_start(self, Py_ssize_t feature):
+        """Return the double of a watch page at which the slots of a feature start."""
+        if not 0 <= feature <= self.features:
+            raise IndexError(feature)
+        return GRID_DOUBLES * self.features + SLOT_DOUBLES * self.slot_starts[feature]
+
+
+cdef class TreeTables:
+    """The tables of one tree, which has one leaf at first, and no feature.
+
+    Parameters
+    ----------
+    observing : Observing
+        By what leaves watch their features.
     linear, averaging : bool
         Whether leaves predict by linear models, by the mean, or by both.
     tracking : bool
         Whether the tree tracks its error.
+    growth, memory : records
+        The rules, as in `sapwood.tree.growth` and `sapwood.tree.memory`.
+    name_bytes : int
+        Bytes of the names of features and categories.
     """
 
     def __cinit__(self):
-        self.node_table = np.zeros(0, NODE_RECORD)
-        self.leaf_table = np.zeros(0, LEAF_RECORD)
-        self.model_pages = []
-        self.watch_pages = []
-        self.observers = []
-        self.addresses = []
+        self.pending = -1
 
-    def __init__(self, Py_ssize_t slots, bint linear, bint averaging, bint tracking):
+    def __init__(
+        self, observing, bint linear, bint averaging, bint tracking, growth, memory,
+        int64_t name_bytes,
+    ):
         if NODE_RECORD.itemsize != sizeof(NodeRecord) or LEAF_RECORD.itemsize != sizeof(LeafRecord):
             raise RuntimeError("the records of kernels and tables differ")
-        self.slots = slots
+        self.observing = observing
+        self.slots = observing.slots
         self.linear = linear
         self.averaging = averaging
         self.tracking = tracking
+        self.name_bytes = name_bytes
+        self.set_rules(growth, memory)
         tracks = np.zeros((sizeof(Tracker) // sizeof(double) // TRACKS, TRACKS))
         tracks[0] = TRACK_RATES
         self.set_tracks(tracks)
-        self.set_features(np.zeros(0, dtype=np.bool_))
+        self.set_tables(
+            Columns(np.zeros(0, dtype=np.bool_), self.slots),
+            np.zeros(table_room(1), NODE_RECORD),
+            np.zeros(table_room(1), LEAF_RECORD),
+            1,
+            1,
+        )
+        self.nodes[0].parent = -1
+        model = np.zeros(model_size(0))
+        cdef double[::1] view = model
+        set_fresh_model(0, &view[0])
+        self.set_leaf(0, model if linear else None, np.zeros(0), self.fresh_observers())
+        self.restart_leaf(0, self.growth.first_review)
 
     def __dealloc__(self):
-        free(self.models)
-        free(self.watches)
-        free(self.stores)
-        free(self.is_category)
-        free(self.slot_starts)
-        free(self.scratch)
-        free(self.found)
+        self.drop_spares()
+        PyMem_RawFree(self.ranking)
 
     # -- their contents -----------------------------------------------------------------------
+
+    def set_rules(self, growth, memory):
+        """Take over the rules of growth and of memory."""
+        cdef const unsigned char[::1] growth_bytes = np.frombuffer(growth.tobytes(), np.uint8)
+        cdef const unsigned char[::1] memory_bytes = np.frombuffer(memory.tobytes(), np.uint8)
+        if len(growth_bytes) != sizeof(GrowthRules) or len(memory_bytes) != sizeof(MemoryRules):
+            raise RuntimeError("the rules of kernels and of Python differ")
+        memcpy(&self.growth, &growth_bytes[0], sizeof(GrowthRules))
+        memcpy(&self.memory, &memory_bytes[0], sizeof(MemoryRules))
+
+    def set_name_bytes(self, int64_t name_bytes):
+        """Say what the names of features and categories occupy."""
+        self.name_bytes = name_bytes
+
+    @property
+    def max_bytes(self):
+        """What the tree may occupy; 0 if there is no limit."""
+        return self.memory.max_bytes
 
     def set_tracks(self, tracks):
         """Take over the table of tracks."""
@@ -72,42 +196,92 @@ cdef class TreeTables:
         self.tracker = <Tracker*>&view[0, 0]
 
     def set_stream(
-        self, double rows, double weight, double first, double low, double high, double usual
+        self, double rows, double weight, double first, double low, double high, double usual,
+        double ranked_at, double measure_at, double bound,
     ):
-        """Restore what the tree knows of all rows."""
+        """Restore what the tree knows of all rows, and of its memory."""
         self.rows, self.weight = rows, weight
         self.first, self.low, self.high, self.usual = first, low, high, usual
+        self.ranked_at, self.measure_at, self.bound = ranked_at, measure_at, bound
 
-    def set_features(self, is_category, levels=None):
-        """Say which features there are; pages have to be of that layout from now on."""
-        cdef Py_ssize_t features = len(is_category), feature, start = 0
-        cdef double[:, ::1] view
-        free(self.is_category)
-        free(self.slot_starts)
-        free(self.scratch)
-        free(self.found)
-        self.found = <Slot**>calloc(features + 1, sizeof(Slot*))
-        self.is_category = <int*>calloc(features + 1, sizeof(int))
-        self.slot_starts = <Py_ssize_t*>calloc(features + 1, sizeof(Py_ssize_t))
-        self.scratch = <double*>calloc(features + 2 * terms_of(features), sizeof(double))
-        if NULL in (self.is_category, self.slot_starts, self.scratch, self.found):
-            raise MemoryError
-        for feature in range(features):
-            self.is_category[feature] = is_category[feature]
-            self.slot_starts[feature] = start
-            start += 1 + (CATEGORIES if is_category[feature] else self.slots)
-        self.has_categories = bool(np.any(is_category))
-        self.slot_starts[features] = start
-        self.features = features
-        if levels is None:
-            levels = np.zeros((features * CATEGORIES, 2))
-            if self.level_table is not None:
-                kept = min(len(levels), len(self.level_table))
-                levels[:kept] = self.level_table[:kept]
-        self.level_table = levels
-        if features:
-            view = levels
-            self.levels = &view[0, 0]
+    def set_tables(
+        self, Columns columns, nodes, leaves, Py_ssize_t node_count, Py_ssize_t leaf_count
+    ):
+        """Take over tables for some features; `set_leaf` is to follow for each leaf."""
+        cdef unsigned char[::1] node_bytes = nodes.view(np.uint8)
+        cdef unsigned char[::1] leaf_bytes = leaves.view(np.uint8)
+        if node_count > len(nodes) or leaf_count > len(leaves):
+            raise IndexError("there are more nodes or leaves than rows of the tables")
+        self.model_table = Pages(model_size(columns.features) if self.linear else 0, len(leaves))
+        self.watch_table = Pages(columns.watch_doubles, len(leaves))
+        self.watchers = [None] * len(leaves)
+        self.store_table = np.zeros(len(leaves), np.intp)
+        self.node_table, self.leaf_table = nodes, leaves
+        self.node_room, self.leaf_room = len(nodes), len(leaves)
+        self.node_count, self.leaf_count = node_count, leaf_count
+        self.nodes = <NodeRecord*>&node_bytes[0]
+        self.leaves = <LeafRecord*>&leaf_bytes[0]
+        self.models, self.watches = self.model_table.at, self.watch_table.at
+        self.use_stores(self.store_table)
+        self.reserve_ranking(len(leaves))
+        self.use_columns(columns)
+
+    def use_stores(self, Py_ssize_t[::1] table):
+        """Take over where the stores of observers are."""
+        self.store_table = table.base
+        self.stores = <void***>&table[0]
+
+    cdef void use_columns(self, Columns columns) noexcept:
+        """Take over what depends on the features."""
+        self.columns = columns
+        self.features, self.has_categories = columns.features, columns.has_categories
+        self.is_category, self.slot_starts = columns.kinds, columns.slot_starts
+        self.scratch, self.found = columns.scratch, columns.found
+        self.levels = columns.levels
+
+    @property
+    def level_table(self):
+        """The weight and the mean y of each category of each feature."""
+        return self.columns.level_table
+
+    def set_leaf(self, Py_ssize_t leaf, model, watch, observers=None):
+        """Give a leaf its pages, and what watches its numbers; None for what it does without."""
+        watchers = None if observers is None else Watchers(observers)
+        self.model_table.set(leaf, model)
+        self.watch_table.set(leaf, watch)
+        self.put_watchers(leaf, watchers)
+        self.leaves[leaf].watching = watch is not None
+
+    cdef void put_watchers(self, Py_ssize_t leaf, Watchers watchers) noexcept:
+        """Let observers watch the numbers of a leaf, or none."""
+        self.watchers[leaf] = watchers
+        self.stores[leaf] = NULL if watchers is None else watchers.stores
+
+    def fresh_observers(self, deviations=None):
+        """Return what watches the numbers of a leaf from nothing; None if slots do."""
+        if not self.observing.by_observers:
+            return None
+        return self.observing.fresh(self.features, deviations)
+
+    @property
+    def model_pages(self):
+        """Copies of the model of each leaf."""
+        return [self.model_table.get(leaf) for leaf in range(self.leaf_count)]
+
+    @property
+    def watch_pages(self):
+        """Copies of what each leaf watches; None where it does not."""
+        return [self.watch_table.get(leaf) for leaf in range(self.leaf_count)]
+
+    @property
+    def observers(self):
+        """The observers of each leaf: a list of them, one per feature, or None."""
+        return [
+            None if each is None else (<Watchers>each).observers
+            for each in self.watchers[: self.leaf_count]
+        ]
+
+    # -- their layout -------------------------------------------------------------------------
 
     def sizes_for(self, is_category):
         """Return the doubles of a model page, a watch page and the levels for some features."""
@@ -121,25 +295,14 @@ cdef class TreeTables:
         )
 
     @property
-    def buffer_bytes(self):
-        """Bytes of what is in no array: pointers to pages, and what depends on the features."""
-        per_leaf = 3 * sizeof(void*) + 4 * sizeof(void*)  # in tables, and in lists
-        per_feature = sizeof(int) + sizeof(Py_ssize_t) + sizeof(double) + sizeof(Slot*)
-        return (
-            per_leaf * len(self.leaf_table)
-            + per_feature * (self.features + 1)
-            + 2 * sizeof(double) * terms_of(self.features)
-        )
-
-    @property
     def model_doubles(self):
         """Doubles in a model page."""
-        return model_size(self.features) if self.linear else 0
+        return self.model_table.doubles
 
     @property
     def watch_doubles(self):
         """Doubles in a watch page."""
-        return GRID_DOUBLES * self.features + SLOT_DOUBLES * self.slot_starts[self.features]
+        return self.watch_table.doubles
 
     def page_parts(self):
         """Return where centres, scales and covariance start in a model page, and the terms."""
@@ -152,82 +315,64 @@ cdef class TreeTables:
 
     def slot_start(self, Py_ssize_t feature):
         """Return the double of a watch page at which the slots of a feature start."""
-        if not 0 <= feature <= self.features:
-            raise IndexError(feature)
-        return GRID_DOUBLES * self.features + SLOT_DOUBLES * self.slot_starts[feature]
+        return self.columns.slot_start(feature)
 
-    def set_tables(self, nodes, leaves):
-        """Take over tables of nodes and leaves, with more rows or fewer than those in use."""
-        cdef unsigned char[::1] node_bytes = nodes.view(np.uint8)
-        cdef unsigned char[::1] leaf_bytes = leaves.view(np.uint8)
-        cdef size_t room = len(leaves) * sizeof(void*)
-        cdef void* models = realloc(self.models, room)
-        if models != NULL:
-            self.models = <double**>models
-        cdef void* watches = realloc(self.watches, room)
-        if watches != NULL:
-            self.watches = <double**>watches
-        cdef void* stores = realloc(self.stores, room)
-        if stores != NULL:
-            self.stores = <void***>stores
-        if models == NULL or watches == NULL or stores == NULL:
-            raise MemoryError
+    # -- room ---------------------------------------------------------------------------------
+
+    cdef bint has_room(self) noexcept nogil:
+        """Whether the tables have rows for one more split."""
+        return self.node_count + 2 <= self.node_room and self.leaf_count + 1 <= self.leaf_room
+
+    cdef int make_room(self) except -1:
+        """Let the tables have room for one more split."""
+        cdef unsigned char[::1] node_bytes, leaf_bytes
+        nodes = longer(self.node_table, self.node_count + 2)
+        leaves = longer(self.leaf_table, self.leaf_count + 1)
+        cdef Py_ssize_t room = len(leaves)
+        stores = np.zeros(room, np.intp)
+        stores[: self.leaf_room] = self.store_table
+        watchers = self.watchers + [None] * (room - self.leaf_room)
+        self.model_table.reserve(room)
+        self.watch_table.reserve(room)
+        self.models, self.watches = self.model_table.at, self.watch_table.at
+        self.reserve_ranking(room)
+        node_bytes, leaf_bytes = nodes.view(np.uint8), leaves.view(np.uint8)
+        self.use_stores(stores)
+        self.watchers = watchers
         self.node_table, self.leaf_table = nodes, leaves
+        self.node_room, self.leaf_room = len(nodes), room
         self.nodes = <NodeRecord*>&node_bytes[0]
         self.leaves = <LeafRecord*>&leaf_bytes[0]
+        return 0
 
-    @property
-    def has_room(self):
-        """Whether the tables have rows for one more split."""
-        return (
-            self.node_count + 2 <= len(self.node_table)
-            and self.leaf_count + 1 <= len(self.leaf_table)
-        )
+    def reserve_ranking(self, Py_ssize_t room):
+        """Have room to rank so many leaves, if that is ever done."""
+        if self.memory.max_bytes:
+            ranking = <Ranked*>PyMem_RawRealloc(self.ranking, room * sizeof(Ranked))
+            if ranking == NULL:
+                raise MemoryError
+            self.ranking = ranking
 
-    def set_counts(self, Py_ssize_t nodes, Py_ssize_t leaves):
-        """Say how many rows of the tables are in use."""
-        if nodes > len(self.node_table) or leaves > len(self.leaf_table):
-            raise IndexError("there are more nodes or leaves than rows of the tables")
-        for pages in (self.model_pages, self.watch_pages, self.observers, self.addresses):
-            del pages[leaves:]
-            pages.extend([None] * (leaves - len(pages)))
-        self.node_count, self.leaf_count = nodes, leaves
+    cdef int get_spares(self) except -1 nogil:
+        """Let there be pages for a child."""
+        if self.linear and self.spare_model == NULL:
+            self.spare_model = self.model_table.fresh()
+        if self.spare_watch == NULL:
+            self.spare_watch = self.watch_table.fresh()
+        if self.spare_watch == NULL or (self.linear and self.spare_model == NULL):
+            with gil:
+                raise MemoryError
+        return 0
 
-    def set_pages(self, Py_ssize_t leaf, model, watch, observers=None):
-        """Give a leaf its pages, and what watches its numbers; None for what it does without."""
-        cdef double[::1] model_view, watch_view
-        cdef Py_ssize_t[::1] address_view
-        self.models[leaf] = self.watches[leaf] = NULL
-        self.stores[leaf] = NULL
-        self.model_pages[leaf], self.watch_pages[leaf] = model, watch
-        self.observers[leaf] = self.addresses[leaf] = None
-        if model is not None and len(model):
-            model_view = model
-            self.models[leaf] = &model_view[0]
-        if watch is not None:
-            watch_view = watch
-            if len(watch):
-                self.watches[leaf] = &watch_view[0]
-        if observers is not None:
-            addresses = np.array([id(each._store) for each in observers], dtype=np.intp)
-            address_view = addresses
-            self.observers[leaf], self.addresses[leaf] = observers, addresses
-            if len(addresses):
-                self.stores[leaf] = <void**>&address_view[0]
-        self.leaves[leaf].watching = watch is not None
+    cdef void drop_spares(self) noexcept nogil:
+        """Give back what `get_spares` has got and no child has taken."""
+        give_back(self.spare_model)
+        give_back(self.spare_watch)
+        self.spare_model = self.spare_watch = NULL
 
-    def leaf_state(self, Py_ssize_t leaf):
-        """Return what the rules of growth ask: weight, depth, next review, and both M2."""
-        cdef const LeafRecord* record = self.leaves + leaf
-        return (
-            record.weight,
-            self.nodes[record.node].depth,
-            record.review,
-            record.target_m2,
-            record.residual_m2,
-        )
+    # -- the records of leaves ----------------------------------------------------------------
 
-    def restart(self, Py_ssize_t leaf, double review):
+    cdef void restart_leaf(self, Py_ssize_t leaf, double review) noexcept nogil:
         """Let a leaf count its rows from 0 again, as what it watches starts from nothing.
 
         It is to be reviewed after so many rows of the weight that rows have had so far.
@@ -238,9 +383,26 @@ cdef class TreeTables:
         record.born = self.weight
         record.due = record.review = review * (self.weight / self.rows if self.rows > 0.0 else 1.0)
 
-    def set_due(self, Py_ssize_t leaf, double due, double review):
-        """Set the weights at which a leaf is to be decided on and reviewed."""
-        self.leaves[leaf].due, self.leaves[leaf].review = due, review
+    cdef void stop_watching(self, Py_ssize_t leaf) noexcept nogil:
+        """Let a leaf forget what it watched, and no longer watch."""
+        self.watch_table.put(leaf, NULL)
+        self.leaves[leaf].watching = False
+        self.leaves[leaf].due = self.leaves[leaf].review = INFINITY
+        if self.slots == 0:
+            with gil:
+                self.put_watchers(leaf, None)
+
+    def unwatch(self, Py_ssize_t leaf):
+        """Let a leaf forget what it watched, and no longer watch."""
+        if not 0 <= leaf < self.leaf_count:
+            raise IndexError(leaf)
+        self.stop_watching(leaf)
+
+    def set_pending(self, Py_ssize_t leaf):
+        """Restore that a leaf is yet to be decided on."""
+        if not -1 <= leaf < self.leaf_count:
+            raise IndexError(leaf)
+        self.pending = leaf
 
     # -- who may read or change them ----------------------------------------------------------
 
@@ -259,14 +421,6 @@ cdef class TreeTables:
     def stop_reading(self):
         """End what `start_reading` began."""
         self.readers -= 1
-
-    def start_writing(self):
-        """Let nobody else read or change anything until `stop_writing`, or raise RuntimeError."""
-        self.begin_writing()
-
-    def stop_writing(self):
-        """End what `start_writing` began."""
-        self.writing = False
 
     cdef int begin_writing(self) except -1:
         if self.writing or self.readers > 0:
@@ -291,3 +445,12 @@ cdef class TreeTables:
 
     cdef Grid* grid_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
         return <Grid*>self.watches[leaf] + feature
+
+
+def longer(table, Py_ssize_t rows):
+    """Return a table, or a longer copy if it has fewer rows than are needed."""
+    if rows <= len(table):
+        return table
+    copy = np.zeros(table_room(rows), table.dtype)
+    copy.view(np.uint8)[: table.nbytes] = table.view(np.uint8)
+    return copy

@@ -7,17 +7,85 @@ from typing import Any, Self
 from sapwood import door
 from sapwood.door import FloatArray, Label
 from sapwood.tree import intake
+from sapwood.tree._entry import FeatureTable
 from sapwood.tree.column import CATEGORY, NUMBER, OTHERS, UNKNOWN, Column
 from sapwood.tree.intake import MAX_FEATURES, Plan
 
-__all__ = ["CATEGORY", "MAX_FEATURES", "NUMBER", "OTHERS", "UNKNOWN", "Features"]
+__all__ = ["CATEGORY", "MAX_FEATURES", "NUMBER", "OTHERS", "UNKNOWN", "Features", "Known"]
 
 KINDS = (NUMBER, CATEGORY, UNKNOWN)
 HEADER = ("names", "kinds", "labels", "categorical")
 SHARED_INTS = 257  # from 0 on, Python keeps but one of each
 
 
-class Features:
+class Known:
+    """What is known of features at one moment; it never changes.
+
+    Attributes
+    ----------
+    names, index, kinds, categories
+        As those of `Features`.
+    version : int
+        How many changes have led here.
+    content_bytes : int
+        Bytes of names, twice, and of labels. For the row reader holds on to the keys by which rows
+        last named the features, which may be strings of their own.
+    """
+
+    __slots__ = ("categories", "content_bytes", "index", "kinds", "names", "version")
+
+    def __init__(self) -> None:
+        self.names: list[Label] = []
+        self.index: dict[Label, int] = {}
+        self.kinds: list[str] = []
+        self.categories: list[dict[Label, int]] = []
+        self.version = 0
+        self.content_bytes = 0
+
+    def and_columns(self, columns: Sequence[Column]) -> "Known":
+        """Return what is known once some columns are learned: itself if they bring nothing new."""
+        news = [column for column in columns if column.learn and self._is_news(column)]
+        if not news:
+            return self
+        known = Known()
+        known.names, known.index = list(self.names), dict(self.index)
+        known.kinds, known.categories = list(self.kinds), list(self.categories)
+        known.version, known.content_bytes = self.version, self.content_bytes
+        for column in news:
+            place = known.index.get(column.name)
+            if place is None:
+                known.add(column.name, column.kind, dict(column.fresh))
+                continue
+            known.kinds[place] = column.kind
+            known.content_bytes -= _bytes_of(known.categories[place])
+            known.categories[place] = {**known.categories[place], **column.fresh}
+            known.content_bytes += _bytes_of(known.categories[place])
+            known.version += 1
+        return known
+
+    def _is_news(self, column: Column) -> bool:
+        place = self.index.get(column.name)
+        return place is None or bool(column.fresh) or column.kind != self.kinds[place]
+
+    def add(self, name: Label, kind: str, labels: dict[Label, int]) -> None:
+        """Add a feature; only while nobody else sees this object."""
+        self.index[name] = len(self.names)
+        self.names.append(name)
+        self.kinds.append(kind)
+        self.categories.append(labels)
+        self.content_bytes += 2 * sys.getsizeof(name) + _bytes_of(labels)
+        self.version += 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all names, labels and tables occupy, at the most; whatever led here."""
+        count = len(self.names)
+        places = max(0, count - SHARED_INTS) * sys.getsizeof(MAX_FEATURES)
+        lists = 3 * (sys.getsizeof([]) + 8 * (count + count // 8 + 6))
+        return self.content_bytes + places + lists + _dict_bytes(count) + sys.getsizeof(self)
+
+
+class Features(FeatureTable):
     """The features of a stream, in the order of their first appearance.
 
     A feature's kind is fixed by its first value that is not missing: a string makes it a category,
@@ -56,15 +124,7 @@ class Features:
            [nan, nan]])
     """
 
-    __slots__ = (
-        "_content_bytes",
-        "categorical",
-        "categories",
-        "index",
-        "kinds",
-        "names",
-        "version",
-    )
+    __slots__ = ("categorical",)
 
     def __init__(self, categorical: Iterable[Label] = ()):
         if isinstance(categorical, str | bytes) or not isinstance(categorical, Iterable):
@@ -74,12 +134,32 @@ class Features:
         self.categorical = frozenset(door.feature_name(name) for name in categorical)
         if len(self.categorical) > MAX_FEATURES:
             raise ValueError(f"categorical has more than {MAX_FEATURES} names")
-        self.names: list[Label] = []
-        self.index: dict[Label, int] = {}
-        self.kinds: list[str] = []
-        self.categories: list[dict[Label, int]] = []
-        self.version = 0
-        self._content_bytes = sum(map(sys.getsizeof, self.categorical))  # of names and labels
+        self.known = Known()
+
+    @property
+    def names(self) -> list[Label]:
+        """The features."""
+        return self.known.names
+
+    @property
+    def index(self) -> dict[Label, int]:
+        """The column of each name."""
+        return self.known.index
+
+    @property
+    def kinds(self) -> list[str]:
+        """What each feature is."""
+        return self.known.kinds
+
+    @property
+    def categories(self) -> list[dict[Label, int]]:
+        """The code of each label."""
+        return self.known.categories
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change."""
+        return self.known.version
 
     def __len__(self) -> int:
         return len(self.names)
@@ -150,15 +230,13 @@ class Features:
     @property
     def nbytes(self) -> int:
         """Bytes that all names, labels and tables occupy."""
-        tables = (self, self.categorical, self.names, self.index, self.kinds, self.categories)
-        places = max(0, len(self.names) - SHARED_INTS) * sys.getsizeof(MAX_FEATURES)
-        return self._content_bytes + places + sum(map(sys.getsizeof, tables))
+        declared = sum(map(sys.getsizeof, self.categorical)) + sys.getsizeof(self.categorical)
+        return self.known.nbytes + declared + sys.getsizeof(self)
 
     def copy(self) -> Self:
         """Return features that are equal and share nothing that changes."""
         twin = type(self)(self.categorical)
-        for name, kind, labels in zip(self.names, self.kinds, self.categories, strict=True):
-            twin._add(name, kind, dict(labels))
+        twin.known = self.known  # which never changes
         return twin
 
     def to_header(self) -> dict[str, Any]:
@@ -200,13 +278,15 @@ class Features:
         _check_distinct([*names], "name")
         _check_distinct([*categorical], "declared name")
         features = cls(categorical)
+        known = Known()
         for name, kind, own in zip(names, kinds, labels, strict=True):
             _check(type(kind) is str and kind in KINDS, f"{door.shown(kind)} is no kind")
             _check(type(own) is list and len(own) <= OTHERS, "labels are wrong")
             _check(kind == CATEGORY or not own, f"{door.shown(name)} has labels")
             _check(kind == CATEGORY or name not in features.categorical, "a kind is wrong")
             _check_distinct(own, "label")
-            features._add(name, kind, {label: code for code, label in enumerate(own)})
+            known.add(name, kind, {label: code for code, label in enumerate(own)})
+        features.known = known
         return features
 
     def _column(self, name: Label, learn: bool) -> Column:
@@ -217,37 +297,21 @@ class Features:
             return Column(name, CATEGORY if declared else UNKNOWN, {}, declared, learn)
         return Column(name, self.kinds[place], self.categories[place], declared, learn)
 
-    def _register(self, version: int, columns: Sequence[Column]) -> None:
-        """Take what a reading has added, if nothing else has changed since then."""
-        if version != self.version:
-            raise RuntimeError(
-                "the features changed while rows were read: another thread is at it, or the rows "
-                "themselves; give each thread its own model"
-            )
-        for column in columns:
-            if not column.learn:
-                continue
-            place = self.index.get(column.name)
-            if place is None:
-                self._add(column.name, column.kind, dict(column.fresh))
-            elif column.fresh or column.kind != self.kinds[place]:
-                self.kinds[place] = column.kind
-                self._content_bytes -= _bytes_of(self.categories[place])
-                self.categories[place].update(column.fresh)
-                self._content_bytes += _bytes_of(self.categories[place])
-                self.version += 1
-
-    def _add(self, name: Label, kind: str, labels: dict[Label, int]) -> None:
-        self.index[name] = len(self.names)
-        self.names.append(name)
-        self.kinds.append(kind)
-        self.categories.append(labels)
-        self._content_bytes += sys.getsizeof(name) + _bytes_of(labels)
-        self.version += 1
-
 
 def _bytes_of(labels: dict[Label, int]) -> int:
-    return sys.getsizeof(labels) + sum(map(sys.getsizeof, labels))
+    return _dict_bytes(len(labels)) + sum(map(sys.getsizeof, labels))
+
+
+def _dict_bytes(entries: int) -> int:
+    """Return what a dict of so many entries occupies at the most, in whatever order it grew.
+
+    It has up to three times as many places, a power of two of them, each with up to four bytes,
+    and room for two thirds as many entries.
+    """
+    places = 8
+    while places < 3 * entries:
+        places *= 2
+    return sys.getsizeof({}) + 40 + places * (1 if places <= 256 else 4) + 16 * places
 
 
 def _check(good: bool, complaint: str) -> None:

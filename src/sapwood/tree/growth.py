@@ -1,157 +1,107 @@
-"""When a leaf splits, and where."""
+"""The rules of growth: when a leaf is reviewed, when it splits, and where.
+
+They are stated here, once; `sapwood/tree/_growth.pyx` applies them.
+
+A leaf is *due* when its weight has reached a mark. If a review is due, its scales and grids are
+brought up to its rows. From `grace_period` on, the best cut of each feature is found by three
+measures: what it explains of y (*target*), and of what the leaf's linear model leaves of y, by a
+*step* or by a bend (*line*). `split_on` says which counts; "best" takes the cut that leaves the
+smaller error. It is made if it explains more than noise would (`least_evidence`) and the `bound`
+says that no other feature is better, or that it does not matter (`tau`). Otherwise the leaf waits
+until the cut should have been earned, if merits stay as they are, but no longer than until its
+weight has doubled.
+"""
 
 from dataclasses import dataclass
-from math import inf, log
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
-from sapwood.tree import _leaf
-from sapwood.tree._kernel import TreeKernel
+import numpy as np
 
-__all__ = ["SPLIT_ON", "Cut", "Growth", "SplitOn"]
+from sapwood.tree.bounds import HoeffdingBound
+
+__all__ = ["RULES", "SPLIT_ON", "GrowthRules", "SplitOn"]
 
 SplitOn = Literal["best", "residual", "target"]
 
 SPLIT_ON: tuple[SplitOn, ...] = ("best", "residual", "target")
 
-# A split has to explain so many times the variance that one row's worth of noise would.
-LEAST_EVIDENCE = 15.0
-LEAST_LEAD = 1e-100
-# After an attempt in vain the next one waits until it should succeed, or a little less long.
-OPTIMISM = 0.8
-# A cut sets parts of y apart if it explains at least this share of its variance, so many times the
-# share of the residual's variance that any cut explains, and leaves not much more than that does.
-APART = 0.4
-CLEARER = 4.0
-MOST_LEFT = 4.0
-# So many grace periods a leaf waits for its residual to show something.
-PATIENCE = 10.0
-# A leaf that knows nothing is reviewed early, as its scales are yet to be found.
-FIRST_REVIEW = 8.0
-
-
-# The merit, the best merit of another feature, the feature, the place, the subset.
-BestCut = tuple[float, float, int, int, int]
-
-
-class Cut(NamedTuple):
-    """A split that was decided on."""
-
-    feature: int
-    place: int  # the slot or element after which a number is cut
-    subset: int  # the categories that go left, as bits
-    merit: float  # reduction of the variance of y or of the residual
-    of_target: bool  # whether it is that of y
+RULES = np.dtype(
+    [
+        ("split_on", np.int64),  # the place in SPLIT_ON
+        ("bound", np.int64),  # its code
+        ("max_depth", np.int64),
+        ("confidence", np.float64),
+        ("grace_period", np.float64),
+        ("tau", np.float64),
+        ("min_share", np.float64),
+        ("least_evidence", np.float64),
+        ("optimism", np.float64),
+        ("apart", np.float64),
+        ("clearer", np.float64),
+        ("most_left", np.float64),
+        ("patience", np.float64),
+        ("first_review", np.float64),
+    ]
+)
+"""The rules as kernels read them: GrowthRules of `sapwood/tree/_records.pxd`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
-    """The rules of growth: what the parameters of the tree say."""
+class GrowthRules:
+    """What the parameters of a tree, and a few constants, say about its growth.
+
+    Parameters
+    ----------
+    grace_period : float
+        The weight of the rows that a leaf sees before it may split.
+    bound : HoeffdingBound
+        How sure it has to be that a cut is the best.
+    tau : float
+        If the lead over the second-best feature is smaller, as a share of the best merit, the
+        two are as good as equal, and the bound is that for a lead of `tau`.
+    min_share : float
+        The share of a leaf's rows that either side of a split has to have.
+    max_depth : int
+        How deep the tree may become.
+    split_on : {"best", "residual", "target"}
+        What a split has to explain.
+    least_evidence : float
+        A split has to explain so many times the variance that one row's worth of noise would.
+    optimism : float
+        After an attempt in vain the next one waits for this share of the time after which it
+        should succeed.
+    apart, clearer, most_left : float
+        A cut separates parts of y if it explains at least the share `apart` of its variance, and
+        `clearer` times the share of the residual's variance that any cut explains, and leaves at
+        most `most_left` times what that leaves: then y decides, also where the residual would
+        leave less.
+    patience : float
+        After so many grace periods a leaf no longer waits for its residual to show something.
+    first_review : float
+        After so many rows a leaf that knows nothing is reviewed, as its scales are yet to be
+        found. Later reviews come whenever its weight has doubled.
+    """
 
     grace_period: float
-    delta: float
+    bound: HoeffdingBound
     tau: float
     min_share: float
     max_depth: int
     split_on: SplitOn
+    least_evidence: float = 15.0
+    optimism: float = 0.8
+    apart: float = 0.4
+    clearer: float = 4.0
+    most_left: float = 4.0
+    patience: float = 10.0
+    first_review: float = 8.0
 
-    @property
-    def patience(self) -> float:
-        """The weight at which a leaf no longer waits for its residual to show something."""
-        return PATIENCE * self.grace_period
-
-    def attempt(self, kernel: TreeKernel, leaf: int) -> Cut | None:
-        """Decide on a leaf that is due, and set when it will be due again.
-
-        Parameters
-        ----------
-        kernel : TreeKernel
-            The tables of the tree.
-        leaf : int
-            A leaf that watches.
-
-        Returns
-        -------
-        Cut or None
-            The split that the leaf has earned, if any.
-        """
-        weight, depth, review, target_m2, residual_m2 = kernel.leaf_state(leaf)
-        if weight >= review:
-            _leaf.review(kernel, leaf)
-            review = 2.0 * weight
-        if weight < self.grace_period:
-            kernel.set_due(leaf, min(review, self.grace_period), review)
-            return None
-        if depth >= self.max_depth:
-            kernel.set_due(leaf, review, review)
-            return None
-        cuts = _leaf.best_cuts(kernel, leaf, self.min_share)
-        cut, needed = self.decide(cuts, weight, target_m2 / weight, residual_m2 / weight)
-        if cut is None:
-            due = min(max(weight + self.grace_period, needed), 2.0 * weight)
-            kernel.set_due(leaf, due, review)
-        return cut
-
-    def postpone(self, kernel: TreeKernel, leaf: int) -> None:
-        """Let a leaf that could not be split wait."""
-        weight, _, review, _, _ = kernel.leaf_state(leaf)
-        kernel.set_due(leaf, 2.0 * weight, review)
-
-    def decide(
-        self,
-        cuts: list[BestCut],
-        weight: float,
-        target_variance: float,
-        residual_variance: float,
-    ) -> tuple[Cut | None, float]:
-        """Take of the best cuts, of y and of its residual by step or line, that of the least error.
-
-        It has to explain more than noise would, and to be better than the best cut of any other
-        feature by the Hoeffding bound, unless the two are so near that it does not matter. What
-        two features do together shows in the residual neither as a step nor as a bend: where a cut
-        sets parts of y far apart, or the residual has long shown nothing, y decides.
-
-        Returns
-        -------
-        cut : Cut or None
-            The split, if it was earned.
-        needed : float
-            Otherwise, the weight at which it will be, if merits stay as they are.
-        """
-        target, step, line = cuts
-        target_left = target_variance - target[0]
-        if self.split_on == "target":
-            return self.judge(target, weight, target_left, True)
-        residual = line if line[0] > step[0] else step
-        residual_left = residual_variance - residual[0]
-        if self.split_on == "residual":
-            return self.judge(residual, weight, residual_left, False)
-        if target_left <= residual_left or (
-            target_left <= MOST_LEFT * residual_left
-            and _is_apart(target[0] / target_variance, residual[0] / residual_variance)
-        ):
-            return self.judge(target, weight, target_left, True)
-        cut, needed = self.judge(residual, weight, residual_left, False)
-        if cut is None and weight >= self.patience:
-            return self.judge(target, weight, target_left, True)
-        return cut, needed
-
-    def judge(
-        self, cut: BestCut, weight: float, left_over: float, of_target: bool
-    ) -> tuple[Cut | None, float]:
-        """Decide whether a cut was earned that leaves so much variance; returns as `decide`."""
-        merit, second, feature, place, subset = cut
-        if feature < 0:
-            return None, inf
-        enough = LEAST_EVIDENCE * max(left_over, 0.0)
-        if weight * merit <= enough:
-            return None, OPTIMISM * enough / merit
-        lead = max(1.0 - second / merit, self.tau)
-        needed = -log(self.delta) / (2.0 * lead * lead) if lead > LEAST_LEAD else inf
-        if weight <= needed:
-            return None, OPTIMISM * needed
-        return Cut(feature, place, subset, merit, of_target), weight
-
-
-def _is_apart(target_share: float, residual_share: float) -> bool:
-    """Whether a cut sets parts of y apart, as no cut does with the residual."""
-    return target_share >= APART and target_share >= CLEARER * residual_share
+    def to_record(self) -> Any:
+        """Return the rules as kernels read them."""
+        coded = {
+            "split_on": SPLIT_ON.index(self.split_on),
+            "bound": self.bound.code,
+            "confidence": self.bound.confidence,
+        }
+        values = [coded.get(name, getattr(self, name, None)) for name in RULES.names or ()]
+        return np.array(tuple(values), dtype=RULES)

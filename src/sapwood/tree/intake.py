@@ -19,7 +19,7 @@ from sapwood.tree._entry import first_infinite
 from sapwood.tree.column import CATEGORY, NUMBER, UNKNOWN, Column, Refused, Values, as_doubles
 
 if TYPE_CHECKING:
-    from sapwood.tree.features import Features
+    from sapwood.tree.features import Features, Known
 
 __all__ = ["MAX_FEATURES", "Plan", "read", "read_one"]
 
@@ -31,41 +31,33 @@ Convert = Callable[[Column, Any], tuple[Values, bool]]  # -> values, are they th
 class Plan:
     """A matrix whose rows are good, and what they add to the features."""
 
-    __slots__ = ("_columns", "_features", "_version", "matrix")
+    __slots__ = ("_before", "_columns", "_features", "matrix")
 
     def __init__(
-        self, features: Features, version: int, matrix: FloatArray, columns: Sequence[Column] = ()
+        self, features: Features, before: Known, matrix: FloatArray, columns: Sequence[Column] = ()
     ):
         self.matrix = matrix
-        self._features, self._version, self._columns = features, version, columns
+        self._features, self._before, self._columns = features, before, columns
 
-    @property
-    def columns(self) -> Sequence[Column]:
-        """What was read of each feature."""
-        return self._columns
-
-    @property
-    def kinds(self) -> list[str]:
-        """The kinds of all features, once what is new is registered."""
-        kinds = list(self._features.kinds)
-        for column in self._columns:
-            place = self._features.index.get(column.name)
-            if place is None:
-                kinds.append(column.kind)
-            else:
-                kinds[place] = column.kind
-        return kinds
-
-    def commit(self) -> None:
-        """Register what is new.
+    def known(self) -> Known:
+        """Return what is known of the features once these rows are learned.
 
         Raises
         ------
         RuntimeError
-            If the features were changed since X was read, as by another thread: nothing is
-            registered then, and the matrix may lack columns.
+            If the features were changed since X was read, as by another thread: the matrix may
+            lack columns then.
         """
-        self._features._register(self._version, self._columns)
+        if self._features.known is not self._before:
+            raise RuntimeError(
+                "the features changed while rows were read: another thread is at it, or the rows "
+                "themselves; give each thread its own model"
+            )
+        return self._before.and_columns(self._columns)
+
+    def commit(self) -> None:
+        """Register what is new, or raise as `known`."""
+        self._features.known = self.known()
 
 
 def read(features: Features, X: Any, learn: bool) -> Plan:
@@ -91,7 +83,7 @@ def read_one(features: Features, x: Any, learn: bool) -> Plan:
     """Read one row, given as a mapping of names to values."""
     if not isinstance(x, Mapping):
         raise ValueError(f"x = {door.shown(x)}: a dict of features is expected")
-    version = features.version
+    before = features.known
     columns, width = _columns(features, x.items(), learn)
     numbers = [np.nan] * width
     for place, (column, value) in columns.items():
@@ -102,7 +94,7 @@ def read_one(features: Features, x: Any, learn: bool) -> Plan:
             raise ValueError(sentence) from None
     return Plan(
         features,
-        version,
+        before,
         np.array([numbers], dtype=np.float64),
         [column for column, _ in columns.values()],
     )
@@ -112,7 +104,8 @@ def _read_columns(
     features: Features, items: Iterable[tuple[Any, Any]], convert: Convert, rows: int, learn: bool
 ) -> Plan:
     """Read named columns; of several bad values that in the first row is told."""
-    version, known = features.version, len(features.names)
+    before = features.known
+    known = len(before.names)
     columns, width = _columns(features, items, learn)
     contents: dict[int, tuple[Values, bool]] = {}
     for place, (column, content) in columns.items():
@@ -120,12 +113,12 @@ def _read_columns(
         if len(values) != rows:
             raise ValueError(f"x[{door.shown(column.name)}] has {len(values)} values, not {rows}")
     if rows == 0:
-        return Plan(features, version, np.empty((0, known)))
+        return Plan(features, before, np.empty((0, known)))
     matrix = _in_place([contents[place][0] for place in sorted(contents)], rows, width)
     if matrix is not None and all(column.kind != CATEGORY for column, _ in columns.values()):
         in_order = [columns[place][0] for place in range(width)]
         _check_finite(matrix, [column.name for column in in_order])
-        return _read_numbers(features, version, in_order, matrix, learn)
+        return _read_numbers(features, before, in_order, matrix, learn)
     numbers: dict[int, FloatArray] = {}
     refused: tuple[int, str] | None = None
     for place, (column, _) in columns.items():
@@ -140,7 +133,7 @@ def _read_columns(
     if refused is not None:
         raise ValueError(refused[1])
     matrix = _side_by_side(numbers, rows, width)
-    return Plan(features, version, matrix, [column for column, _ in columns.values()])
+    return Plan(features, before, matrix, [column for column, _ in columns.values()])
 
 
 def _in_place(columns: Sequence[Values], rows: int, width: int) -> FloatArray | None:
@@ -200,14 +193,15 @@ def _columns(
 
 def _read_array(features: Features, X: Any, learn: bool) -> Plan:
     """Read rows without names: the columns are the features in their order."""
-    version, names = features.version, features.names
+    before = features.known
+    names = before.names
     array = _as_array(X, bool(features.categorical) or CATEGORY in features.kinds)
     if array.ndim != 2:
         raise ValueError(f"X has shape {array.shape}: (rows, features) is expected")
     rows, width = array.shape
     if not names:
         if not learn or rows == 0:
-            return Plan(features, version, np.empty((rows, 0)))
+            return Plan(features, before, np.empty((rows, 0)))
         _check_width(width)
         names = list(range(width))
     if width != len(names):
@@ -222,11 +216,11 @@ def _read_array(features: Features, X: Any, learn: bool) -> Plan:
         return _read_columns(features, zip(names, array.T, strict=True), _of_mapping, rows, learn)
     matrix = np.ascontiguousarray(as_doubles(array))
     _check_finite(matrix, names)
-    return _read_numbers(features, version, columns, matrix, learn)
+    return _read_numbers(features, before, columns, matrix, learn)
 
 
 def _read_numbers(
-    features: Features, version: int, columns: Sequence[Column], matrix: FloatArray, learn: bool
+    features: Features, before: Known, columns: Sequence[Column], matrix: FloatArray, learn: bool
 ) -> Plan:
     """Read a matrix of finite doubles and NaN: no column is a category.
 
@@ -239,7 +233,7 @@ def _read_numbers(
     for place in unknown:
         if not (np.isnan(matrix[:1, place]).all() and np.isnan(matrix[:, place]).all()):
             columns[place].kind = NUMBER
-    return Plan(features, version, matrix, columns if learn and len(matrix) else ())
+    return Plan(features, before, matrix, columns if learn and len(matrix) else ())
 
 
 def _check_finite(matrix: FloatArray, names: Sequence[Label]) -> None:

@@ -3,12 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
-from sapwood.tree import _leaf
-from sapwood.tree._kernel import TreeKernel
 
 __all__ = ["Observing"]
 
@@ -41,10 +38,9 @@ class Observing:
                     f"observer = {observer!r}: in a tree, the number of slots has to be from "
                     f"{LEAST_SLOTS} to {MOST_SLOTS}"
                 )
-        self.is_category: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
 
     def fresh(self, features: int, deviations: list[float] | None = None) -> list[TableObserver]:
-        """Return new observers, one a feature, each of two targets: y and the residual."""
+        """Return new observers, one per feature, each of two targets: y and the residual."""
         known = deviations or [0.0] * features
         return [self._like_model(deviation) for deviation in known]
 
@@ -57,13 +53,8 @@ class Observing:
                 parameters["radius"] = radius
         return type(self.model)(**parameters)
 
-    def threshold(self, kernel: TreeKernel, leaf: int, feature: int, place: int) -> float:
-        """Return where a number is cut after a slot or element; 0 for a category."""
-        if self.is_category[feature]:
-            return 0.0
-        if not self.by_observers:
-            return _leaf.threshold_of(kernel, leaf, feature, place)
-        observer = kernel.observers[leaf][feature]
+    def threshold(self, observer: TableObserver, place: int) -> float:
+        """Return where an observer cuts after an element."""
         keys, table, order = observer._tables()
         pair = order[place : place + 2]
         return float(observer._thresholds(keys[pair], table[pair])[0])

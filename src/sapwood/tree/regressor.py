@@ -12,14 +12,16 @@ from sapwood.atomic import StrPath, write_atomically
 from sapwood.door import Label
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
-from sapwood.tree import build, draw, frames, inside, storage, view
+from sapwood.tree import _memory, draw, frames, inside, memory, storage, view
 from sapwood.tree._entry import RowReader
 from sapwood.tree._kernel import TreeKernel, refuse_row
+from sapwood.tree._relay import Registration
+from sapwood.tree.bounds import HoeffdingBound
 from sapwood.tree.explanation import Explanation
-from sapwood.tree.features import CATEGORY, Features
-from sapwood.tree.growth import SPLIT_ON, Growth, SplitOn
+from sapwood.tree.features import Features
+from sapwood.tree.growth import SPLIT_ON, GrowthRules, SplitOn
 from sapwood.tree.intake import Plan
-from sapwood.tree.memory import Memory
+from sapwood.tree.memory import MemoryRules
 from sapwood.tree.observing import Observing
 
 __all__ = ["HoeffdingTreeRegressor"]
@@ -131,10 +133,10 @@ class HoeffdingTreeRegressor:
         _check_choice(track, "track", ("auto", None))
         if observer is None:
             observer = QuantizerObserver(slots=SLOTS)
-        self._observing = Observing(observer)
-        self._growth = Growth(
+        observing = Observing(observer)
+        growth = GrowthRules(
             grace_period=door.positive(grace_period, "grace_period"),
-            delta=door.between(delta, "delta", LEAST_DELTA, 1.0),
+            bound=HoeffdingBound(door.between(delta, "delta", LEAST_DELTA, 1.0)),
             tau=door.between(tau, "tau", 0.0, 1.0),
             min_share=door.between(min_share, "min_share", LEAST_SHARE, 0.5),
             max_depth=DEEPEST
@@ -142,39 +144,33 @@ class HoeffdingTreeRegressor:
             else door.whole(max_depth, "max_depth", 0, DEEPEST),
             split_on=split_on if leaf != "mean" else "target",
         )
+        limit = None if max_bytes is None else door.whole(max_bytes, "max_bytes", 1, 2**62)
         features = Features(categorical)
         self._parameters: dict[str, Any] = {
-            "grace_period": self._growth.grace_period,
-            "delta": self._growth.delta,
-            "tau": self._growth.tau,
-            "min_share": self._growth.min_share,
+            "grace_period": growth.grace_period,
+            "delta": growth.bound.delta,
+            "tau": growth.tau,
+            "min_share": growth.min_share,
             "max_depth": max_depth if max_depth is None else int(max_depth),
             "observer": observer,
             "leaf": leaf,
             "split_on": split_on,
             "track": track,
-            "max_bytes": None
-            if max_bytes is None
-            else door.whole(max_bytes, "max_bytes", 1, 2**62),
+            "max_bytes": limit,
             "categorical": tuple(features.to_header()["categorical"]),
         }
         self.time_formats: dict[str, str] = {}
         self._kernel = TreeKernel(
-            self._observing.slots, leaf != "mean", leaf != "linear", track == "auto"
+            observing,
+            leaf != "mean",
+            leaf != "linear",
+            track == "auto",
+            growth.to_record(),
+            MemoryRules.of(limit, observing).to_record(),
+            memory.name_bytes(features, features.known),
         )
-        self._use_features(features)
-        build.plant(self._kernel, self._observing)
-
-    def _use_features(self, features: Features) -> None:
-        """Start with some features; for a tree that has learned nothing yet."""
         self._features = features
         self._reader = RowReader(features)
-        self._growing_observers = (
-            self._observing.by_observers and self._parameters["max_bytes"] is not None
-        )
-        self._memory = Memory(
-            self._parameters["max_bytes"], self._kernel, self._observing, features
-        )
 
     # -- learning and predicting ------------------------------------------------------------------
 
@@ -212,9 +208,7 @@ class HoeffdingTreeRegressor:
             y = door.number(y, "y")
         if type(w) is not float:
             w = door.number(w, "w")
-        if self._growing_observers:
-            self._memory.rows_until_full()
-        if not self._kernel.learn_one(self._reader, x, y, w, self._decide):
+        if not self._kernel.learn_one(self._reader, x, y, w):
             # It brings something new, or something bad; y and w were found good.
             self._learn_plan(self._features.read_one(x, learn=True), np.array([y]), np.array([w]))
 
@@ -317,47 +311,12 @@ class HoeffdingTreeRegressor:
         bad = self._kernel.check(targets, weights)
         if bad >= 0:
             refuse_row(targets[bad], weights[bad], bad)
-        self._register(plan)
-        start = 0
-        while start < len(targets):
-            part = slice(start, start + min(self._memory.rows_until_full(), len(targets) - start))
-            self._kernel.learn(
-                plan.matrix[part],
-                targets[part],
-                weights[part],
-                self._decide,
-                None if predictions is None else predictions[part],
-            )
-            start = part.stop
-
-    def _register(self, plan: Plan) -> None:
-        """Take the new features and categories of rows that are good."""
-        if not plan.columns:
-            plan.commit()
-            return
-        is_category = np.array([kind == CATEGORY for kind in plan.kinds], dtype=np.bool_)
-        self._kernel.start_writing()
-        try:
-            self._memory.check_features(is_category, plan.columns)
-            plan.commit()
-            if not np.array_equal(is_category, self._observing.is_category):
-                build.relay(self._kernel, self._observing, is_category)
-            self._reader.refresh()
-        finally:
-            self._kernel.stop_writing()
-
-    def _decide(self, leaf: int) -> None:
-        """Split a leaf that has earned it, if there is room."""
-        if self._kernel.is_outdated(leaf):
-            build.watch(self._kernel, self._observing, leaf)
-            return
-        cut = self._growth.attempt(self._kernel, leaf)
-        if cut is not None:
-            if self._memory.admits_split(leaf):
-                build.split(self._kernel, self._observing, leaf, cut, self._growth.grace_period)
-            else:
-                self._growth.postpone(self._kernel, leaf)
-        self._memory.rank_in_time()
+        known = plan.known()
+        registration = None
+        if known is not self._features.known:
+            relay = memory.relay(self._kernel, self._features, known)
+            registration = Registration(self._features, known, [relay])
+        self._kernel.learn(plan.matrix, targets, weights, predictions, registration)
 
     # -- looking inside -----------------------------------------------------------------------
 
@@ -385,7 +344,7 @@ class HoeffdingTreeRegressor:
     def nbytes(self) -> int:
         """Bytes that the tree occupies: all tables, and the names of features and categories."""
         with self._reading():
-            return self._memory.nbytes
+            return _memory.nbytes(self._kernel)
 
     @property
     def feature_importances(self) -> dict[str, float]:

@@ -13,7 +13,8 @@ from sapwood.atomic import StrPath
 from sapwood.modelfile import damaged
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.observers.base import TableObserver
-from sapwood.tree import build, checking
+from sapwood.tree import _memory, checking, memory
+from sapwood.tree._tables import Columns, table_room
 from sapwood.tree.checking import STREAM, check, doubles
 from sapwood.tree.features import CATEGORY, UNKNOWN, Features
 from sapwood.tree.tables import LEAF_RECORD, NODE_RECORD
@@ -28,10 +29,10 @@ Tree = TypeVar("Tree", bound="HoeffdingTreeRegressor")
 
 KIND = "HoeffdingTreeRegressor"
 FORMATS = "time_formats"
+PENDING = "pending"  # a leaf that is yet to be decided on
 OBSERVERS: dict[str, type[TableObserver]] = {
     kind.__name__: kind for kind in (QuantizerObserver, EBSTObserver, TEBSTObserver)
 }
-OF_KERNEL, OF_MEMORY = STREAM[:6], STREAM[6:]
 ARRAYS = (
     "nodes",
     "leaves",
@@ -49,17 +50,15 @@ def state_of(tree: "HoeffdingTreeRegressor") -> tuple[dict[str, Any], dict[str, 
     """Return all that a tree is."""
     kernel = tree._kernel
     leaves = kernel.leaf_table[: kernel.leaf_count]
-    watching = np.flatnonzero(leaves["watching"])
-    models = [kernel.model_pages[leaf] for leaf in range(len(leaves))]
-    watches = [kernel.watch_pages[leaf] for leaf in watching]
-    blobs = [_observer_bytes(each) for leaf in watching for each in kernel.observers[leaf] or ()]
+    watches = [page for page in kernel.watch_pages if page is not None]
+    blobs = [_observer_bytes(each) for own in kernel.observers for each in own or ()]
     arrays = (
         kernel.node_table[: kernel.node_count],
         leaves,
-        np.array([*_numbers(kernel, OF_KERNEL), *_numbers(tree._memory, OF_MEMORY)]),
+        np.array([float(getattr(kernel, name)) for name in STREAM]),
         kernel.track_table,
         kernel.level_table,
-        _stacked(models, kernel.model_doubles),
+        _stacked(kernel.model_pages, kernel.model_doubles),
         _stacked(watches, kernel.watch_doubles),
         np.array([len(blob) for blob in blobs], dtype=np.int64),
         np.frombuffer(b"".join(blobs), dtype=np.uint8),
@@ -75,6 +74,8 @@ def _header(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
         "categorical": list(tree._parameters["categorical"]),
     }
     header = {"parameters": parameters, "features": tree._features.to_header()}
+    if tree._kernel.pending >= 0:
+        header[PENDING] = tree._kernel.pending
     if tree.time_formats:
         header[FORMATS] = _time_formats(tree.time_formats)
     return header
@@ -84,10 +85,6 @@ def _time_formats(formats: Any) -> dict[str, str]:
     good = isinstance(formats, dict) and all(type(text) is str for text in chain(*formats.items()))
     check(good, f"{FORMATS} = {door.shown(formats)}: a dict of texts is expected")
     return dict(formats)
-
-
-def _numbers(owner: Any, names: tuple[str, ...]) -> list[float]:
-    return [float(getattr(owner, name)) for name in names]
 
 
 def _stacked(pages: list[Array | None], width: int) -> Array:
@@ -154,6 +151,10 @@ def restore(
     try:
         tree = _empty_tree(kind, header)
         _fill(tree, arrays)
+        if PENDING in header:
+            leaf = door.whole(header[PENDING], PENDING, 0, tree.n_leaves - 1)
+            check(bool(tree._kernel.leaf_table[leaf]["watching"]), "a leaf cannot be pending")
+            tree._kernel.set_pending(leaf)
     except (ValueError, TypeError, OverflowError) as error:
         raise damaged(source, str(error)) from None
     return tree
@@ -161,7 +162,7 @@ def restore(
 
 def _empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     """Return a tree with the parameters and features of a header."""
-    known = header.keys() - {FORMATS} == {"parameters", "features"}
+    known = header.keys() - {FORMATS, PENDING} == {"parameters", "features"}
     check(known, "its header has other entries than it should")
     parameters = header["parameters"]
     check(isinstance(parameters, dict), "its parameters are no dict")
@@ -174,17 +175,18 @@ def _empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     tree = kind(**{**parameters, "observer": OBSERVERS[name](**own)})
     same = features.categorical == tree._features.categorical
     check(same, "its parameters and its features differ in what is categorical")
-    tree._use_features(features)
+    tree._features.known = features.known
     tree.time_formats = _time_formats(header.get(FORMATS, {}))
     # No value may have been mended, or left to a default.
-    same = json.dumps(_header(tree), sort_keys=True) == json.dumps(header, sort_keys=True)
+    kept = {name: value for name, value in header.items() if name != PENDING}
+    same = json.dumps(_header(tree), sort_keys=True) == json.dumps(kept, sort_keys=True)
     check(same, "its parameters are not as they were saved")
     return tree
 
 
 def _fill(tree: "HoeffdingTreeRegressor", arrays: dict[str, Array]) -> None:
-    """Give a tree its tables, once they are known to be good."""
-    kernel, observing, memory = tree._kernel, tree._observing, tree._memory
+    """Give a tree, which nobody has seen yet, its tables, if they are good."""
+    kernel = tree._kernel
     check(arrays.keys() == set(ARRAYS), f"its arrays are not {', '.join(ARRAYS)}")
     is_category = np.array([each == CATEGORY for each in tree._features.kinds], dtype=np.bool_)
     is_unknown = np.array([each == UNKNOWN for each in tree._features.kinds], dtype=np.bool_)
@@ -200,10 +202,16 @@ def _fill(tree: "HoeffdingTreeRegressor", arrays: dict[str, Array]) -> None:
     levels = doubles(arrays["levels"], (level // 2, 2), "the levels")
     models = doubles(arrays["models"], (len(leaves), model), "the models")
     watches = doubles(arrays["watches"], (len(watching), watch), "the pages of what is watched")
+    kernel.set_tables(
+        Columns(is_category, kernel.slots, levels),
+        _roomy(nodes, step=2),
+        _roomy(leaves, step=1),
+        len(nodes),
+        len(leaves),
+    )
 
-    build.relay(kernel, observing, is_category)
     checking.check_stream(stream, len(leaves))
-    checking.check_nodes(nodes, leaves, stream, kinds, tree._growth.max_depth)
+    checking.check_nodes(nodes, leaves, stream, kinds, tree._parameters["max_depth"])
     checking.check_leaves(leaves, stream)
     checking.check_tracks(tracks)
     checking.check_levels(levels, stream, is_category)
@@ -211,23 +219,19 @@ def _fill(tree: "HoeffdingTreeRegressor", arrays: dict[str, Array]) -> None:
     checking.check_watches(watches, leaves["weight"][watching], kinds, kernel)
     observers = _observers(tree, arrays, leaves["weight"][watching], ~is_category & ~is_unknown)
 
-    kernel.set_tables(_roomy(nodes, step=2), _roomy(leaves, step=1))
-    kernel.set_counts(len(nodes), len(leaves))
-    kernel.set_stream(*stream[: len(OF_KERNEL)].tolist())
+    kernel.set_stream(*stream.tolist())
     kernel.set_tracks(tracks)
-    kernel.set_features(is_category, levels)
+    kernel.set_name_bytes(memory.name_bytes(tree._features, tree._features.known))
     place = {int(leaf): number for number, leaf in enumerate(watching)}
     for leaf in range(len(leaves)):
         number = place.get(leaf)
-        kernel.set_pages(
+        kernel.set_leaf(
             leaf,
-            models[leaf].copy() if kernel.linear else None,
-            None if number is None else watches[number].copy(),
+            models[leaf] if kernel.linear else None,
+            None if number is None else watches[number],
             None if number is None or observers is None else observers[number],
         )
-    tree._reader.refresh()
-    memory.ranked_at, memory.measure_at, memory.bound = stream[len(OF_KERNEL) :].tolist()
-    memory.check_loaded()
+    _memory.check_bound(kernel)
 
 
 def _records(array: Array, record: np.dtype[Any], what: str) -> Array:
@@ -241,9 +245,9 @@ def _roomy(table: Array, step: int) -> Array:
 
     For the limit of memory counts it, and a tree that was loaded is to go on like the saved one.
     """
-    room = build.table_room(1)
+    room = table_room(1)
     while room < len(table):
-        room = build.table_room(room + 1 + (room % 2 if step == 2 else 0))
+        room = table_room(room + 1 + (room % 2 if step == 2 else 0))
     roomy = np.zeros(room, table.dtype)
     roomy[: len(table)] = table
     return roomy
@@ -257,13 +261,14 @@ def _observers(
     good = sizes.dtype == np.int64 and data.dtype == np.uint8 and sizes.ndim == data.ndim == 1
     check(good, "its observers are no bytes")
     features = tree._kernel.features
-    expected = len(weights) * features if tree._observing.by_observers else 0
+    observing = tree._kernel.observing
+    expected = len(weights) * features if observing.by_observers else 0
     check(len(sizes) == expected, f"there are {len(sizes)} observers, not {expected}")
     good = bool(((sizes >= 0) & (sizes <= len(data))).all()) and sum(sizes.tolist()) == len(data)
     check(good, "the sizes of its observers are wrong")
-    if not tree._observing.by_observers:
+    if not observing.by_observers:
         return None
-    model, ends = tree._observing.model, np.cumsum(sizes).tolist()
+    model, ends = observing.model, np.cumsum(sizes).tolist()
     loaded = [
         type(model).from_bytes(data[start:end].tobytes())
         for start, end in zip([0, *ends], ends, strict=False)

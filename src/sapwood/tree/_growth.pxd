@@ -1,0 +1,5 @@
+"""What happens when a leaf is due."""
+
+from sapwood.tree._tables cimport TreeTables
+
+cdef int decide(TreeTables tables, Py_ssize_t leaf) except -1 nogil

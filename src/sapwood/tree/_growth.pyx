@@ -1,0 +1,169 @@
+"""What happens when a leaf is due: it starts anew, is reviewed, is split, or has to wait.
+
+The rules are those that `sapwood.tree.growth` states, in its words. Whatever may fail for want of
+memory comes before any change, or may be done again: then the leaf stays due, and the decision is
+taken when rows are learned next.
+"""
+
+from libc.math cimport INFINITY
+from libc.string cimport memset
+
+from sapwood.tree._bounds cimport weight_needed
+from sapwood.tree._cuts cimport LINE, MEASURES, STEP, TARGET
+from sapwood.tree._memory cimport admits_split, rank_in_time
+from sapwood.tree._records cimport EXPERTS, GrowthRules, LeafRecord
+from sapwood.tree._review cimport review_leaf
+from sapwood.tree._search cimport BestCut, find_best_cuts
+from sapwood.tree._split cimport split_leaf
+from sapwood.tree._tables cimport TreeTables, Watchers, clear_watch
+
+# The values of `split_on`, as in SPLIT_ON of sapwood/tree/growth.py.
+cdef enum:
+    BEST = 0
+    RESIDUAL = 1
+    OF_TARGET = 2
+
+# A leaf starts anew if its errors lately were so many times smaller than over all of its rows.
+cdef double OUTDATED = 1e6
+cdef double OUTDATED_ROWS = 200.0
+# Of a faded sum of squares, as in `take` of the kernel: it counts for about 1 / 0.01 rows.
+cdef double FADED_SHARE = 1.0 - 0.99
+
+
+cdef struct Verdict:
+    bint earned       # whether the cut is to be made
+    bint of_target    # whether it was judged by what it explains of y
+    double needed     # the weight at which it will be earned, if merits stay as they are
+    BestCut cut
+
+
+cdef int decide(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
+    """Decide on a leaf whose weight has reached its `due`, and do what was decided."""
+    tables.pending = leaf
+    if tables.leaves[leaf].weight >= tables.leaves[leaf].due:
+        if is_outdated(tables, leaf):
+            start_anew(tables, leaf)
+            tables.pending = -1
+            return 0
+        attempt(tables, leaf)
+    rank_in_time(tables)
+    tables.pending = -1
+    return 0
+
+
+cdef bint is_outdated(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
+    """Whether the errors that a leaf has now are nothing beside those that it once had."""
+    cdef const LeafRecord* record = tables.leaves + leaf
+    cdef Py_ssize_t expert
+    cdef double least = record.errors[0] if tables.averaging else INFINITY
+    if tables.linear:
+        for expert in range(1, EXPERTS):
+            least = min(least, record.errors[expert])
+    return (
+        record.rows >= OUTDATED_ROWS
+        and FADED_SHARE * least * record.rows * OUTDATED < record.residual_m2
+    )
+
+
+cdef int start_anew(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
+    """Let a leaf forget what it watched, and watch from nothing."""
+    if tables.slots == 0:
+        with gil:
+            tables.put_watchers(leaf, Watchers(tables.fresh_observers()))
+    memset(tables.watches[leaf], 0, tables.watch_table.doubles * sizeof(double))
+    clear_watch(tables.columns, tables.watches[leaf])
+    tables.restart_leaf(leaf, tables.growth.first_review)
+    return 0
+
+
+cdef int attempt(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
+    """Review a leaf and split it, as far as that is due, and set when it will be due again."""
+    cdef LeafRecord* record = tables.leaves + leaf
+    cdef const GrowthRules* rules = &tables.growth
+    cdef BestCut cuts[MEASURES]
+    cdef Verdict verdict
+    cdef bint is_admitted
+    if record.weight >= record.review:
+        review_leaf(tables, leaf)
+        record.review = 2.0 * record.weight
+    if record.weight < rules.grace_period:
+        record.due = min(record.review, rules.grace_period)
+        return 0
+    if tables.nodes[record.node].depth >= rules.max_depth:
+        record.due = record.review
+        return 0
+    find_best_cuts(tables, leaf, rules.min_share, cuts)
+    verdict = chosen(
+        rules,
+        cuts,
+        record.weight,
+        record.target_m2 / record.weight,
+        record.residual_m2 / record.weight,
+    )
+    if not verdict.earned:
+        record.due = min(
+            max(record.weight + rules.grace_period, verdict.needed), 2.0 * record.weight
+        )
+        return 0
+    admits_split(tables, leaf, &is_admitted)
+    if is_admitted:
+        split_leaf(tables, leaf, &verdict.cut, verdict.of_target)
+    else:
+        record.due = 2.0 * record.weight
+    return 0
+
+
+cdef Verdict chosen(
+    const GrowthRules* rules, const BestCut* cuts, double weight, double target_variance,
+    double residual_variance,
+) noexcept nogil:
+    """Take of the best cuts, of y and of its residual by step or line, that of the least error.
+
+    It has to explain more than noise would, and to be better than the best cut of any other
+    feature by the bound, unless the two are so near that it does not matter. What two features do
+    together shows in the residual neither as a step nor as a bend: where a cut sets parts of y far
+    apart, or the residual has long shown nothing, y decides.
+    """
+    cdef const BestCut* target = cuts + TARGET
+    cdef const BestCut* residual = cuts + (LINE if cuts[LINE].merit > cuts[STEP].merit else STEP)
+    cdef double target_left = target_variance - target.merit
+    cdef double residual_left = residual_variance - residual.merit
+    cdef Verdict verdict
+    if rules.split_on == OF_TARGET:
+        return judged(rules, target, weight, target_left, True)
+    if rules.split_on == RESIDUAL:
+        return judged(rules, residual, weight, residual_left, False)
+    if target_left <= residual_left or (
+        target_left <= rules.most_left * residual_left
+        and is_apart(rules, target.merit / target_variance, residual.merit / residual_variance)
+    ):
+        return judged(rules, target, weight, target_left, True)
+    verdict = judged(rules, residual, weight, residual_left, False)
+    if not verdict.earned and weight >= rules.patience * rules.grace_period:
+        return judged(rules, target, weight, target_left, True)
+    return verdict
+
+
+cdef inline bint is_apart(
+    const GrowthRules* rules, double target_share, double residual_share
+) noexcept nogil:
+    """Whether a cut sets parts of y apart, as no cut does with the residual."""
+    return target_share >= rules.apart and target_share >= rules.clearer * residual_share
+
+
+cdef Verdict judged(
+    const GrowthRules* rules, const BestCut* cut, double weight, double left_over, bint of_target
+) noexcept nogil:
+    """Whether a cut was earned that leaves so much variance."""
+    cdef Verdict verdict = Verdict(False, of_target, INFINITY, cut[0])
+    cdef double enough = rules.least_evidence * max(left_over, 0.0)
+    cdef double needed
+    if cut.feature < 0:
+        return verdict
+    if weight * cut.merit <= enough:
+        verdict.needed = rules.optimism * enough / cut.merit
+        return verdict
+    needed = weight_needed(rules, max(1.0 - cut.second / cut.merit, rules.tau))
+    verdict.earned = weight > needed
+    verdict.needed = rules.optimism * needed
+    return verdict

@@ -1,0 +1,435 @@
+"""How much a tree occupies, and which of its leaves may watch.
+
+The rules are those that `sapwood.tree.memory` states. Slots are counted when pages come and go.
+Observers also grow in between: they are measured after so many rows that they cannot have become
+too large before.
+"""
+
+import numpy as np
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
+from libc.stdlib cimport qsort
+
+from sapwood.observers._store cimport Store
+from sapwood.tree._pages cimport give_back
+from sapwood.tree._records cimport (
+    CATEGORIES, EXPERTS, LeafRecord, NodeRecord, model_size, terms_of,
+)
+from sapwood.tree._tables cimport Ranked, TreeTables, Watchers, clear_watch
+from sapwood.tree._track cimport Tracker
+from sapwood.tree._watch cimport Slot
+
+cdef enum:
+    LEAF_POINTERS = 7  # that a leaf has in tables and lists
+
+# -- how much there is ------------------------------------------------------------------------
+
+
+cdef int64_t table_bytes(int64_t leaves) noexcept nogil:
+    """The bytes of the tables of a tree of so many leaves, which grow as `table_room` says."""
+    cdef int64_t nodes = 2 * leaves - 1, node_room = 16, leaf_room = 16
+    while node_room < nodes:
+        node_room += 1 + node_room % 2
+        node_room += node_room // 2
+    while leaf_room < leaves:
+        leaf_room += 1
+        leaf_room += leaf_room // 2
+    return node_room * <int64_t>sizeof(NodeRecord) + leaf_room * <int64_t>(
+        sizeof(LeafRecord) + LEAF_POINTERS * sizeof(void*)
+    )
+
+
+cdef int64_t model_bytes(TreeTables tables) noexcept nogil:
+    if not tables.linear:
+        return 0
+    return 8 * tables.model_table.doubles + tables.memory.page_overhead
+
+
+cdef int64_t page_bytes(TreeTables tables, int64_t doubles) noexcept nogil:
+    """The bytes of a page of what is watched; with observers, of their lists too."""
+    return 8 * doubles + (1 if tables.slots else 3) * tables.memory.page_overhead
+
+
+cdef inline int64_t element_room(int64_t count) noexcept nogil:
+    """For how many elements the tables of an observer have room at the most."""
+    if count < 64:
+        return min(max(2 * count, <int64_t>16), <int64_t>72)
+    return count + max(<int64_t>8, count // 16)
+
+
+cdef int64_t observer_bytes(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
+    """The bytes of the observers of a leaf, of new ones if it is -1; those of categories are empty.
+    """
+    cdef int64_t total = tables.features * (tables.memory.empty_observer + 16), count = 0
+    cdef Py_ssize_t feature
+    if tables.slots:
+        return 0
+    for feature in range(tables.features):
+        if not tables.is_category[feature]:
+            if leaf >= 0:
+                count = (<Store>tables.stores[leaf][feature]).count
+            total += tables.memory.element_bytes * element_room(count)
+    return total
+
+
+cdef int64_t watch_bytes(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
+    """The bytes of what a leaf watches by; 0 if it does not."""
+    if not tables.leaves[leaf].watching:
+        return 0
+    return page_bytes(tables, tables.watch_table.doubles) + observer_bytes(tables, leaf)
+
+
+cdef int64_t fresh_bytes(TreeTables tables) noexcept nogil:
+    """The bytes of what a leaf starts to watch by."""
+    return page_bytes(tables, tables.watch_table.doubles) + observer_bytes(tables, -1)
+
+
+cdef int64_t rest_bytes(TreeTables tables) noexcept nogil:
+    """The bytes of all but what leaves watch by."""
+    cdef int64_t per_feature = sizeof(int) + sizeof(Py_ssize_t) + sizeof(double) + sizeof(Slot*)
+    return (
+        tables.memory.fixed_bytes
+        + tables.name_bytes
+        + table_bytes(tables.leaf_count + 1)  # there is, or soon will be, room for a split
+        + tables.leaf_count * model_bytes(tables)
+        + tables.features * (tables.memory.feature_bytes + 2 * CATEGORIES * 8)
+        + per_feature * (tables.features + 1)
+        + 2 * <int64_t>sizeof(double) * terms_of(tables.features)
+        + <int64_t>sizeof(Tracker)
+    )
+
+
+cdef int64_t used_bytes(TreeTables tables) noexcept nogil:
+    """The bytes of all tables, pages, observers and names."""
+    cdef int64_t total = rest_bytes(tables)
+    cdef Py_ssize_t leaf
+    for leaf in range(tables.leaf_count):
+        total += watch_bytes(tables, leaf)
+    return total
+
+
+cdef int64_t split_bytes(TreeTables tables) noexcept nogil:
+    """The bytes that a split takes: the children's pages, and tables that grow."""
+    cdef int64_t total = 2 * (fresh_bytes(tables) + model_bytes(tables))
+    cdef int64_t longer = table_bytes(tables.leaf_count + 2)
+    if longer > table_bytes(tables.leaf_count + 1):
+        total += longer
+    return total
+
+
+cdef int64_t row_bytes(TreeTables tables) noexcept nogil:
+    """The most that a row can add to the observers of its leaf."""
+    return max(<int64_t>1, 2 * tables.memory.element_bytes * tables.features)
+
+
+cdef bint any_watches(TreeTables tables, bint watching) noexcept nogil:
+    """Whether there is a leaf that watches, or one that does not."""
+    cdef Py_ssize_t leaf
+    for leaf in range(tables.leaf_count):
+        if (tables.leaves[leaf].watching != 0) == watching:
+            return True
+    return False
+
+
+cdef int64_t promised_bytes(TreeTables tables) noexcept nogil:
+    """The bytes that observers may yet take before they are measured."""
+    if tables.slots or not any_watches(tables, True):
+        return 0
+    return row_bytes(tables) * max(<int64_t>0, <int64_t>(tables.measure_at - tables.rows))
+
+
+# -- which leaves watch -----------------------------------------------------------------------
+
+
+cdef int admits_split(TreeTables tables, Py_ssize_t leaf, bint* is_admitted) except -1 nogil:
+    """Say whether there is room for the children of a leaf, after a ranking if need be."""
+    cdef int64_t limit = tables.memory.max_bytes, needed, rest, total
+    cdef Py_ssize_t each
+    is_admitted[0] = True
+    if limit == 0:
+        return 0
+    needed = split_bytes(tables)
+    if tables.slots == 0 and tables.rows <= tables.measure_at and tables.bound + needed <= limit:
+        tables.bound += needed
+        return 0
+    needed += promised_bytes(tables)
+    rest = total = rest_bytes(tables)
+    for each in range(tables.leaf_count):
+        total += watch_bytes(tables, each)
+    if total + needed > limit:
+        if rest + watch_bytes(tables, leaf) + needed > limit:  # even if no other leaf watched
+            is_admitted[0] = False
+            return 0
+        rank(tables, needed, leaf)
+    tables.bound = used_bytes(tables) + needed
+    is_admitted[0] = tables.bound <= limit
+    return 0
+
+
+cdef int rank_in_time(TreeTables tables) except -1 nogil:
+    """Rank again after a while, if there are leaves that do not watch."""
+    if tables.memory.max_bytes == 0 or (
+        tables.rows < tables.ranked_at + tables.memory.rows_between_rankings
+    ):
+        return 0
+    if any_watches(tables, False):
+        rank(tables, split_bytes(tables) + promised_bytes(tables), -1)
+    tables.ranked_at = tables.rows
+    return 0
+
+
+cdef int rank(TreeTables tables, int64_t reserve, Py_ssize_t keep) except -1 nogil:
+    """Let the most promising leaves watch, as many as there is room for beside a reserve.
+
+    Parameters
+    ----------
+    tables : TreeTables
+        Of a tree with `max_bytes`.
+    reserve : int
+        Bytes that are to stay free.
+    keep : int
+        A leaf that watches in any case; -1 if there is none.
+    """
+    cdef double room = (
+        tables.memory.share_after_ranking * (tables.memory.max_bytes - reserve)
+        - rest_bytes(tables)
+    )
+    cdef int64_t fresh = fresh_bytes(tables)
+    cdef Py_ssize_t leaf
+    for leaf in range(tables.leaf_count):
+        tables.ranking[leaf].size = watch_bytes(tables, leaf)
+        if tables.ranking[leaf].size == 0:
+            tables.ranking[leaf].size = fresh
+    choose_best(tables, room, keep)
+    if tables.slots:
+        begin_slots(tables)
+    else:
+        with gil:
+            begin_observers(tables)
+    tables.ranked_at = tables.rows
+    tables.bound = used_bytes(tables) + promised_bytes(tables)
+    return 0
+
+
+cdef void choose_best(TreeTables tables, double room, Py_ssize_t keep) noexcept nogil:
+    """Mark the leaves that promise most, of those that find room; sizes are set."""
+    cdef Ranked* ranking = tables.ranking
+    cdef int64_t smallest = ranking[0].size
+    cdef Py_ssize_t place
+    for place in range(tables.leaf_count):
+        ranking[place].leaf = place
+        ranking[place].chosen = False
+        ranking[place].page = NULL
+        ranking[place].promise = INFINITY if place == keep else promise_of(tables, place)
+        smallest = min(smallest, ranking[place].size)
+    qsort(ranking, tables.leaf_count, sizeof(Ranked), &by_promise)
+    for place in range(tables.leaf_count):
+        if ranking[place].size <= room or ranking[place].leaf == keep:
+            ranking[place].chosen = True
+            room -= ranking[place].size
+        if room < smallest:
+            break
+
+
+cdef int by_promise(const void* one, const void* other) noexcept nogil:
+    """Those that promise more come first, of equals the one that is older."""
+    cdef const Ranked* a = <Ranked*>one
+    cdef const Ranked* b = <Ranked*>other
+    if a.promise != b.promise:
+        return -1 if a.promise > b.promise else 1
+    return -1 if a.leaf < b.leaf else 1
+
+
+cdef double promise_of(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
+    """By how much a leaf lately adds, row by row, to the squared error of the tree.
+
+    That is its faded error times its share of the rows, as if each leaf had seen a few more.
+    """
+    cdef const LeafRecord* record = tables.leaves + leaf
+    cdef double faded = record.errors[0]
+    cdef double few = tables.memory.few_rows * tables.weight / max(tables.rows, 1.0)
+    cdef double passed = tables.weight - record.born + few * tables.leaf_count
+    cdef Py_ssize_t expert
+    for expert in range(1, EXPERTS if tables.linear else 1):
+        faded = min(faded, record.errors[expert])
+    return faded * ((record.weight + few) / max(passed, few if few != 0.0 else 1.0))
+
+
+cdef int begin_slots(TreeTables tables) except -1 nogil:
+    """Let the chosen leaves watch by slots, and no others."""
+    cdef Ranked* ranking = tables.ranking
+    cdef Py_ssize_t place
+    cdef bint enough = True
+    for place in range(tables.leaf_count):
+        if ranking[place].chosen and not tables.leaves[ranking[place].leaf].watching:
+            ranking[place].page = tables.watch_table.fresh()
+            enough = enough and ranking[place].page != NULL
+    if not enough:
+        for place in range(tables.leaf_count):
+            give_back(ranking[place].page)
+        with gil:
+            raise MemoryError
+    exchange_pages(tables)
+    return 0
+
+
+cdef int begin_observers(TreeTables tables) except -1:
+    """Let the chosen leaves watch by observers, and no others."""
+    cdef Py_ssize_t place, leaf
+    cdef list fresh = []
+    for place in range(tables.leaf_count):
+        leaf = tables.ranking[place].leaf
+        if tables.ranking[place].chosen and not tables.leaves[leaf].watching:
+            fresh.append((leaf, Watchers(tables.fresh_observers())))
+    begin_slots(tables)
+    for leaf, watchers in fresh:
+        tables.put_watchers(leaf, watchers)
+    return 0
+
+
+cdef void exchange_pages(TreeTables tables) noexcept nogil:
+    """Give the leaves that are to start the pages that were got for them; others stop."""
+    cdef Py_ssize_t place, leaf
+    for place in range(tables.leaf_count):
+        leaf = tables.ranking[place].leaf
+        if tables.ranking[place].page != NULL:
+            clear_watch(tables.columns, tables.ranking[place].page)
+            tables.watch_table.put(leaf, tables.ranking[place].page)
+            tables.leaves[leaf].watching = True
+            tables.restart_leaf(leaf, tables.growth.first_review)
+        elif tables.leaves[leaf].watching and not tables.ranking[place].chosen:
+            tables.stop_watching(leaf)
+
+
+# -- observers, which grow --------------------------------------------------------------------
+
+
+cdef int measure_if_due(TreeTables tables) except -1 nogil:
+    """Measure observers before the next row, if they have to be.
+
+    Leaves stop watching where there is no room.
+    """
+    cdef int64_t limit = tables.memory.max_bytes, used, copied, rows
+    cdef Py_ssize_t leaf
+    if limit == 0 or tables.slots or not tables.features or tables.rows < tables.measure_at:
+        return 0
+    tables.measure_at = tables.rows
+    measured(tables, &used, &copied)
+    if (
+        limit - used - copied < tables.memory.least_free * limit
+        or not any_watches(tables, True)
+    ):
+        rank(tables, <int64_t>(tables.memory.free_after_ranking * limit), -1)
+        measured(tables, &used, &copied)
+    rows = (limit - used - copied) // (2 * row_bytes(tables))  # half is left for splits
+    if rows < 1:
+        for leaf in range(tables.leaf_count):
+            if tables.leaves[leaf].watching:
+                tables.stop_watching(leaf)
+        rows = <int64_t>tables.memory.rows_without_observers
+    tables.measure_at += rows
+    tables.bound = used + promised_bytes(tables)
+    return 0
+
+
+cdef void measured(TreeTables tables, int64_t* used, int64_t* copied) noexcept nogil:
+    """The bytes of all, and those of a copy of the largest observer, made to grow."""
+    cdef Py_ssize_t leaf, feature
+    cdef int64_t most = 0
+    for leaf in range(tables.leaf_count):
+        if tables.leaves[leaf].watching:
+            for feature in range(tables.features):
+                most = max(most, (<Store>tables.stores[leaf][feature]).count)
+    used[0] = used_bytes(tables)
+    copied[0] = 2 * tables.memory.element_bytes * most
+
+
+# -- for Python -------------------------------------------------------------------------------
+
+
+def nbytes(TreeTables tables not None):
+    """Return the bytes of all tables, pages, observers and names."""
+    return used_bytes(tables)
+
+
+def promises(TreeTables tables not None):
+    """Return by how much each leaf lately adds, row by row, to the squared error of the tree."""
+    return np.array([promise_of(tables, leaf) for leaf in range(tables.leaf_count)])
+
+
+def rank_now(TreeTables tables not None, int64_t reserve):
+    """Let the most promising leaves watch, as many as there is room for beside a reserve."""
+    rank(tables, reserve, -1)
+
+
+def check_bound(TreeTables tables not None):
+    """Raise ValueError if a tree that comes from a file breaks its own limit."""
+    cdef int64_t limit = tables.memory.max_bytes, used = used_bytes(tables)
+    if limit == 0:
+        return
+    if used > limit:
+        raise ValueError(f"it occupies {used} bytes and its max_bytes are {limit}")
+    if tables.slots == 0 and tables.rows < tables.measure_at:
+        if not used + promised_bytes(tables) <= tables.bound <= limit:
+            raise ValueError(f"{tables.bound} bytes are no bound of what it will occupy")
+
+
+def leaves_without_room(
+    TreeTables tables not None, is_category, int64_t name_bytes, int64_t new_bytes
+):
+    """Return which leaves have to stop watching so that other features find room.
+
+    Parameters
+    ----------
+    tables : TreeTables
+        Of a tree with `max_bytes`.
+    is_category : array of bool
+        Of each feature that there is going to be.
+    name_bytes : int
+        Of all names of features and categories that there are going to be.
+    new_bytes : int
+        Beside pages, of features that are new.
+
+    Returns
+    -------
+    array of bool
+        Of each leaf.
+
+    Raises
+    ------
+    ValueError
+        If there is no room even if no leaf but one watches.
+    """
+    cdef int64_t limit = tables.memory.max_bytes, rest, grown, needed, total
+    cdef int64_t fresh = fresh_bytes(tables)
+    cdef Py_ssize_t new = len(is_category) - tables.features, place
+    cdef bint is_relaid = not np.array_equal(is_category, tables.columns.is_category)
+    model, watch, levels = tables.sizes_for(is_category)
+    rest = rest_bytes(tables) + name_bytes - tables.name_bytes + new_bytes
+    rest += 8 * tables.leaf_count * (model - tables.model_table.doubles)
+    grown = page_bytes(tables, watch) - page_bytes(tables, tables.watch_table.doubles)
+    if tables.slots == 0:
+        grown += new * (tables.memory.empty_observer + 16 + 16 * tables.memory.element_bytes)
+    rest += 8 * (levels - 2 * CATEGORIES * tables.features)
+    needed = rest + (fresh + grown if is_relaid else 0)
+    if needed > limit:
+        raise ValueError(
+            f"max_bytes = {limit}: there is no room for {len(is_category)} features "
+            f"and their labels (a tree of {tables.leaf_count} leaves needs {needed}); allow "
+            "more, or leave features out"
+        )
+    total = rest
+    for place in range(tables.leaf_count):
+        tables.ranking[place].size = limit  # those that do not watch stay as they are
+        if tables.leaves[place].watching:
+            tables.ranking[place].size = watch_bytes(tables, place) + grown
+            total += tables.ranking[place].size
+    stopping = np.zeros(tables.leaf_count, dtype=np.bool_)
+    if total > limit:
+        choose_best(tables, <double>(limit - rest), -1)
+        for place in range(tables.leaf_count):
+            if not tables.ranking[place].chosen:
+                stopping[tables.ranking[place].leaf] = (
+                    tables.leaves[tables.ranking[place].leaf].watching
+                )
+    return stopping

@@ -1,0 +1,29 @@
+"""Another set of features for a tree."""
+
+from libc.stdint cimport int64_t
+
+from sapwood.tree._entry cimport FeatureTable
+from sapwood.tree._pages cimport Pages
+from sapwood.tree._tables cimport Columns, TreeTables
+
+cdef class Relay:
+    cdef TreeTables tables
+    cdef Columns columns      # None if the layout of pages stays
+    cdef Pages model_table
+    cdef Pages watch_table
+    cdef list watchers
+    cdef object store_table
+    cdef void*** stores
+    cdef object stopping      # an array of bool: which leaves stop watching
+    cdef const unsigned char[::1] stops
+    cdef int64_t name_bytes
+
+    cdef void commit(self) noexcept
+
+
+cdef class Registration:
+    cdef FeatureTable features
+    cdef object known
+    cdef list relays
+
+    cdef void commit(self) noexcept

@@ -1,0 +1,19 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.tree._entry import FeatureTable
+from sapwood.tree._tables import TreeTables
+
+class Relay:
+    def __init__(
+        self,
+        tables: TreeTables,
+        is_category: NDArray[np.bool_],
+        name_bytes: int,
+        stopping: NDArray[np.bool_],
+    ) -> None: ...
+
+class Registration:
+    def __init__(self, features: FeatureTable, known: Any, relays: list[Relay]) -> None: ...

@@ -1,0 +1,169 @@
+"""Another set of features for a tree: more of them, of other kinds, or with longer names.
+
+Everything is made aside. Then `commit` takes it over, which cannot fail.
+"""
+
+import numpy as np
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+from sapwood.tree._entry cimport FeatureTable
+from sapwood.tree._pages cimport Pages
+from sapwood.tree._records cimport (
+    CATEGORIES, RATES, SQUARE_TERMS, centres_at, covariance_at, model_size, scales_at, terms_of,
+)
+from sapwood.tree._tables cimport Columns, TreeTables, Watchers, clear_watch, set_fresh_model
+from sapwood.tree._watch cimport Grid, Slot
+
+
+cdef class Relay:
+    """What a tree becomes with another set of features.
+
+    Parameters
+    ----------
+    tables : TreeTables
+        Of the tree, which stays as it is until `commit`.
+    is_category : array of bool
+        Of each feature that there is going to be; those that there are come first.
+    name_bytes : int
+        What the names of features and categories will occupy.
+    stopping : array of bool
+        Which leaves have to stop watching, as there is no more room for them.
+    """
+
+    def __init__(self, TreeTables tables not None, is_category, int64_t name_bytes, stopping):
+        cdef Columns old = tables.columns
+        self.tables, self.name_bytes, self.stopping = tables, name_bytes, stopping
+        self.stops = stopping.view(np.uint8)
+        if len(self.stops) != tables.leaf_count:
+            raise ValueError("it is not said of each leaf whether it stops")
+        if np.array_equal(is_category, old.is_category):
+            return
+        levels = np.zeros((len(is_category) * CATEGORIES, 2))
+        levels[: len(old.level_table)] = old.level_table
+        self.columns = Columns(is_category, tables.slots, levels)
+        self.model_table = Pages(
+            model_size(self.columns.features) if tables.linear else 0, tables.leaf_room
+        )
+        self.watch_table = Pages(self.columns.watch_doubles, tables.leaf_room)
+        self.lay_pages()
+        self.lay_observers()
+
+    def lay_pages(self):
+        """Copy the pages of all leaves to the new layout."""
+        cdef TreeTables tables = self.tables
+        cdef Py_ssize_t leaf
+        cdef double* page
+        for leaf in range(tables.leaf_count):
+            if tables.linear:
+                page = self.model_table.fresh()
+                if page == NULL:
+                    raise MemoryError
+                self.model_table.put(leaf, page)
+                set_fresh_model(self.columns.features, page)
+                copy_model(tables.models[leaf], tables.features, page, self.columns.features)
+            if tables.leaves[leaf].watching and not self.stops[leaf]:
+                page = self.watch_table.fresh()
+                if page == NULL:
+                    raise MemoryError
+                self.watch_table.put(leaf, page)
+                clear_watch(self.columns, page)
+                copy_watch(tables.watches[leaf], tables.columns, page, self.columns)
+
+    def lay_observers(self):
+        """Let there be observers for new features, too."""
+        cdef TreeTables tables = self.tables
+        cdef Py_ssize_t leaf
+        cdef Py_ssize_t[::1] places = np.zeros(tables.leaf_room, np.intp)
+        self.watchers = [None] * tables.leaf_room
+        self.store_table = places.base
+        self.stores = <void***>&places[0]
+        for leaf in range(tables.leaf_count):
+            if tables.watchers[leaf] is not None and not self.stops[leaf]:
+                own = (<Watchers>tables.watchers[leaf]).observers
+                new = tables.observing.fresh(self.columns.features - tables.features)
+                self.watchers[leaf] = Watchers(own + new)
+                self.stores[leaf] = (<Watchers>self.watchers[leaf]).stores
+
+    cdef void commit(self) noexcept:
+        """Let the tree be so from now on; what it had before goes with this object."""
+        cdef TreeTables tables = self.tables
+        cdef Py_ssize_t leaf
+        for leaf in range(tables.leaf_count):
+            if self.stops[leaf]:
+                tables.stop_watching(leaf)
+        if self.columns is not None:
+            tables.model_table.swap(self.model_table)
+            tables.watch_table.swap(self.watch_table)
+            tables.models, tables.watches = tables.model_table.at, tables.watch_table.at
+            tables.watchers, self.watchers = self.watchers, tables.watchers
+            tables.store_table, self.store_table = self.store_table, tables.store_table
+            tables.stores = self.stores
+            tables.use_columns(self.columns)
+        if tables.slots == 0 and tables.memory.max_bytes and (
+            self.columns is not None or self.name_bytes != tables.name_bytes
+        ):
+            tables.measure_at = tables.rows  # as there is less room than when that was set
+        tables.name_bytes = self.name_bytes
+
+
+cdef void copy_model(
+    const double* source, Py_ssize_t old, double* target, Py_ssize_t new
+) noexcept nogil:
+    """Copy what a model knows to a page for more features, of which it knows nothing."""
+    cdef Py_ssize_t known = old + 1, old_terms = terms_of(old), new_terms = terms_of(new), term
+    cdef const double* before = source + covariance_at(old)
+    cdef double* after = target + covariance_at(new)
+    memcpy(target, source, RATES * known * sizeof(double))
+    memcpy(target + centres_at(new), source + centres_at(old), old * sizeof(double))
+    memcpy(target + scales_at(new), source + scales_at(old), old * sizeof(double))
+    for term in range(known):
+        if new_terms <= SQUARE_TERMS:
+            memcpy(after + new_terms * term, before + old_terms * term, known * sizeof(double))
+        elif old_terms <= SQUARE_TERMS:
+            after[term] = before[(old_terms + 1) * term]
+        else:
+            after[term] = before[term]
+
+
+cdef void copy_watch(
+    const double* source, Columns old, double* target, Columns new
+) noexcept nogil:
+    """Copy what a leaf has seen to a page of another layout."""
+    cdef const Slot* before = <const Slot*>(<const Grid*>source + old.features)
+    cdef Slot* after = <Slot*>(<Grid*>target + new.features)
+    cdef Py_ssize_t feature
+    for feature in range(old.features):
+        if old.kinds[feature] == new.kinds[feature]:
+            (<Grid*>target)[feature] = (<const Grid*>source)[feature]
+            memcpy(
+                after + new.slot_starts[feature],
+                before + old.slot_starts[feature],
+                (old.slot_starts[feature + 1] - old.slot_starts[feature]) * sizeof(Slot),
+            )
+        else:  # it was missing in all rows so far
+            after[new.slot_starts[feature + 1] - 1] = before[old.slot_starts[feature + 1] - 1]
+
+
+cdef class Registration:
+    """What rows bring that is new: names and categories, and what they make of trees.
+
+    Parameters
+    ----------
+    features : Features
+        That the rows were read by.
+    known : Known
+        What is known of them from now on.
+    relays : list of Relay
+        What the trees become.
+    """
+
+    def __init__(self, FeatureTable features not None, known not None, list relays not None):
+        self.features, self.known, self.relays = features, known, relays
+
+    cdef void commit(self) noexcept:
+        """Let all of it be so; nothing else runs in between."""
+        cdef Relay relay
+        for relay in self.relays:
+            relay.commit()
+        self.features.known = self.known

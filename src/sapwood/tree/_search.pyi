@@ -1,0 +1,9 @@
+from sapwood.tree._tables import TreeTables
+
+def best_cuts(
+    tables: TreeTables, leaf: int, min_share: float
+) -> list[tuple[float, float, int, int, int]]: ...
+def sides_of(
+    tables: TreeTables, leaf: int, feature: int, place: int, subset: int
+) -> tuple[list[tuple[float, float, float]], int]: ...
+def threshold_of(tables: TreeTables, leaf: int, feature: int, place: int) -> float: ...
