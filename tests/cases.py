@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 import naive
 from sapwood import EBSTObserver, QuantizerObserver, TEBSTObserver
 
+# Seconds after which a process that does not end is taken to hang, however slow the machine is.
+PATIENCE = 600
+
 # Each makes an empty observer; all take `targets`.
 OBSERVERS = {
     "radius": partial(QuantizerObserver, radius=0.25),
@@ -112,7 +115,7 @@ def unchanged(*observers):
     assert [observer.to_bytes() for observer in observers] == before
 
 
-def run_apart(program, *, seconds=60):
+def run_apart(program, *, seconds=PATIENCE):
     """Run a program that might crash or hang in a process of its own; what it printed."""
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from typer.testing import CliRunner
 
+from cases import PATIENCE
 from sapwood.cli.app import app
 
 PROGRAM = str(Path(sys.executable).with_name("sapwood"))
@@ -48,14 +49,24 @@ def invoke(*arguments, input=None):
 
 def run(*arguments, cwd=None, input=None, limit=None):
     """Run a command in a process of its own; `limit` are the bytes that a file may have."""
-    process = start(*arguments, cwd=cwd, limit=limit)
-    stdout, stderr = process.communicate(input, timeout=200)
+    return end_of(start(*arguments, cwd=cwd, limit=limit), input)
+
+
+def run_struck(number, moment, *arguments, cwd, count=1, seconds=0.0):
+    """Run a command that a signal strikes at a moment that `strike.py` knows."""
+    strike = (sys.executable, Path(__file__).with_name("strike.py"), int(number), moment)
+    return end_of(start(*arguments, cwd=cwd, program=[*strike, count, seconds]))
+
+
+def end_of(process, input=None):
+    """Wait for the end of a process, and tell how it was."""
+    stdout, stderr = process.communicate(input, timeout=PATIENCE)
     return Ended(process.returncode, stdout.decode(), stderr.decode())
 
 
-def start(*arguments, cwd=None, limit=None):
+def start(*arguments, cwd=None, limit=None, program=(PROGRAM,)):
     """Start a process, with pipes to it and from it."""
-    command = [PROGRAM, *map(str, arguments)]
+    command = [*map(str, program), *map(str, arguments)]
     if limit is not None:
         command = ["bash", "-c", f'ulimit -f {limit // 1024}; exec "$@"', "bash", *command]
     return subprocess.Popen(
@@ -68,9 +79,9 @@ def start(*arguments, cwd=None, limit=None):
     )
 
 
-def wait_until(condition, process, seconds=30.0):
+def wait_until(condition, process):
     """Wait for a condition while a process runs; return whether it came true."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if condition():
             return True
@@ -91,14 +102,12 @@ def write(process, text):
         return unread[0] == 0
 
     assert wait_until(is_read, process)
-    time.sleep(0.1)  # until it waits for more
 
 
 def stop(process, number=signal.SIGKILL):
     """Send a signal, and return how the process ended."""
     process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=30)
-    return Ended(process.returncode, stdout.decode(), stderr.decode())
+    return end_of(process)
 
 
 def rows_of(count, seed=1, start=0):

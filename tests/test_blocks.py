@@ -297,6 +297,7 @@ def test_gzip_of_several_parts_and_zeros_behind(folder):
         (b"BZh91AY", "is compressed by bzip2: unpack it"),
         (b"PAR1\x15\x04", "is a Parquet file, not text"),
     ],
+    ids=["nothing", "nothing, packed", "UTF-16", "UTF-16-LE", "zip", "bzip2", "Parquet"],
 )
 def test_what_is_no_text_is_refused(folder, content, complaint):
     with pytest.raises(StreamError, match=complaint):
