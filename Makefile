@@ -6,7 +6,7 @@ KERNELS := $(shell find src -name '*.pyx' -o -name '*.pxd')
 BUILD := pyproject.toml setup.py $(KERNELS)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test test-long test-debug lint bench bench-full clean
+.PHONY: run test test-long test-random test-debug lint bench bench-full clean
 
 run: $(VENV)/installed
 	mkdir -p demo
@@ -15,8 +15,15 @@ run: $(VENV)/installed
 test: lint
 	$(BIN)/python -m pytest -m "not long" --numprocesses auto
 
+# What takes minutes, and the properties on examples that differ in every run.
 test-long: $(VENV)/test-installed
-	$(BIN)/python -m pytest -m long
+	$(BIN)/python -m pytest -m "long or hypothesis" --hypothesis-profile random --numprocesses auto
+
+# The tests in another order each time; SEED=n repeats one that failed.
+SEED ?= $(shell date +%s)
+test-random: $(VENV)/test-installed
+	$(PIP) install 'pytest-randomly>=3.16'
+	$(BIN)/python -m pytest -m "not long" --numprocesses auto -p randomly --randomly-seed $(SEED)
 
 # The same tests on kernels with bounds checks, in an environment of their own.
 test-debug: $(VENV)-debug/installed

@@ -7,6 +7,7 @@ import pty
 import subprocess
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -14,6 +15,7 @@ import pytest
 
 import naive_evaluate as naive
 import sapwood
+from cases import PATIENCE
 from cli_cases import (
     HEADER,
     PROGRAM,
@@ -218,9 +220,22 @@ def test_predictions_come_while_the_stream_goes_on(file) -> None:
     read = [process.stdout.readline() for _ in range(2001)]
     assert read[0] == b"line,target,prediction\n"
     assert read[-1].startswith(b"2001,")
-    rest, _ = process.communicate(timeout=30)
+    rest, _ = process.communicate(timeout=PATIENCE)
     assert rest.endswith(b"\n")
     assert process.returncode == 0
+
+
+def run_shell(command, *, text=False):
+    """Run a line of shell in which `sapwood` is the program under test, wherever that is."""
+    programs = os.pathsep.join([str(Path(PROGRAM).parent), os.environ["PATH"]])
+    return subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "PATH": programs},
+        capture_output=True,
+        text=text,
+        timeout=PATIENCE,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,13 +250,7 @@ def test_predictions_come_while_the_stream_goes_on(file) -> None:
 )
 def test_a_reader_that_has_enough_is_no_error(file, command) -> None:
     invoke("train", file, "-t", "y", "--save", "m.sapwood")
-    piped = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {PROGRAM} {command}"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    piped = run_shell(f"set -o pipefail; sapwood {command}", text=True)
     assert piped.returncode == 0, piped.stderr
     assert piped.stdout.count("\n") == ("head" in command)
     assert "Traceback" not in piped.stderr
@@ -249,14 +258,12 @@ def test_a_reader_that_has_enough_is_no_error(file, command) -> None:
 
 
 def test_work_goes_on_although_nobody_looks(file) -> None:
-    command = f"{PROGRAM} train {file} -t y --save m1 2>&1 >/dev/null | true; ls m1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, check=False)
+    done = run_shell("sapwood train a.csv -t y --save m1 2>&1 >/dev/null | true; ls m1")
     assert done.stdout == b"m1\n"
 
 
 def test_a_full_disk_behind_standard_output_is_told(file) -> None:
-    command = f"{PROGRAM} evaluate {file} -t y --json > /dev/full"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, check=False)
+    done = run_shell("sapwood evaluate a.csv -t y --json > /dev/full")
     assert done.returncode == 2
     assert done.stderr.decode().splitlines()[-1].startswith("sapwood: no space left on device")
     assert b"Exception" not in done.stderr
@@ -278,7 +285,7 @@ def test_on_a_terminal_there_is_a_bar(file) -> None:
             break
         shown += data
     os.close(ours)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     assert b"rows/s" in shown
     assert b"friedman" in shown
     assert b"Traceback" not in shown

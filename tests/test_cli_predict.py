@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import sapwood
+from cases import PATIENCE
 from cli_cases import (
     HEADER,
     Ended,
@@ -175,11 +176,11 @@ def test_bad_rows_that_are_left_out_have_empty_lines(folder, trained) -> None:
 # -- as rows come ---------------------------------------------------------------------------------
 
 
-def read_lines(process, count, seconds=20.0):
+def read_lines(process, count):
     """Some lines of the output of a process that goes on."""
     text = b""
     while text.count(b"\n") < count:
-        ready, _, _ = select.select([process.stdout], [], [], seconds)
+        ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
         assert ready, f"there is nothing after {text!r}"
         data = process.stdout.read1(65536)
         assert data, f"it has ended after {text!r}"
@@ -213,7 +214,7 @@ def test_predictions_come_as_soon_as_rows_do(folder, trained, format) -> None:
     send(texts[10][half:] + "\n" + "".join(f"{text}\n" for text in texts[11:]))
     assert read_lines(process, len(texts) - 10) == values[10:]
     assert process.poll() is None
-    stdout, stderr = process.communicate(timeout=20)
+    stdout, stderr = process.communicate(timeout=PATIENCE)
     assert (process.returncode, stdout) == (0, b"")
     assert stderr.decode().splitlines()[-1] == "rows: 501 read, 500 predicted, 1 refused"
 

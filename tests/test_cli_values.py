@@ -1,7 +1,9 @@
 """What is typed on the command line becomes what is meant, or is refused."""
 
+import warnings
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cli_cases import rows_of, write_csv
@@ -100,9 +102,33 @@ def test_literals_are_values_or_text(text, meant) -> None:
     assert type(literal(text)) is type(meant)
 
 
-@given(st.text())
-def test_no_text_breaks_the_reading_of_literals(text) -> None:
-    literal(text)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False),
+    lambda some: st.lists(some) | st.tuples(some, some) | st.dictionaries(st.text(), some),
+)
+
+
+@given(VALUES, st.sampled_from(["", " ", "\t "]))
+def test_what_python_writes_is_read_as_it_was(value, before) -> None:
+    found = literal(before + repr(value))
+    assert found == value
+    assert repr(found) == repr(value)
+
+
+@given(st.text() | st.text("()[]{}'\"\\,:-+. \t\n#_0123456789abcdefxjnNTF"))
+@example("\ud800")
+@example("\0")
+@example("[" * 300)
+@example("{[]: 1}")
+def test_any_text_is_read_as_a_value_or_as_itself(text) -> None:
+    found = literal(text)
+    if text.lower() in ("none", "true", "false"):
+        assert found is {"none": None, "true": True, "false": False}[text.lower()]
+    elif found != text:
+        assert literal(repr(found)) == found
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes that Python does not know
+            compile(text.lstrip(" \t"), "", "eval")  # it is an expression, not any text
 
 
 def test_settings_need_a_name_and_a_value() -> None:

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
+from cases import PATIENCE
 from sapwood import HoeffdingTreeRegressor
 from sapwood.tree import _search
 
@@ -188,7 +189,7 @@ def test_the_program_makes_the_same_bytes_each_time(made, tmp_path):
         [sys.executable, DOCS / "make_pictures.py", tmp_path],
         env={**os.environ, "PYTHONHASHSEED": "5"},
         check=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == made
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cases import PATIENCE
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -36,7 +38,7 @@ def test_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) 
         env={**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE,
         check=False,
     )
     assert result.returncode == 0, result.stderr[-3000:]

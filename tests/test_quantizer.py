@@ -153,7 +153,6 @@ for order in (x, x[::-1], np.roll(x, 4)):
     assert observer.copy().to_bytes() == observer.to_bytes()
 print("well")
 """,
-        seconds=20,
     )
     assert printed == "well\n"
 

@@ -10,6 +10,7 @@ from html import unescape
 
 import pytest
 
+from cases import PATIENCE
 from report_cases import drifting_run
 from sapwood.report import render
 
@@ -118,7 +119,7 @@ def found(tmp_path_factory):
         *("--virtual-time-budget=3000", f"--user-data-dir={folder / 'profile'}"),
         (folder / "frames.html").as_uri(),
     ]
-    run = subprocess.run(command, capture_output=True, timeout=60, check=True)
+    run = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True)
     told = re.search(r'<html[^>]* data-found="([^"]*)"', run.stdout.decode())
     assert told, run.stderr.decode()[-2000:]
     return json.loads(unescape(told[1]))

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sapwood
+from cases import PATIENCE
 from cli_cases import HEADER, invoke, read_csv, rows_of, run, start, stop, wait_until, write_csv
 from sapwood.streams import open_stream, reasons
 from stream_cases import joined
@@ -218,7 +219,7 @@ def test_predictions_from_a_pipe_are_those_of_the_file(folder) -> None:
         process.stdin.flush()
         for _ in range(2 if number == 0 else 1):
             told.append(process.stdout.readline().decode())
-    stdout, _ = process.communicate("".join(lines[20:]).encode(), timeout=60)
+    stdout, _ = process.communicate("".join(lines[20:]).encode(), timeout=PATIENCE)
     assert "".join(told) + stdout.decode() == wanted.stdout
     assert process.returncode == 0
 

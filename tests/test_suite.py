@@ -9,8 +9,6 @@ from cases import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 
-NO_PLUGINS = ("-p", "no:cacheprovider", "-p", "no:randomly")  # which write, and which reorder
-
 # A plugin of pytest that lets a process live some years later than the others.
 LATER = """
 import time
@@ -31,7 +29,7 @@ def start_collecting(folder, *options, umask=0o022, **environment):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     folder.mkdir()
     return subprocess.Popen(
-        [sys.executable, "-m", "pytest", "--collect-only", *NO_PLUGINS, *options],
+        [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider", *options],
         cwd=ROOT,
         env={**kept, **environment, "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=subprocess.PIPE,

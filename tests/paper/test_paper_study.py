@@ -4,13 +4,13 @@ import gc
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from cases import PATIENCE
 from sapwood.cli.app import app
 from sapwood.observers._watch import Watch
 from sapwood.paper import protocol, run
@@ -84,28 +84,36 @@ def test_a_finished_study_is_not_run_again(finished, tiny_plan, monkeypatch) -> 
     assert (finished.path / "results.parquet").read_bytes() == before
 
 
+# A study that kills itself when so many cells are done.
 SCRIPT = """
-import sys
+import os, signal, sys
 from sapwood.cli.app import app
-from sapwood.paper import protocol
+from sapwood.paper import protocol, run
+
+class Progress(run.Progress):
+    left = int(sys.argv[2])
+
+    def __init__(self, *told):
+        Progress.left -= 1
+        if Progress.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
 if __name__ == "__main__":
     protocol.QUICK = protocol.Plan(sizes=(50, 150), runs=2)
+    run.Progress = Progress
     app(["paper", "--quick", "--output", sys.argv[1]])
 """
 
 
-@pytest.mark.parametrize("parts", [10, 80])
-def test_a_killed_study_ends_with_the_same_table(finished, tiny_plan, tmp_path, parts) -> None:
+@pytest.mark.parametrize("reports", [11, 82])
+def test_a_killed_study_ends_with_the_same_table(finished, tiny_plan, tmp_path, reports) -> None:
     script, path = tmp_path / "study.py", tmp_path / "out"
     script.write_text(SCRIPT, encoding="utf-8")
-    victim = subprocess.Popen([sys.executable, script, path], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 50
-    while len(list(path.glob("parts/*/*.parquet"))) < parts and time.monotonic() < deadline:
-        time.sleep(0.01)
-    victim.send_signal(signal.SIGKILL)
-    victim.wait()
+    command = [sys.executable, script, path, str(reports)]
+    victim = subprocess.run(command, stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+    assert victim.returncode == -signal.SIGKILL
     done = {part: part.stat().st_mtime_ns for part in path.glob("parts/*/*.parquet")}
-    assert len(done) < 2 * 36 * len(tiny_plan.sizes)
+    assert reports - 2 <= len(done) < 2 * 36 * len(tiny_plan.sizes)
     table = run.run_study(StudyFolder(path), tiny_plan, [*PAPERS, *OURS], lambda progress: None)
     pd.testing.assert_frame_equal(
         table.drop(columns=TIMES), finished.table.drop(columns=TIMES), check_exact=True
