@@ -5,20 +5,21 @@
 """
 
 import os
+import sys
+import tempfile
 from pathlib import Path
 
 from Cython.Build import cythonize
 from Cython.Compiler import Options
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
 
 debug = os.environ.get("SAPWOOD_DEBUG", "") not in ("", "0")
 annotate = os.environ.get("SAPWOOD_ANNOTATE", "") not in ("", "0")
 
 # No table has more than two dimensions (the limit is exclusive); the default is eight.
 Options.buffer_max_dims = 3
-
-# Contracted multiply-adds would make results differ between machines.
-compile_args = ["-ffp-contract=off", *(["-O1", "-g", "-UNDEBUG"] if debug else ["-O3"])]
 
 directives = {
     "language_level": 3,
@@ -30,18 +31,49 @@ directives = {
     "embedsignature.format": "python",
 }
 
-# The tree's kernels spell out what is to be computed side by side; left to itself, gcc turns
-# their short loops into slower ones.
-tree_args = ["-fno-tree-loop-vectorize"]
 
-sources = sorted(Path("src").rglob("*.pyx"))
+class BuildKernels(build_ext):
+    """Compile with the flags that the compiler at hand knows."""
+
+    def build_extensions(self):
+        """Choose flags, then compile as ever."""
+        of_msvc = self.compiler.compiler_type == "msvc"
+        common, of_tree, of_linker = self.flags_of_msvc() if of_msvc else self.flags_of_others()
+        for extension in self.extensions:
+            in_tree = extension.name.startswith("sapwood.tree.")
+            extension.extra_compile_args = common + (of_tree if in_tree else [])
+            extension.extra_link_args = of_linker
+        super().build_extensions()
+
+    def flags_of_msvc(self):
+        """Return flags to compile, to compile the tree, and to link."""
+        return ["/fp:precise", *(["/Od", "/UNDEBUG"] if debug else ["/O2"])], [], []
+
+    def flags_of_others(self):
+        """Return flags to compile, to compile the tree, and to link."""
+        # Contracted multiply-adds would make results differ between machines.
+        common = ["-ffp-contract=off", *(["-O1", "-g", "-UNDEBUG"] if debug else ["-O3", "-g0"])]
+        # The tree's kernels spell out what is to be computed side by side; left to itself, gcc
+        # turns their short loops into slower ones.
+        of_tree = [flag for flag in ["-fno-tree-loop-vectorize"] if self.accepts(flag)]
+        without_symbols = {"linux": ["-Wl,-s"], "darwin": ["-Wl,-x"]}
+        return common, of_tree, [] if debug else without_symbols.get(sys.platform, [])
+
+    def accepts(self, flag):
+        """Whether the compiler takes a flag without a word."""
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder, "empty.c")
+            source.write_text("int nothing;\n", encoding="utf-8")
+            try:
+                self.compiler.compile([str(source)], folder, extra_postargs=["-Werror", flag])
+            except CompileError:
+                return False
+        return True
+
+
 extensions = [
-    Extension(
-        ".".join(source.relative_to("src").with_suffix("").parts),
-        [str(source)],
-        extra_compile_args=compile_args + (tree_args if source.parent.name == "tree" else []),
-    )
-    for source in sources
+    Extension(".".join(source.relative_to("src").with_suffix("").parts), [str(source)])
+    for source in sorted(Path("src").rglob("*.pyx"))
 ]
 
 setup(
@@ -52,5 +84,6 @@ setup(
         annotate=annotate,
         force=annotate,
     ),
+    cmdclass={"build_ext": BuildKernels},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )

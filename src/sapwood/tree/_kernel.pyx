@@ -23,6 +23,7 @@ from sapwood.tree._model cimport (
     HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, Z_CREDIBLE, Z_REACH, direction, move_coefficients,
     multiply_block, shrink_covariance, standardise,
 )
+from sapwood.tree._prefetch cimport prefetch_for_write
 from sapwood.tree._records cimport (
     CATEGORIES, EXPERTS, RATES, LeafRecord, centres_at, covariance_at, scales_at, terms_of,
 )
@@ -31,9 +32,6 @@ from sapwood.tree._tables cimport TreeTables, slots_between
 from sapwood.tree._track cimport follow, start_following, tracked
 from sapwood.tree._walk cimport AHEAD, leaf_of, mixed, walk_ahead
 from sapwood.tree._watch cimport Grid, KeptRow, Slot, keep_row, slot_add, slot_of
-
-cdef extern from *:
-    void __builtin_prefetch(const void*, int, int) noexcept nogil
 
 # How much of an expert's squared error a leaf still remembers a row later.
 cdef double FADE = 0.99
@@ -291,7 +289,7 @@ cdef class TreeKernel(TreeTables):
                 found[feature] = slots + slot_of(grid, count, x)
             else:
                 found[feature] = NULL
-            __builtin_prefetch(found[feature], 1, 3)
+            prefetch_for_write(found[feature])
             grid += 1
             slots += count + 1
 
