@@ -436,6 +436,11 @@ def _learners(found: Findings) -> Section:
 def _machine(found: Findings) -> Section:
     rows = [plain(name, value) for name, value in found.run.machine.items()]
     table = Table("Machine and versions", ["what", "which"], rows, words=(1,))
-    how = "make bench-full" if found.run.plan.name == "full" else "make bench"
-    texts = [f"Written by `{how}`; every measurement is in results.csv beside this page."]
+    full = found.run.plan.name == "full"
+    how = "make bench-full" if full else "make bench"
+    folder = "benchmarks/results/peers" if full else "build/benchmark"
+    texts = [
+        f"Written by `{how}`, which leaves every measurement in `{folder}/results.csv`. That file "
+        "is made by the run and is not part of the repository."
+    ]
     return Section("machine", "Machine and versions", texts, [table])

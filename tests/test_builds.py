@@ -1,0 +1,42 @@
+"""What compilers other than gcc are given."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cases import PATIENCE
+
+SOURCES = Path(__file__).parents[1] / "src" / "sapwood"
+HINT = SOURCES / "tree" / "_prefetch.pxd"
+
+
+def test_words_of_one_compiler_stand_behind_one_guard() -> None:
+    kernels = [*SOURCES.rglob("*.pyx"), *SOURCES.rglob("*.pxd")]
+    assert len(kernels) > 20
+    own = re.compile(r"\b__(builtin|attribute)")
+    assert {path for path in kernels if own.search(path.read_text(encoding="utf-8"))} == {HINT}
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["itself", "a stranger"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_the_hint_compiles_where_nobody_knows_it(compiler, known, tmp_path) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}")
+    pxd = HINT.read_text(encoding="utf-8")
+    [verbatim] = re.findall(r'extern from \*:\n    """\n(.*?)    """', pxd, re.DOTALL)
+    (tmp_path / "hint.c").write_text(
+        f"{verbatim}\nvoid hint(double* x) {{ sapwood_prefetch_for_write(x); }}\n", encoding="utf-8"
+    )
+    pretend = [] if known else ["-U__GNUC__", "-U__clang__"]
+
+    def compiled(*options):
+        command = [compiler, *options, "-Wall", "-Werror", *pretend, "hint.c", "-o", "-"]
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, timeout=PATIENCE, check=True
+        ).stdout
+
+    assert (b"__builtin_prefetch((x), 1, 3);" in compiled("-E")) is known
+    assert b"hint" in compiled("-S")
