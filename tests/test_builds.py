@@ -1,4 +1,4 @@
-"""What compilers other than gcc are given."""
+"""What other compilers and older releases of Python are given."""
 
 import re
 import shutil
@@ -40,3 +40,12 @@ def test_the_hint_compiles_where_nobody_knows_it(compiler, known, tmp_path) -> N
 
     assert (b"__builtin_prefetch((x), 1, 3);" in compiled("-E")) is known
     assert b"hint" in compiled("-S")
+
+
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    # Before Python 3.11.5 such a repetition misses matches: (?:ab?c)++ does not match "aca".
+    found = re.compile(r"""(?<!\\)\)(?:[*+?]|\{[\d,]+\})\+""")
+    assert found.search(r"(?:ab?c)++")
+    files = list(SOURCES.rglob("*.py"))
+    assert len(files) > 80
+    assert not [path for path in files if found.search(path.read_text(encoding="utf-8"))]

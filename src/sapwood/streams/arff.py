@@ -45,7 +45,8 @@ ODD = (b"'", b'"', b"\t")
 """What plain fields between commas have none of."""
 BLANKS = {b", ": b",", b" ,": b",", b" \n": b"\n", b"\n ": b"\n", b" \r": b"\r"}
 FIELD = re.compile(
-    rb"""[ \t]*(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|((?!['"])[^,\t]*+))[ ]*([,\t]|\Z)"""
+    rb"""[ \t]*(?:'((?>(?:[^'\\]|\\.)*))'|"((?>(?:[^"\\]|\\.)*))"|((?!['"])[^,\t]*+))"""
+    rb"""[ ]*([,\t]|\Z)"""
 )
 ESCAPE = re.compile(rb"\\(.)")
 ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}

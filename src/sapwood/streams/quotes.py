@@ -74,14 +74,15 @@ class Quotes:
     def __init__(self, delimiter: bytes) -> None:
         self.delimiter = delimiter
         separator = re.escape(delimiter)
-        inside = rb'"[^"]*+(?:""[^"]*+)*+'
+        # Groups repeat within (?>...), as possessive ones miss matches before Python 3.11.5.
+        inside = rb'"[^"]*+(?>(?:""[^"]*+)*)'
         value = rb'(?>%b"\r*+(?=[%b\n]|\Z)|(?!")[^%b\n]*+)' % (inside, separator, separator)
-        self._row = re.compile(rb"%b(?:%b%b)*+(?:\n|\Z)" % (value, separator, value))
-        self._open = re.compile(rb'(?:%b%b)*+%b"?\r*\Z' % (value, separator, inside))
+        self._row = re.compile(rb"%b(?>(?:%b%b)*)(?:\n|\Z)" % (value, separator, value))
+        self._open = re.compile(rb'(?>(?:%b%b)*)%b"?\r*\Z' % (value, separator, inside))
         # Within a line text may follow a closing quote, as for pyarrow.
         tail = rb"[^%b\n]*+" % separator
         closed = rb'(?:%b"%b|(?!")%b)' % (inside, tail, tail)
-        self._ends_open = re.compile(rb"(?:%b%b)*+%b\Z" % (closed, separator, inside))
+        self._ends_open = re.compile(rb"(?>(?:%b%b)*)%b\Z" % (closed, separator, inside))
         self._field = re.compile(rb'(%b")?(%b)' % (inside, tail))
 
     def parts(self, row: bytes) -> list[tuple[bytes, bytes]]:
