@@ -207,10 +207,12 @@ def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch):
     assert told.cost(OURS, "microseconds") < 100
     assert not told.failures()
 
-    lines = (tmp_path / "results.csv").read_text().splitlines(keepends=True)
+    lines = (tmp_path / "results.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     last_job = [line for line in lines if line.startswith("growth") and "one by one" in line]
     assert lines[-len(last_job) :] == last_job
-    (tmp_path / "results.csv").write_text("".join(lines[:-1])[:-9])  # stopped within a line
+    (tmp_path / "results.csv").write_text(
+        "".join(lines[:-1])[:-9], encoding="utf-8"
+    )  # stopped within a line
     said.clear()
     again = run(PLAN, tmp_path, said.append)
     assert len(said) == 1
@@ -295,7 +297,9 @@ def test_every_loss_is_found():
 
 
 def test_the_page_tells_all_of_it_and_runs_nothing(tmp_path):
-    page, markdown = (path.read_text() for path in write_page(Findings(made_up_run()), tmp_path))
+    page, markdown = (
+        path.read_text(encoding="utf-8") for path in write_page(Findings(made_up_run()), tmp_path)
+    )
     assert "R² better than that of LightGBM's continued training on 3 of 6" in markdown
     assert "| flights | R² | 0.500 | LightGBM | 0.700 | 2 |" in markdown
     assert "| fair | 5,000 | 0.100 | 0.000 | failed | **0.200** |" in markdown

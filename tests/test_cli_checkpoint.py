@@ -140,7 +140,7 @@ def write_as(folder, format, lines):
         return path.name
     rows = [fields_of(line) for line in lines]
     if format == "jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         return path.name
     for row in rows:
         row["sold"] = datetime.fromisoformat(row["sold"])
@@ -232,7 +232,7 @@ def test_a_run_that_waits_for_rows_stops_at_once_and_goes_on(case, number) -> No
     folder, expected = case
     typed = command("-")
     process = start(*typed, cwd=folder)
-    text = (folder / "a.csv").read_text()
+    text = (folder / "a.csv").read_text(encoding="utf-8")
     write(process, "".join(text.splitlines(keepends=True)[:3001]))
     assert wait_until(lambda: count_lines(folder) == 3000, process)
     ended = stop(process, number)
@@ -370,9 +370,9 @@ def test_what_is_no_checkpoint_is_refused(folder) -> None:
     shutil.copy("model", "C")
     (folder / "C.previous").unlink()
     assert_fails(invoke("evaluate", "a.csv", *PLAIN), "C ")
-    (folder / "C").write_text("a,b\n1,2\n")
+    (folder / "C").write_text("a,b\n1,2\n", encoding="utf-8")
     assert_fails(invoke("evaluate", "a.csv", *PLAIN), "C ")
-    assert (folder / "C").read_text() == "a,b\n1,2\n"
+    assert (folder / "C").read_text(encoding="utf-8") == "a,b\n1,2\n"
 
 
 def test_files_that_grow_along_have_to_be_those_of_before(folder) -> None:

@@ -107,7 +107,7 @@ def test_a_diagram_is_drawn(folder) -> None:
     ended = invoke("compare", *STREAMS, *chosen(MODELS), "--diagram", "ranks.svg")
     assert ended.code == 0
     assert "diagram: ranks.svg" in ended.stderr
-    text = (folder / "ranks.svg").read_text()
+    text = (folder / "ranks.svg").read_text(encoding="utf-8")
     assert text.startswith("<?xml")
     assert "<svg" in text
 
@@ -140,12 +140,12 @@ def test_a_diagram_is_drawn(folder) -> None:
 def test_what_goes_wrong_is_told_in_one_line(folder, command, words) -> None:
     write_csv(folder / "a.csv", rows_of(500))
     write_csv(folder / "empty.csv", [])
-    (folder / "others.py").write_text(OTHERS)
+    (folder / "others.py").write_text(OTHERS, encoding="utf-8")
     assert_fails(invoke("compare", *command), *words)
 
 
 def test_models_of_others_take_part(folder) -> None:
-    (folder / "strangers.py").write_text(OTHERS)
+    (folder / "strangers.py").write_text(OTHERS, encoding="utf-8")
     write_csv(folder / "a.csv", rows_of(500))
     models = ["strangers:Zero", "strangers:Zero:value=1.5", "last"]
     found = json.loads(invoke("compare", "a.csv", "-t", "y", *chosen(models), "--json").stdout)

@@ -125,7 +125,7 @@ def test_a_report_is_written(file) -> None:
     ended = invoke("evaluate", file, "-t", "y", "--report", "report.html")
     assert ended.code == 0
     assert "report: report.html" in ended.stderr
-    with open("report.html") as page:
+    with open("report.html", encoding="utf-8") as page:
         text = page.read()
     assert text[:15].lower() == "<!doctype html>"
     assert "a.csv" in text
@@ -168,9 +168,11 @@ def write_as(format, folder):
     if format == "csv.gz":
         path.write_bytes(gzip.compress(text.encode()))
     elif format == "tsv":
-        path.write_text(text.replace(",", "\t"))
+        path.write_text(text.replace(",", "\t"), encoding="utf-8")
     elif format == "jsonl":
-        path.write_text("".join(json.dumps(fields_of(line)) + "\n" for line in LINES))
+        path.write_text(
+            "".join(json.dumps(fields_of(line)) + "\n" for line in LINES), encoding="utf-8"
+        )
     elif format == "parquet":
         pa.parquet.write_table(as_table(LINES), path, row_group_size=700)
     elif format == "arrow":

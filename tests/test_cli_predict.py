@@ -116,7 +116,7 @@ def test_the_format_makes_no_difference(folder, trained, format) -> None:
     if format == "csv.gz":
         path.write_bytes(gzip.compress((folder / "new.csv").read_bytes()))
     elif format == "jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     else:
         for row in rows:
             row["sold"] = datetime.fromisoformat(row["sold"])
@@ -140,7 +140,9 @@ def test_times_in_another_format_are_read_if_it_is_given(folder, trained) -> Non
 def test_predictions_go_to_a_file_if_asked(folder, trained) -> None:
     ended = invoke("predict", trained, "new.csv", "--output", "p.txt")
     assert ended.stdout == ""
-    assert (folder / "p.txt").read_text() == invoke("predict", trained, "new.csv").stdout
+    assert (folder / "p.txt").read_text(encoding="utf-8") == invoke(
+        "predict", trained, "new.csv"
+    ).stdout
 
 
 def test_a_header_alone_has_no_predictions(folder, trained) -> None:
@@ -245,7 +247,7 @@ def test_inspect_shows_features_and_the_tree(folder, trained) -> None:
     for name in tree.features:
         assert str(name) in ended.stdout
     assert tree.to_text(max_depth=1) in ended.stdout
-    assert (folder / "tree.svg").read_text() == str(tree.draw(max_depth=1))
+    assert (folder / "tree.svg").read_text(encoding="utf-8") == str(tree.draw(max_depth=1))
 
 
 def test_inspect_tells_all_as_json(folder, trained) -> None:

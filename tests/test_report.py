@@ -154,7 +154,7 @@ def test_text_of_charts_stays_text(page):
 
 def test_write_report_writes_what_render_returns(run, tmp_path):
     path = tmp_path / "report.html"
-    path.write_text("old")
+    path.write_text("old", encoding="utf-8")
     write_report(path, *run)
     assert path.read_bytes().decode() == render(*run)
     assert list(tmp_path.iterdir()) == [path]

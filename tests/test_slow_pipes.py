@@ -211,7 +211,7 @@ def test_predictions_from_a_pipe_are_those_of_the_file(folder) -> None:
     wanted = invoke("predict", "m", "new.csv")
     assert wanted.code == 0
     process = start("predict", "m")
-    head, *lines = (folder / "new.csv").read_text().splitlines(keepends=True)
+    head, *lines = (folder / "new.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     process.stdin.write(head.encode())
     told = []
     for number, line in enumerate(lines[:20]):

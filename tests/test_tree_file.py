@@ -282,7 +282,7 @@ def write_kept_files():
         tree._kernel.unwatch(0)
         tree.save(DATA / name)
         predictions[name] = [tree.predict_one(x) for x in KEPT_ROWS]
-    KEPT_PREDICTIONS.write_text(json.dumps(predictions, indent=1) + "\n")
+    KEPT_PREDICTIONS.write_text(json.dumps(predictions, indent=1) + "\n", encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", KEPT_FILES)
@@ -294,7 +294,7 @@ def test_files_of_the_first_release_are_read(name):
     assert tree.n_leaves > 2
     assert tree.summary.rows == 1000
     predictions = [tree.predict_one(x) for x in KEPT_ROWS]
-    expected = json.loads(KEPT_PREDICTIONS.read_text())[name]
+    expected = json.loads(KEPT_PREDICTIONS.read_text(encoding="utf-8"))[name]
     np.testing.assert_allclose(predictions, expected, rtol=1e-12)
     exercise(tree)
 

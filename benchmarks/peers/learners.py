@@ -116,7 +116,7 @@ class TimedLearner(ABC):
         status = Path("/proc/self/statm")
         if not status.exists():
             return None
-        return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(status.read_text(encoding="utf-8").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 class SapwoodBatches(TimedLearner):
