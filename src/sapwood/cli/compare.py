@@ -13,9 +13,9 @@ from rich.table import Table
 from sapwood.cli import options
 from sapwood.cli.evaluate import Scoring, make_run
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
+from sapwood.cli.files import check_files
 from sapwood.cli.follow import check_not_empty
 from sapwood.cli.models import blaming_others
-from sapwood.cli.outputs import check_writable
 from sapwood.cli.progress import RunProgress
 from sapwood.evaluate.prequential import OnBadRow
 from sapwood.evaluate.result import UNSCORED, Evaluation
@@ -76,7 +76,7 @@ def compare(
     """Evaluate several models on several streams, and rank them."""
     terminal = Terminal(stderr=True)
     with failing_in_one_line(terminal, extra="cli"):
-        check_writable({"--diagram": diagram}, read=stream)
+        check_files({"--diagram": diagram}, read=stream, models=model)
         _check_names(stream, model, diagram)
         reading = options.Reading(target, drop, categorical, time_format, time_parts, None, format)
         found = [

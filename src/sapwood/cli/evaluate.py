@@ -11,9 +11,10 @@ import typer
 from sapwood import HoeffdingTreeRegressor
 from sapwood.cli import options
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
+from sapwood.cli.files import check_files, is_stdout
 from sapwood.cli.follow import Follower
 from sapwood.cli.models import check_savable, make_model, saved_model
-from sapwood.cli.outputs import STDOUT, BadRowFile, PredictionFile, check_writable, write_curve
+from sapwood.cli.outputs import BadRowFile, PredictionFile, write_curve
 from sapwood.cli.summary import print_result
 from sapwood.cli.values import amount, settings
 from sapwood.evaluate.prequential import OnBadRow, Prequential
@@ -91,9 +92,15 @@ def evaluate(
     """
     terminal = Terminal(stderr=True)
     with failing_in_one_line(terminal, extra="cli"):
-        whole = {"--report": report, "--save": save, "--curve": curve, "--checkpoint": checkpoint}
         growing = {"--predictions": predictions, "--bad-rows": bad_rows}
-        check_writable(whole, growing, read=[stream], printed="--json" if as_json else None)
+        check_files(
+            {"--report": report, "--save": save, "--curve": curve},
+            growing,
+            read=[stream],
+            models=[model],
+            checkpoint=checkpoint,
+            printed="--json" if as_json else None,
+        )
         options.check_bad_rows(bad_rows, on_bad_row)
         reading = options.Reading(target, drop, categorical, time_format, time_parts, time, format)
         scoring = Scoring(delay, fade, window, on_bad_row)
@@ -115,7 +122,7 @@ def evaluate(
         if as_json:
             print(json.dumps(found.to_dict(), indent=2))
         else:
-            print_result(found, to_stderr=STDOUT in map(str, growing.values()))
+            print_result(found, to_stderr=any(map(is_stdout, growing.values())))
         for what, path in (("report", report), ("model", save), ("curve", curve)):
             if path is not None:
                 terminal.say(f"{what}: {path}")

@@ -14,9 +14,10 @@ import typer
 
 from sapwood import HoeffdingTreeRegressor
 from sapwood.cli.failure import INTERRUPTED, Terminal, UsageError
+from sapwood.cli.files import STDOUT
 from sapwood.cli.models import blaming_others, check_savable
 from sapwood.cli.options import tell_missing
-from sapwood.cli.outputs import STDOUT, BadRowFile, PredictionFile
+from sapwood.cli.outputs import BadRowFile, PredictionFile
 from sapwood.cli.progress import RunProgress
 from sapwood.cli.values import amount
 from sapwood.evaluate.checkpoint import CheckpointError, CheckpointFile, Saved
@@ -82,9 +83,13 @@ class Follower:
         """Read, predict and learn all rows, from where an earlier run was saved."""
         if isinstance(self.run.model, HoeffdingTreeRegressor):
             tell_missing(self.terminal, self.run.model, self.run.stream)
-        saved = self._resume()
-        lengths = [self._length(output.path, saved) for output in self.outputs]
         with ExitStack() as stack:
+            if self._file is not None and not stack.enter_context(self._file.hold()):
+                self.terminal.say(
+                    f"sapwood: this system cannot lock {self._file.path}: let no other run use it"
+                )
+            saved = self._resume()
+            lengths = [self._length(output.path, saved) for output in self.outputs]
             for output, length in zip(self.outputs, lengths, strict=True):
                 stack.callback(output.open(length).close)
             with self._on_signals():

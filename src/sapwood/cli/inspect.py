@@ -11,8 +11,8 @@ from rich.table import Table
 from sapwood import HoeffdingTreeRegressor, load
 from sapwood.atomic import write_atomically
 from sapwood.cli.failure import Terminal, failing_in_one_line
+from sapwood.cli.files import check_files
 from sapwood.cli.options import AsJson
-from sapwood.cli.outputs import check_writable
 
 __all__ = ["inspect"]
 
@@ -31,7 +31,7 @@ def inspect(
 ) -> None:
     """Show what a saved model has learned: its size, its features, its tree."""
     with failing_in_one_line(Terminal(stderr=True), extra="cli"):
-        check_writable({"--svg": svg}, read=[model])
+        check_files({"--svg": svg}, read=[model])
         tree = load(model)
         if svg is not None:
             write_atomically(svg, str(tree.draw(max_depth=depth)).encode())

@@ -2,84 +2,22 @@
 
 import contextlib
 import csv
-import errno
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 
 from sapwood.atomic import write_atomically
-from sapwood.cli.failure import UsageError
+from sapwood.cli.files import STDOUT, is_stdout
 from sapwood.evaluate.checkpoint import CheckpointError
 from sapwood.evaluate.prequential import Step
 from sapwood.streams.stream import BadRow
 
-__all__ = ["STDOUT", "BadRowFile", "GrowingFile", "PredictionFile", "check_writable", "write_curve"]
-
-STDOUT = "-"
-
-
-def check_writable(
-    whole: Mapping[str, Path | None],
-    growing: Mapping[str, Path | None] | None = None,
-    *,
-    read: Sequence[str | Path] = (),
-    printed: str | None = None,
-) -> None:
-    """Complain of files that cannot be written later: before hours of work, not after.
-
-    Parameters
-    ----------
-    whole : mapping of options to paths
-        Files that are written at once, in the end.
-    growing : mapping of options to paths, optional
-        Files that are written on the way; they may be pipes, and "-" is standard output.
-    read : sequence of paths
-        What is read meanwhile, and has to stay as it is.
-    printed : str, optional
-        What standard output is for already.
-
-    Raises
-    ------
-    OSError, UsageError
-        If the system would not let a file be written, or it cannot be meant.
-    """
-    taken = {os.path.realpath(path): "is read" for path in read}
-    for option, path in (growing or {}).items():
-        if path is None:
-            continue
-        if str(path) != STDOUT:
-            _check_file(option, path, taken)
-        elif printed is not None:
-            raise UsageError(f"{option} -: standard output is for {printed}, name a file")
-        else:
-            printed = option
-    for option, path in whole.items():
-        if path is None:
-            continue
-        if str(path) == STDOUT or (path.exists() and not (path.is_file() or path.is_dir())):
-            raise UsageError(f"{option} {path}: it is written as a whole, so name a file")
-        _check_file(option, path, taken)
-
-
-def _check_file(option: str, path: Path, taken: dict[str, str]) -> None:
-    """Complain of a file that cannot be written, or is one of those that are taken already."""
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if not path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    if path.exists() and not path.is_file():
-        return  # a pipe or a device may be named twice
-    place = os.path.realpath(path)
-    if place in taken:
-        raise UsageError(f"{option} {path}: the same file {taken[place]}, name another")
-    taken[place] = f"is for {option}"
+__all__ = ["BadRowFile", "GrowingFile", "PredictionFile", "write_curve"]
 
 
 class GrowingFile:
@@ -94,7 +32,7 @@ class GrowingFile:
     """
 
     def __init__(self, path: Path, header: Sequence[str]) -> None:
-        self.path = str(path)
+        self.path = STDOUT if is_stdout(path) else str(path)
         self._header = header
         self._file: BinaryIO
 

@@ -9,7 +9,8 @@ import typer
 from sapwood import HoeffdingTreeRegressor, load
 from sapwood.cli import options
 from sapwood.cli.failure import Terminal, failing_in_one_line
-from sapwood.cli.outputs import BadRowFile, GrowingFile, check_writable
+from sapwood.cli.files import check_files
+from sapwood.cli.outputs import BadRowFile, GrowingFile
 from sapwood.evaluate.prequential import OnBadRow
 from sapwood.streams.stream import BadRowError, Chunk, Stream
 
@@ -37,7 +38,7 @@ def predict(
     terminal = Terminal(stderr=True)
     with failing_in_one_line(terminal, extra="cli"):
         growing = {"--output": output, "--bad-rows": bad_rows}
-        check_writable({}, growing, read=[model, stream])
+        check_files({}, growing, read=[model, stream])
         options.check_bad_rows(bad_rows, on_bad_row)
         tree = load(model)
         rows = options.Reading(time_formats=time_format, format=format, model=tree).open(stream)

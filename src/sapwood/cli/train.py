@@ -8,9 +8,10 @@ import typer
 from sapwood.cli import options
 from sapwood.cli.evaluate import Scoring, make_run
 from sapwood.cli.failure import Terminal, failing_in_one_line
+from sapwood.cli.files import check_files
 from sapwood.cli.follow import Follower
 from sapwood.cli.models import check_savable
-from sapwood.cli.outputs import BadRowFile, check_writable
+from sapwood.cli.outputs import BadRowFile
 from sapwood.cli.summary import print_counts
 
 __all__ = ["train"]
@@ -42,8 +43,14 @@ def train(
     """
     terminal = Terminal(stderr=True)
     with failing_in_one_line(terminal, extra="cli"):
-        whole, growing = {"--save": save, "--checkpoint": checkpoint}, {"--bad-rows": bad_rows}
-        check_writable(whole, growing, read=[stream], printed="the model's name")
+        check_files(
+            {"--save": save},
+            {"--bad-rows": bad_rows},
+            read=[stream],
+            models=[model],
+            checkpoint=checkpoint,
+            printed="the model's name",
+        )
         options.check_bad_rows(bad_rows, on_bad_row)
         reading = options.Reading(target, drop, categorical, time_format, time_parts, None, format)
         run, identity = make_run(stream, reading, model, set_, Scoring(on_bad_row=on_bad_row))

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from sapwood import door, modelfile
 from sapwood.atomic import StrPath, write_atomically
 from sapwood.evaluate.prequential import Prequential
+from sapwood.lock import Held, hold
 from sapwood.modelfile import ModelFileError
 from sapwood.tree import HoeffdingTreeRegressor
 
@@ -80,8 +82,43 @@ class CheckpointFile:
     def __init__(self, path: StrPath) -> None:
         self.path = os.fsdecode(path)
         self.previous = f"{self.path}.previous"
+        self._next = f"{self.path}.next"
+        self._lock = f"{os.path.realpath(self.path)}.lock"
         self.warning: str | None = None
         self._latest_is_good = False
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The files that may be there beside the checkpoint itself, now or later."""
+        return self.previous, self._next, self._lock
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[bool]:
+        """Keep the checkpoint from other runs, as two would undo each other's work.
+
+        ``FILE.lock`` is there meanwhile; if the process dies, the next one is let in all the same.
+
+        Yields
+        ------
+        bool
+            False where the system cannot lock files, so that nothing keeps others away.
+
+        Raises
+        ------
+        CheckpointError
+            If another process, or another run in this one, holds it.
+        OSError
+            If the folder lets no file be made.
+        """
+        try:
+            with hold(self._lock) as is_sure:
+                yield is_sure
+        except Held as error:
+            holder = "" if error.process is None else f", process {error.process}"
+            raise CheckpointError(
+                f"{self.path} is in use by another run{holder}: wait for its end, or name another "
+                "file"
+            ) from None
 
     def load(self) -> Saved | None:
         """Return the newest good state; None if there is none at all.
@@ -126,14 +163,13 @@ class CheckpointFile:
         if not (self._latest_is_good and _is_whole(self.path)):
             write_atomically(self.path, data)
         else:
-            fresh = f"{self.path}.next"
             try:
-                write_atomically(fresh, data)
+                write_atomically(self._next, data)
             except OSError as error:
                 error.filename = self.path
                 raise
             os.replace(self.path, self.previous)
-            os.replace(fresh, self.path)
+            os.replace(self._next, self.path)
         self._latest_is_good = True
 
     def _remove_unfinished(self) -> None:

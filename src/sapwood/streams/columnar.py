@@ -36,7 +36,7 @@ from sapwood.streams.convert import convert
 from sapwood.streams.schema import Found, Schema, Wishes, decide
 from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, Position, Stream, StreamError
 
-__all__ = ["ColumnarStream", "open_columnar"]
+__all__ = ["ColumnarStream", "files_of", "is_part", "open_columnar"]
 
 Format = Literal["parquet", "arrow"]
 Batch = tuple[int, int, pa.RecordBatch]
@@ -83,7 +83,7 @@ def open_columnar(path: StrPath, wishes: Wishes, format: Format | None = None) -
     ({'city': 'category'}, 2, {'city': ['Oslo', 'Bonn']}, array([700., 800.]))
     """
     root = os.fsdecode(path)
-    names = _files(root, format) if os.path.isdir(root) else [root]
+    names = files_of(root, format) if os.path.isdir(root) else [root]
     files = [_open_file(name, format) for name in names]
     return ColumnarStream(root, files, wishes)
 
@@ -355,21 +355,27 @@ def _counts(metadata: pa.parquet.FileMetaData) -> tuple[int, ...]:
     return tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
 
 
-def _files(folder: str, format: Format | None) -> list[str]:
+def is_part(name: str, format: Format | None = None) -> bool:
+    """Whether a file of such a name is read with the others of its folder."""
+    return not name.startswith((".", "_")) and name.lower().endswith(_suffixes(format))
+
+
+def files_of(folder: str, format: Format | None = None) -> list[str]:
     """Return the files of a folder that are of a format, in order."""
-    suffixes = tuple(itertools.chain(*SUFFIXES.values())) if format is None else SUFFIXES[format]
     found = []
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        for name in files:
-            if not name.startswith((".", "_")) and name.lower().endswith(suffixes):
-                found.append(os.path.join(parent, name))
+        found += [os.path.join(parent, name) for name in files if is_part(name, format)]
     if not found:
         raise StreamError(
             f"{folder} is a folder without Parquet or Arrow files: their names end in "
-            f"{', '.join(suffixes)}"
+            f"{', '.join(_suffixes(format))}"
         )
     return sorted(found, key=lambda path: path.split(os.sep))
+
+
+def _suffixes(format: Format | None) -> tuple[str, ...]:
+    return tuple(itertools.chain(*SUFFIXES.values())) if format is None else SUFFIXES[format]
 
 
 def _open_file(path: str, format: Format | None) -> _File:
