@@ -1,10 +1,23 @@
 """Rows that cannot be used: each is told with its place and reason, and does no harm."""
 
 import json
+import os
+import signal
 
 import pytest
 
-from cli_cases import HEADER, assert_fails, fields_of, invoke, read_csv, rows_of, write_csv
+from cli_cases import (
+    HEADER,
+    assert_fails,
+    fields_of,
+    invoke,
+    read_csv,
+    rows_of,
+    start,
+    stop,
+    wait_until,
+    write_csv,
+)
 from sapwood.streams import reasons
 
 NAMES = HEADER.split(",")
@@ -158,14 +171,6 @@ def test_training_and_predicting_leave_out_the_same_rows(folder) -> None:
     assert empty == [fault[0] for fault in wrong]
 
 
-def test_all_rows_may_be_bad(folder) -> None:
-    write_csv(folder / "d.csv", ["1,2,true,Oslo,2026-01-01 10:00,"] * 30)
-    ended = invoke("evaluate", "d.csv", "-t", "y", "--on-bad-row", "skip", "--json")
-    assert ended.code == 0
-    assert ended.json()["rows"]["refused"] == 30
-    assert ended.json()["total"] == {"mae": None, "rmse": None, "r2": None}
-
-
 def test_values_that_no_file_can_hold_are_told_all_the_same(folder) -> None:
     rows = [json.dumps({"a": 1.0, "y": 2.0})] * (NEW_KEYS + 30)
     rows[NEW_KEYS + 10] = '{"a": 1, "y": 2, "n\\ud800": "x\\udfff"}'
@@ -232,3 +237,91 @@ def test_a_file_for_rows_that_are_never_left_out_is_refused(folder) -> None:
     ended = invoke("evaluate", "d.csv", "-t", "y", "--bad-rows", "bad.csv")
     assert_fails(ended, "--bad-rows", "--on-bad-row skip")
     assert not (folder / "bad.csv").exists()
+
+
+# -- no row that can be used ----------------------------------------------------------------------
+
+REFUSED_FILES = {
+    "text.csv": (
+        "a,y\n" + "".join(f"{row},none\n" for row in range(2500)),
+        "target is not a number",
+        "none",
+    ),
+    "long.csv": ("a,y\n" + "1,2,3\n" * 2500, "another number of fields", "3 instead of 2"),
+    "huge.csv": ("a,y\n" + "1,1e200\n" * 2500, "refused by the model", "scale y down"),
+    "huge.jsonl": ('{"a": 1, "y": 1e200}\n' * 2500, "refused by the model", "scale y down"),
+}
+ALL = "all 2,500 rows were refused, so nothing was learned; the first is"
+
+
+@pytest.fixture
+def refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, (text, _, _) in REFUSED_FILES.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", REFUSED_FILES)
+def test_a_stream_of_which_no_row_can_be_used_is_an_error(refused, name) -> None:
+    _, reason, value = REFUSED_FILES[name]
+    skip = ("-t", "y", "--on-bad-row", "skip")
+    kept = ("--bad-rows", "bad.csv", "--checkpoint", "C", "--every", "100")
+    before = set(os.listdir(refused))
+    place = "line 2" if name.endswith("csv") else "line 1"
+    for command in (
+        ("evaluate", name, *skip, *kept, "--save", "m", "--report", "r.html", "--curve", "c.csv"),
+        ("evaluate", name, *skip, *kept, "--json"),
+        ("train", name, *skip, *kept, "--save", "m"),
+        ("compare", "friedman:rows=100", f"{name}:target=y", *skip[2:], "-m", "tree"),
+    ):
+        ended = invoke(*command)
+        assert (ended.code, ended.stdout) == (2, "")
+        last = ended.stderr.splitlines()[-1]
+        assert last.startswith(f"sapwood: {name}: {ALL} {name}, {place}")
+        assert reason in last
+        assert value in last
+        assert set(os.listdir(refused)) <= before | {"bad.csv"}
+    assert len(read_csv(refused / "bad.csv")) == 2500
+
+
+def test_rows_that_are_refused_when_their_labels_come_are_no_result_either(refused) -> None:
+    command = ("evaluate", "huge.csv", "-t", "y", "--on-bad-row", "skip", "--delay", "100")
+    ended = invoke(*command, "--save", "m")
+    assert (ended.code, ended.stdout) == (2, "")
+    assert ALL in ended.stderr
+    assert not (refused / "m").exists()
+
+
+def test_one_good_row_is_enough(refused) -> None:
+    with open("text.csv", "a") as file:
+        file.write("1,2\n")
+    ended = invoke("evaluate", "text.csv", "-t", "y", "--on-bad-row", "skip", "--save", "m")
+    assert ended.code == 0, ended.stderr
+    assert "1 learned, 2,500 refused" in ended.stdout
+
+
+def test_all_rows_refused_after_a_checkpoint_of_good_ones_are_no_error(refused) -> None:
+    (refused / "grown.csv").write_text("a,y\n1,2\n")
+    command = ("evaluate", "grown.csv", "-t", "y", "--on-bad-row", "skip", "--checkpoint", "C")
+    assert invoke(*command).code == 0
+    with open("grown.csv", "a") as file:
+        file.write("1,none\n" * 50)
+    ended = invoke(*command)
+    assert ended.code == 0, ended.stderr
+    assert "1 learned, 50 refused" in ended.stdout
+
+
+def test_an_interruption_saves_nothing_of_rows_that_were_all_refused(refused) -> None:
+    rows = b"a,y\n" + b"1,2,3\n" * 2500
+    command = ("evaluate", "-", "-t", "y", "--on-bad-row", "skip", "--bad-rows", "bad.csv")
+    process = start(*command, "--checkpoint", "C", "--every", "100", cwd=refused)
+    process.stdin.write(rows)
+    process.stdin.flush()
+    is_read = lambda: os.path.exists("bad.csv") and len(read_csv("bad.csv")) == 2500  # noqa: E731
+    assert wait_until(is_read, process)
+    ended = stop(process, signal.SIGINT)
+    assert ended.code == 130
+    words = "interrupted after 2,500 rows, all refused: nothing was saved; the first is standard"
+    assert words in ended.stderr
+    assert not os.path.exists("C")

@@ -195,8 +195,11 @@ def test_a_stream_without_rows():
 
 def test_a_stream_of_nothing_but_bad_rows():
     stream = naive.ListStream(["bad"] * 5)
-    found = prequential(small_tree(), stream, on_bad_row="skip")
-    assert (found.rows_read, found.refused.count, found.rows_predicted) == (5, 5, 0)
+    words = "a list: all 5 rows were refused, so nothing was learned; the first is file 0, line 1"
+    with pytest.raises(StreamError, match=words):
+        prequential(small_tree(), stream, on_bad_row="skip")
+    with pytest.raises(StreamError, match="a list: its only row was refused"):
+        prequential(small_tree(), naive.ListStream(["bad"]), on_bad_row="skip")
     with pytest.raises(BadRowError, match="file 0, line 1: bad"):
         prequential(small_tree(), stream)
 

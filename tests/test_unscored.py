@@ -105,8 +105,12 @@ def test_a_target_that_is_too_large_for_a_score_is_not_scored():
 def test_what_no_run_has_saved_is_refused():
     run = Prequential(Told([1.0]), naive.ListStream([({"a": 1.0}, 1.0)]))
     header, arrays = run.to_state()
-    with pytest.raises(TypeError, match="the first row not scored is 7"):
-        run.restore({**header, "first_unscored": 7}, arrays)
+    for name in ("first_unscored", "first_refused"):
+        with pytest.raises(TypeError, match="the first row not scored or refused is 7"):
+            run.restore({**header, name: 7}, arrays)
+    header.pop("first_refused")  # as in checkpoints of older versions
+    run.restore(header, arrays)
+    assert run.first_refused is None
 
 
 # -- where it is told -----------------------------------------------------------------------------

@@ -122,7 +122,9 @@ def _evaluate(
         for step in run.steps():
             progress.update(step.done)
         check_not_empty(run)
-        return run.finish()
+        found = run.finish()
+        run.check_used()
+        return found
 
 
 def _value(cell: Evaluation, measure: Measure) -> float:

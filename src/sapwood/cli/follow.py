@@ -103,6 +103,7 @@ class Follower:
                     raise typer.Exit(self._exit_code) from None
             with blaming_others(self.run):
                 self._write(self.run.learn_rest())
+                self.run.check_used()
                 return self.run.finish()
 
     def _length(self, path: str, saved: Saved | None) -> int | None:
@@ -150,6 +151,7 @@ class Follower:
                 if self._signal:
                     raise KeyboardInterrupt
         check_not_empty(self.run)
+        self.run.check_used()
         self._save()
 
     def _write(self, step: Step) -> None:
@@ -161,7 +163,7 @@ class Follower:
         return time.monotonic() if self._by_time else self.run.rows_read
 
     def _save(self) -> None:
-        if self._file is None:
+        if self._file is None or self.run.nothing_used:
             return
         lengths = {output.path: output.secure() for output in self.outputs}
         self._file.save(self.run, self.identity, lengths)
@@ -193,7 +195,12 @@ class Follower:
     def _stop(self) -> None:
         """Save what there is, say how to go on, and leave."""
         rows = f"{self.run.rows_read:,}"
-        if self._file is not None:
+        if self.run.nothing_used:
+            self.terminal.say(
+                f"interrupted after {rows} rows, all refused: nothing was saved; the first is "
+                f"{self.run.first_refused}"
+            )
+        elif self._file is not None:
             self._save()
             self.terminal.say(f"interrupted after {rows} rows: the same command goes on from there")
         else:

@@ -93,6 +93,12 @@ def prequential(
     Evaluation
         The errors, the learning curve, the speed, and what became of all rows.
 
+    Raises
+    ------
+    StreamError
+        If the stream cannot be read, or if each of its rows was refused, so that nothing was
+        learned; `BadRowError`, a kind of it, at a bad row that is to stop all.
+
     Notes
     -----
     A model may predict NaN, infinity, or a number beyond 1e140, as some do that diverge. The row is
@@ -112,7 +118,9 @@ def prequential(
     )
     for _ in run.steps():
         pass
-    return run.finish()
+    found = run.finish()
+    run.check_used()
+    return found
 
 
 class Prequential:
@@ -145,6 +153,7 @@ class Prequential:
         self.position: Position | None = None
         self.rows_read = self.rows_predicted = self.rows_learned = 0
         self.first_unscored: str | None = None
+        self.first_refused: str | None = None
         self.seconds = 0.0
         self.waiting = False  # for rows: the only time at which an exception does no harm
         self._inside_a_step = False
@@ -179,6 +188,7 @@ class Prequential:
         if self.delay is not None:
             self._resumed_at = time.perf_counter()
             self._learn_arrived(self.delay.rest(), 0, step)
+            self._note_refused(step)
             self.seconds += time.perf_counter() - self._resumed_at
         return step
 
@@ -212,6 +222,23 @@ class Prequential:
             first_unscored=self.first_unscored,
         )
 
+    @property
+    def nothing_used(self) -> bool:
+        """Whether rows were read, and each of them refused."""
+        return 0 < self.rows_read == self.refusals.count
+
+    def check_used(self) -> None:
+        """Raise StreamError if rows were read, and each of them refused.
+
+        A score of nothing, or a model of nothing, would mislead.
+        """
+        if self.nothing_used:
+            rows = f"all {self.rows_read:,} rows were" if self.rows_read > 1 else "its only row was"
+            raise StreamError(
+                f"{self.stream.name}: {rows} refused, so nothing was learned; the first is "
+                f"{self.first_refused}"
+            )
+
     # -- the rows of a chunk ----------------------------------------------------------------------
 
     def _take(self, chunk: Chunk) -> Step:
@@ -231,6 +258,7 @@ class Prequential:
             self._refuse(bad, self.rows_read + bad.after + earlier, step)
         # In the order of the stream, however it is cut into chunks.
         step.bad.sort(key=lambda bad: (bad.after, bad.reason == REFUSED))
+        self._note_refused(step)
         self.rows_read += len(chunk) + len(chunk.bad)
         self.position = chunk.next
         return step
@@ -349,6 +377,11 @@ class Prequential:
         self.refusals.add(bad.reason, row)
         step.bad.append(bad)
 
+    def _note_refused(self, step: Step) -> None:
+        """Remember the first row that was refused."""
+        if self.first_refused is None and step.bad:
+            self.first_refused = str(step.bad[0])
+
     # -- saving and going on ----------------------------------------------------------------------
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -363,6 +396,7 @@ class Prequential:
             "model_seconds": self.learner.seconds,
             "refusals": self.refusals.to_header(),
             "first_unscored": self.first_unscored,
+            "first_refused": self.first_refused,
         }
         arrays = {**self.scores.to_arrays(), **self.curve.to_arrays()}
         if self.delay is not None:
@@ -387,16 +421,17 @@ class Prequential:
         names = ("rows_read", "rows_predicted", "rows_learned")
         read, predicted, learned = (door.whole(header[name], name, 0, 2**53) for name in names)
         seconds, model_seconds = (_seconds(header[name]) for name in ("seconds", "model_seconds"))
-        first_unscored = header["first_unscored"]
-        if not isinstance(first_unscored, str | None):
-            raise TypeError(f"the first row not scored is {door.shown(first_unscored)}")
+        first_unscored, first_refused = header["first_unscored"], header.get("first_refused")
+        for first in (first_unscored, first_refused):
+            if not isinstance(first, str | None):
+                raise TypeError(f"the first row not scored or refused is {door.shown(first)}")
         if (self.delay is None) != (DELAY not in arrays):
             raise ValueError("labels were late in only one of the saved run and this one")
         if self.delay is not None:
             self.delay.restore(json.loads(arrays[DELAY].tobytes()))
         self.scores, self.curve, self.refusals, self.position = scores, curve, refusals, position
         self.rows_read, self.rows_predicted, self.rows_learned = read, predicted, learned
-        self.first_unscored = first_unscored
+        self.first_unscored, self.first_refused = first_unscored, first_refused
         self.seconds, self.learner.seconds = seconds, model_seconds
         self._inside_a_step = False
 
