@@ -2,13 +2,17 @@
 
 import math
 import re
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import sapwood
 from cases import OBSERVERS, assert_finite_answers, every_observer, run_apart, unchanged, watching
 from sapwood import EBSTObserver, QuantizerObserver, TEBSTObserver
+from sapwood.evaluate import prequential
 
 BAD_NUMBERS = {
     "x": [math.nan, math.inf, -math.inf],
@@ -276,7 +280,7 @@ def test_a_merge_that_cannot_tell_the_coarser_slot_changes_nothing():
 )
 def test_bad_arguments_are_named(make, argument, values):
     for value in values:
-        with pytest.raises(ValueError, match=re.escape(f"{argument} = {value!r}"[:40])):
+        with pytest.raises(ValueError, match=re.escape(f"{argument} = {value!r}"[:30])):
             make(**{argument: value})
 
 
@@ -362,3 +366,51 @@ def test_threads_that_share_an_observer_do_not_crash(name):
     """They may be told that it is in use; of what they were not told so, nothing is lost."""
     folder = str(Path(__file__).parent)
     assert run_apart(SHARING.format(folder=folder, name=name)) == "True True []\n"
+
+
+# -- numbers that no double reaches ---------------------------------------------------------------
+
+BEYOND = {
+    "int": 10**400,
+    "negative": -(10**400),
+    "more digits than Python prints": 10**5000,
+    "decimal": Decimal("1e400"),
+    "fraction": Fraction(10**400, 3),
+    "long double": np.longdouble("1e400"),
+}
+
+
+@pytest.mark.parametrize("number", BEYOND.values(), ids=BEYOND)
+def test_numbers_beyond_the_doubles_are_told_to_be_too_large(number) -> None:
+    if isinstance(number, np.longdouble) and np.isinf(number):
+        pytest.skip("a long double is a double here")
+    tree = sapwood.HoeffdingTreeRegressor
+    mixed = np.array([1.0, number], dtype=object)
+    calls = [
+        ("y", lambda: tree().learn_one({"a": 1.0}, number)),
+        ("w", lambda: tree().learn_one({"a": 1.0}, 1.0, w=number)),
+        (r"x\['a'\]", lambda: tree().learn_one({"a": number}, 1.0)),
+        ("y", lambda: tree().learn_many([[1.0], [2.0]], [1.0, number])),
+        ("y", lambda: tree().learn_many([[1.0], [2.0]], mixed)),
+        ("w", lambda: tree().learn_many([[1.0], [2.0]], [1.0, 2.0], w=[1.0, number])),
+        (r"x\[0\]", lambda: tree().learn_many(mixed.reshape(2, 1), [1.0, 2.0])),
+        (r"x\['a'\]", lambda: tree().learn_many({"a": [1.0, number]}, [1.0, 2.0])),
+        ("y", lambda: sapwood.Moments().update_many([1.0, number])),
+        ("y", lambda: prequential(tree(), ([[1.0], [2.0]], [1.0, number]))),
+        ("x", lambda: prequential(tree(), [({"a": 1.0}, 1.0), ({"a": number}, 1.0)])),
+    ]
+    for name, call in calls:
+        with pytest.raises(ValueError, match=rf"{name}.* is beyond the largest double") as told:
+            call()
+        assert len(str(told.value)) < 250
+        assert "inf" not in str(told.value).split(" is beyond")[0]
+    with pytest.raises(ValueError, match=r"row 2, column 'y': not finite .*below 1.8e308"):
+        prequential(tree(), [({"a": 1.0}, 1.0), ({"a": 1.0}, number)])
+
+
+@pytest.mark.parametrize("name", ["delta", "grace_period", "max_bytes", "max_depth"])
+def test_parameters_beyond_the_doubles_are_told_in_short(name) -> None:
+    for value in (10**400, 10**5000):
+        with pytest.raises(ValueError, match=f"{name} = .* is expected") as told:
+            sapwood.HoeffdingTreeRegressor(**{name: value})
+        assert len(str(told.value)) < 200

@@ -78,13 +78,13 @@ def test_an_array():
     stream = ArrayStream(X, Y, "trial", "price")
     chunk = next(stream.chunks(most_rows=4))
     assert {name: column.tolist() for name, column in chunk.columns.items()} == {
-        "x0": [0.0, 2.0, 4.0, 6.0],
-        "x1": [1.0, 3.0, 5.0, 7.0],
+        0: [0.0, 2.0, 4.0, 6.0],
+        1: [1.0, 3.0, 5.0, 7.0],
     }
     assert chunk.y.tolist() == [0.0, 0.25, 0.5, 0.75]
     assert (stream.name, stream.target, stream.size, stream.length) == ("trial", "price", 6, 6)
-    assert stream.features == {"x0": "number", "x1": "number"}
-    assert stream.fingerprint == "trial: x0, x1"
+    assert stream.features == {0: "number", 1: "number"}
+    assert stream.fingerprint == "trial: 0, 1"
     assert (stream.unit, stream.time, stream.declared) == ("row", None, ())
 
 
@@ -195,7 +195,7 @@ def test_what_is_no_stream_is_refused(rows):
 @pytest.mark.parametrize(
     ("x", "y", "complaint"),
     [
-        (X, Y[:5], "column 'x0' has 6 values and y has 5: the lengths must agree"),
+        (X, Y[:5], "column 0 has 6 values and y has 5: the lengths must agree"),
         ({"a": [1.0, 2.0], "b": [1.0]}, [1.0, 2.0], "column 'b' has 1 values and y has 2"),
         (X[0], Y, r"X has shape \(2,\): \(rows, features\) is expected"),
         (X[None], Y, r"X has shape \(1, 6, 2\)"),

@@ -32,7 +32,7 @@ def test_targets_that_are_no_finite_numbers_make_bad_rows(most_rows):
         (5, "target is not a number", "5"),
         (7, "not finite", "-inf"),
         (8, "target is not a number", "[]"),
-        (9, "target is not a number", str(10**400)),
+        (9, "not finite", str(10**400)),
     ]
     chunks = list(stream.chunks(None, most_rows))
     assert [y for chunk in chunks for y in chunk.y.tolist()] == [1.0, 2.0, 0.5]
@@ -119,18 +119,18 @@ def test_an_integer_that_no_double_reaches_is_refused_by_the_model():
 
 def test_masked_values_are_missing():
     masked = np.ma.array([[1.0, 2.0], [999.0, 4.0]], mask=[[0, 0], [1, 0]])
-    for X in (masked, {"x0": masked[:, 0], "x1": masked[:, 1]}):
+    for X in (masked, {0: masked[:, 0], 1: masked[:, 1]}):
         (chunk,) = ArrayStream(X, [1.0, 2.0]).chunks()
-        np.testing.assert_equal(chunk.columns["x0"], [1.0, np.nan])
-        assert type(chunk.columns["x0"]) is np.ndarray
+        np.testing.assert_equal(chunk.columns[0], [1.0, np.nan])
+        assert type(chunk.columns[0]) is np.ndarray
 
 
 def test_tables_with_text():
     for X in (np.array([["1", "u"], ["2", "v"]]), [["1", "u"], ["2", "v"]]):
         (chunk,) = ArrayStream(X, [1.0, 2.0]).chunks()
-        assert chunk.columns == {"x0": ["1", "2"], "x1": ["u", "v"]}
+        assert chunk.columns == {0: ["1", "2"], 1: ["u", "v"]}
     (chunk,) = ArrayStream([[1.5, "u"], [None, "v"]], [1.0, 2.0]).chunks()
-    np.testing.assert_equal(chunk.columns["x0"], [1.5, np.nan])
+    np.testing.assert_equal(chunk.columns[0], [1.5, np.nan])
 
 
 def test_dates_are_refused():
@@ -139,9 +139,8 @@ def test_dates_are_refused():
     for X in ({"day": days}, pandas.DataFrame({"day": days}), days.reshape(2, 1)):
         with pytest.raises(StreamError, match=r"datetime64|turn dates"):
             ArrayStream(X, [1.0, 2.0])
-    found = prequential(
-        HoeffdingTreeRegressor(), [({"t": datetime(2026, 1, 1)}, 1.0)], on_bad_row="skip"
-    )
+    rows = [({"t": datetime(2026, 1, 1)}, 1.0), ({"t": 3.0}, 1.0)]
+    found = prequential(HoeffdingTreeRegressor(), rows, on_bad_row="skip")
     assert found.refused.count == 1
 
 

@@ -7,6 +7,7 @@ import sys
 from dataclasses import astuple, replace
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -166,11 +167,11 @@ def test_a_model_goes_on_from_where_it_is():
 
 def test_rows_of_all_kinds_are_the_same_stream():
     x, y = np.random.default_rng(1).random((300, 2)), np.arange(300.0) % 7
-    pairs = [({"x0": a, "x1": b}, target) for (a, b), target in zip(x.tolist(), y, strict=True)]
+    pairs = [({0: a, 1: b}, target) for (a, b), target in zip(x.tolist(), y, strict=True)]
     given_as = [
         (x, y),
         (x.tolist(), y.tolist()),
-        ({"x0": x[:, 0], "x1": x[:, 1].tolist()}, y),
+        ({0: x[:, 0], np.int64(1): x[:, 1].tolist()}, y),
         pairs,
         iter(pairs),
         ArrayStream(x, y),
@@ -179,6 +180,32 @@ def test_rows_of_all_kinds_are_the_same_stream():
     found = [prequential(tree, rows).total for tree, rows in zip(trees, given_as, strict=True)]
     assert len({repr(errors) for errors in found}) == 1
     assert len({tree.to_bytes() for tree in trees}) == 1
+
+
+def test_a_tree_calls_the_columns_of_arrays_as_when_it_learns_them():
+    x, y = np.random.default_rng(1).random((300, 2)), np.arange(300.0) % 7
+    frame = pandas.DataFrame(x)
+    for rows in (x, frame, {0: x[:, 0], 1: x[:, 1]}):
+        evaluated, learned = small_tree(), small_tree()
+        prequential(evaluated, (rows, y))
+        learned.learn_many(x, y)
+        assert evaluated.features == learned.features == [0, 1]
+        assert evaluated.to_bytes() == learned.to_bytes()
+        row = {0: 0.25, 1: 0.75}
+        assert evaluated.predict_one(row) == evaluated.predict_many([[0.25, 0.75]])[0]
+        assert evaluated.predict_one(row) != evaluated.predict_one({0: 0.75, 1: 0.25})
+
+
+def test_columns_of_arrays_are_the_features_of_a_tree_that_knows_some():
+    x, y = np.random.default_rng(1).random((300, 2)), np.arange(300.0) % 7
+    evaluated, learned = small_tree(), small_tree()
+    for tree in (evaluated, learned):
+        tree.learn_many({"a": x[:, 0], "b": x[:, 1]}, y)
+    prequential(evaluated, (x, y))
+    learned.learn_many(x, y)
+    assert evaluated.to_bytes() == learned.to_bytes()
+    with pytest.raises(StreamError, match=r"X has shape \(300, 1\), and the model has 2 features"):
+        prequential(evaluated, (x[:, :1], y))
 
 
 def test_a_stream_without_rows():

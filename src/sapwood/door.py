@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from reprlib import Repr
 from typing import Any, NoReturn
 
@@ -42,6 +43,7 @@ LONGEST = 1000  # characters of a feature's name or a label
 FEATURE = "must be a number or a string; use NaN or None for a missing value"
 FEATURE_FINITE = "must be finite; use NaN or None for a missing value"
 FEATURE_RANGE = "is beyond the largest double; scale it down"
+BEYOND = "is beyond the largest double, 1.8e308; scale it down or drop the row"
 FEATURE_NUMBER = (
     "must be a number, as the values of this feature before it; turn text into numbers, or give it "
     "a feature of its own"
@@ -137,26 +139,51 @@ def refuse_large_row(y: float, w: float, largest: float, row: int | None = None)
 
 
 def refuse_kind(name: str, value: Any, row: int | None = None) -> NoReturn:
-    """Raise the ValueError for what is no number."""
+    """Raise the ValueError for what is no number, or one that no double reaches."""
     place = "" if row is None else f" at position {row}"
-    raise ValueError(f"{name} = {shown(value)}{place} must be a number")
+    rule = BEYOND if is_beyond(value) else "must be a number"
+    raise ValueError(f"{name} = {shown(value)}{place} {rule}")
 
 
 def number(value: Any, name: str) -> float:
-    """Return a number as a float; raise ValueError for what is none."""
-    if isinstance(value, str | bytes):
+    """Return a number as a float; raise ValueError for what is none, or too large for one.
+
+    Examples
+    --------
+    >>> number(10**400, "y")
+    Traceback (most recent call last):
+    ValueError: y = 1000...000 is beyond the largest double, 1.8e308; scale it down or drop the row
+    """
+    if not _has_float(value):
         refuse_kind(name, value)
+    return float(value)
+
+
+def is_beyond(value: Any) -> bool:
+    """Whether a value is a finite number that is too large for a double.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> is_beyond(-(10**400)), is_beyond(Decimal("1e400")), is_beyond(float("inf")), is_beyond("a")
+    (True, True, False, False)
+    """
+    if type(value) is float or isinstance(value, str | bytes):
+        return False
     try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        refuse_kind(name, value)
+        number = float(value)
+    except OverflowError:
+        return True
+    except (TypeError, ValueError):
+        return False
+    return math.isinf(number) and bool(value != number)
 
 
 def positive(value: Any, name: str) -> float:
     """Return value as a positive finite float, or raise ValueError."""
     number = _float_or_nan(value)
     if not (np.isfinite(number) and number > 0):
-        raise ValueError(f"{name} = {value!r}: a positive finite number is expected")
+        raise ValueError(f"{name} = {shown(value)}: a positive finite number is expected")
     return number
 
 
@@ -164,7 +191,9 @@ def between(value: Any, name: str, low: float, high: float) -> float:
     """Return value as a float above or at low and below high, or raise ValueError."""
     number = _float_or_nan(value)
     if not low <= number < high:
-        raise ValueError(f"{name} = {value!r}: a number from {low:g} to below {high:g} is expected")
+        raise ValueError(
+            f"{name} = {shown(value)}: a number from {low:g} to below {high:g} is expected"
+        )
     return number
 
 
@@ -181,9 +210,9 @@ def _float_or_nan(value: Any) -> float:
 def whole(value: Any, name: str, low: int, high: int) -> int:
     """Return value as an integer from low to high, or raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ValueError(f"{name} = {value!r}: a whole number is expected")
+        raise ValueError(f"{name} = {shown(value)}: a whole number is expected")
     if not low <= value <= high:
-        raise ValueError(f"{name} = {value}: a number from {low} to {high} is expected")
+        raise ValueError(f"{name} = {shown(value)}: a number from {low} to {high} is expected")
     return int(value)
 
 
@@ -199,24 +228,34 @@ def _as_floats(values: ArrayLike, name: str) -> FloatArray:
         )
     if array.dtype.kind == "O":
         for place, value in np.ndenumerate(array):
-            if isinstance(value, str | bytes) or not _has_float(value):
-                part = f"{name}[{place[1]}]" if len(place) > 1 else name
-                refuse_kind(part, value, place[0] if place else None)
-    array = array.astype(np.float64, copy=False)
+            if not _has_float(value):
+                refuse_kind(_part(name, place), value, place[0] if place else None)
+    with np.errstate(over="ignore"):
+        floats = array.astype(np.float64, copy=False)
+    if array.dtype.itemsize > floats.dtype.itemsize:
+        for beyond in np.argwhere(np.isinf(floats) & np.isfinite(array)).tolist()[:1]:
+            refuse_kind(_part(name, beyond), array[tuple(beyond)], beyond[0] if beyond else None)
+    array = floats
     if isinstance(values, np.ma.MaskedArray):
         array = np.where(np.ma.getmaskarray(values), np.nan, array)
     return array
 
 
+def _part(name: str, place: Sequence[int]) -> str:
+    return f"{name}[{place[1]}]" if len(place) > 1 else name
+
+
 def _has_float(value: Any) -> bool:
-    """Whether a value is a number that the doubles reach."""
-    if not hasattr(value, "__float__"):
+    """Whether a value is a number that the doubles reach, NaN or infinite ones included."""
+    if type(value) is float:
+        return True
+    if isinstance(value, str | bytes):
         return False
     try:
-        float(value)
+        number = float(value)
     except (TypeError, ValueError, OverflowError):
         return False
-    return True
+    return not math.isinf(number) or bool(value == number)
 
 
 def _sentence(name: str, value: Any, row: int | None, rule: str) -> str:
@@ -332,7 +371,7 @@ def feature_sentence(name: Label, value: Any, row: int | None, rule: str) -> str
 
 def shown(value: Any) -> str:
     """Return how a message shows any value: like repr, but short, and it never fails."""
-    if isinstance(value, np.floating):
+    if isinstance(value, np.floating) and not is_beyond(value):
         value = float(value)
     try:
         return _SHORT.repr(value)
@@ -350,10 +389,10 @@ def _other_number(value: Any) -> int | float:
         or getattr(value, "ndim", 0) != 0
     ):
         raise Unfit(FEATURE)
+    if is_beyond(value):
+        raise Unfit(FEATURE_RANGE)
     try:
         return float(value)
-    except OverflowError:
-        raise Unfit(FEATURE_RANGE) from None
     except (TypeError, ValueError):
         raise Unfit(FEATURE) from None
 

@@ -77,7 +77,8 @@ def prequential(
         It goes on learning from where it is.
     stream : Stream, tuple of X and y, or iterable of pairs
         The rows: a stream of `sapwood.streams`; arrays, columns or a frame with the targets; or
-        pairs of a dict and a target, as river's data sets give.
+        pairs of a dict and a target, as river's data sets give. The columns of an array are the
+        features of a tree in their order, called 0, 1, … if there are none yet, as in `learn_many`.
     delay : int or float, optional
         How late labels are: each row is predicted when it comes and learned so many rows later;
         or so many seconds later, if the stream has a time column.
@@ -113,9 +114,9 @@ def prequential(
     >>> found.rows_learned, found.total.r2 > 0.85
     (20000, True)
     """
-    run = Prequential(
-        model, as_stream(stream), delay=delay, fade=fade, window=window, on_bad_row=on_bad_row
-    )
+    names = model.features if isinstance(model, HoeffdingTreeRegressor) else ()
+    rows = as_stream(stream, names)
+    run = Prequential(model, rows, delay=delay, fade=fade, window=window, on_bad_row=on_bad_row)
     for _ in run.steps():
         pass
     found = run.finish()

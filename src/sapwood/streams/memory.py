@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sapwood import door
+from sapwood.door import Label
 from sapwood.streams import reasons
 from sapwood.streams.stream import (
     MOST_ROWS,
@@ -61,8 +62,8 @@ class PairStream(Stream):
         A row with a new feature starts a chunk, so that rows are the same in any chunks.
         """
         first = 0 if start is None else start["row"]
-        has_text: dict[str, bool] = {}  # for each feature up to now
-        batch: list[tuple[Mapping[str, Any], Any]] = []
+        has_text: dict[Label, bool] = {}  # for each feature up to now
+        batch: list[tuple[Mapping[Label, Any], Any]] = []
         end = 0
         for pair in self._pairs:
             x, target = self._checked(pair, end)
@@ -80,7 +81,7 @@ class PairStream(Stream):
         if batch:
             yield self._chunk(batch, end, has_text)
 
-    def _checked(self, pair: Any, row: int) -> tuple[Mapping[str, Any], Any]:
+    def _checked(self, pair: Any, row: int) -> tuple[Mapping[Label, Any], Any]:
         if isinstance(pair, Sequence) and len(pair) == 2 and isinstance(pair[0], Mapping):
             return pair[0], pair[1]
         raise StreamError(
@@ -89,7 +90,7 @@ class PairStream(Stream):
         )
 
     def _chunk(
-        self, batch: list[tuple[Mapping[str, Any], Any]], end: int, has_text: Mapping[str, bool]
+        self, batch: list[tuple[Mapping[Label, Any], Any]], end: int, has_text: Mapping[Label, bool]
     ) -> Chunk:
         columns = {
             name: _column([x.get(name) for x, _ in batch], text) for name, text in has_text.items()
@@ -109,15 +110,29 @@ class ArrayStream(Stream):
     Parameters
     ----------
     X : array_like, mapping of columns, or data frame
-        The features; columns of an array are named "x0", "x1", …
+        The features; the columns of an array are called 0, 1, …, as trees call them.
     y : array_like of float
         The targets.
     name, target : str
         What reports call them.
+    names : sequence of str or int, optional
+        The features of a model that is there already, which the columns of an array are then.
+
+    Examples
+    --------
+    >>> ArrayStream([[1.5, "red"]], [2.0]).features
+    {0: 'number', 1: 'category'}
     """
 
-    def __init__(self, X: Any, y: Any, name: str = "rows", target: str = "y") -> None:
-        self._columns = _columns_of(X)
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        name: str = "rows",
+        target: str = "y",
+        names: Sequence[Label] = (),
+    ) -> None:
+        self._columns = _columns_of(X, names)
         self._y = np.ascontiguousarray(door.column(y, "y"))
         for column, values in self._columns.items():
             if len(values) != len(self._y):
@@ -146,15 +161,18 @@ class ArrayStream(Stream):
     @property
     def fingerprint(self) -> str:
         """The name and the columns."""
-        return f"{self.name}: {', '.join(self.features)}"
+        return f"{self.name}: {', '.join(map(str, self.features))}"
 
 
-def as_stream(rows: Any) -> Stream:
-    """Return rows of any kind as a stream: a stream, a tuple of X and y, or pairs."""
+def as_stream(rows: Any, names: Sequence[Label] = ()) -> Stream:
+    """Return rows of any kind as a stream: a stream, a tuple of X and y, or pairs.
+
+    If names are given, they are those of the columns if X is an array.
+    """
     if isinstance(rows, Stream):
         return rows
     if isinstance(rows, tuple) and len(rows) == 2:
-        return ArrayStream(*rows)
+        return ArrayStream(*rows, names=names)
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Mapping):
         return PairStream(rows, type(rows).__name__)
     raise StreamError(
@@ -164,7 +182,7 @@ def as_stream(rows: Any) -> Stream:
 
 
 def _good_rows(
-    stream: Stream, columns: dict[str, Column], targets: Any, numbers: IntArray
+    stream: Stream, columns: dict[Label, Column], targets: Any, numbers: IntArray
 ) -> Chunk:
     """Return a chunk of those rows whose numbers are finite, and what is wrong with the others.
 
@@ -183,28 +201,36 @@ def _good_rows(
         y = targets
     else:
         y = np.array([_number_or_nan(target) for target in targets], dtype=np.float64)
-    faults: dict[int, tuple[str, str | None, Any]] = {}
-    for name, column in columns.items():
-        if isinstance(column, np.ndarray):
-            for row in np.flatnonzero(np.isinf(column)).tolist():
-                faults.setdefault(row, (reasons.NOT_FINITE, name, column[row]))
+    faults: dict[int, tuple[str, Label | None, Any]] = {}
+    for name, values in columns.items():
+        if isinstance(values, np.ndarray):
+            for row in np.flatnonzero(np.isinf(values)).tolist():
+                faults.setdefault(row, (reasons.NOT_FINITE, name, values[row]))
     for row in np.flatnonzero(~np.isfinite(y)).tolist():
         faults[row] = (_fault_of_target(targets[row], y[row]), stream.target, targets[row])
     bad = []
     for earlier, row in enumerate(sorted(faults)):
         reason, at_fault, value = faults[row]
-        shown = None if reason == reasons.TARGET_MISSING else str(value)
-        place = (stream.name, stream.unit, int(numbers[row]), reason, at_fault)
+        shown = None if reason == reasons.TARGET_MISSING else _text_of(value)
+        column = None if at_fault is None else str(at_fault)
+        place = (stream.name, stream.unit, int(numbers[row]), reason, column)
         bad.append(BadRow(*place, shown, reasons.REMEDIES[reason], after=row - earlier))
     end = int(numbers[-1])
     if bad:
         kept = [row for row in range(len(y)) if row not in faults]
         y, numbers = y[kept], numbers[kept]
         columns = {
-            name: column[kept] if isinstance(column, np.ndarray) else [column[row] for row in kept]
-            for name, column in columns.items()
+            name: values[kept] if isinstance(values, np.ndarray) else [values[row] for row in kept]
+            for name, values in columns.items()
         }
     return Chunk(columns, y, stream.name, numbers, {"row": end}, end, bad)
+
+
+def _text_of(value: Any) -> str:
+    try:
+        return str(value)
+    except ValueError:  # of an int of too many digits
+        return door.shown(value)
 
 
 def _fault_of_target(target: Any, number: float) -> str:
@@ -219,31 +245,41 @@ def _number_or_nan(target: Any) -> float:
     try:
         return door.number(target, "y")
     except ValueError:
-        return math.nan
+        return math.inf if door.is_beyond(target) else math.nan
 
 
-def _columns_of(X: Any) -> dict[str, Column]:
+def _columns_of(X: Any, names: Sequence[Label]) -> dict[Label, Column]:
     if isinstance(X, Mapping):
-        return {str(name): _column(values) for name, values in X.items()}
+        return {door.feature_name(name): _column(values) for name, values in X.items()}
     frame = frames.frame_of(X)
     if frame is not None:
         for series in frame.iter_columns():
             if series.dtype.is_temporal():
                 raise StreamError(f"column {door.shown(series.name)}: {door.DATES}")
-        return {str(series.name): _column(series.to_list()) for series in frame.iter_columns()}
+        return {
+            door.feature_name(series.name): _column(series.to_list())
+            for series in frame.iter_columns()
+        }
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
     if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
         array = np.asarray(X, dtype=object)  # numbers beside text became text
     if array.ndim != 2:
         raise StreamError(f"X has shape {array.shape}: (rows, features) is expected")
-    return {f"x{place}": _column(column) for place, column in enumerate(array.T)}
+    width = array.shape[1]
+    if names and len(names) != width:
+        raise StreamError(
+            f"X has shape {array.shape}, and the model has {len(names)} features: give a column "
+            "for each, or columns by name"
+        )
+    return {name: _column(array[:, place]) for place, name in enumerate(names or range(width))}
 
 
 def _column(values: Any, has_text: bool = False) -> Column:
     """Return values as an array if all of them are numbers or missing, else as labels."""
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "biuf":
-            numbers = values.astype(np.float64)
+            with np.errstate(over="ignore"):  # a long double becomes infinite, and is refused
+                numbers = values.astype(np.float64)
             return np.ascontiguousarray(np.ma.filled(numbers, np.nan))
         if values.dtype.kind not in "OUS":
             raise StreamError(f"a column holds {values.dtype}: numbers or text are expected")

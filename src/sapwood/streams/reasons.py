@@ -20,7 +20,7 @@ REMEDIES = {
     TARGET_MISSING: "give the target or leave the row out",
     TARGET_NO_NUMBER: "mend the target or leave the row out",
     NO_NUMBER: "mend the value, leave it empty if it is missing, or declare the column a category",
-    NOT_FINITE: "give a finite number, or leave the value empty if it is missing",
+    NOT_FINITE: "give a number below 1.8e308, or leave the value empty if it is missing",
     NO_TIME: "mend the value, or give the column's format, as by --time-format",
     NO_BOOLEAN: "write true or false, or leave the value empty if it is missing",
     BAD_ENCODING: "save the file as UTF-8",

@@ -99,7 +99,7 @@ class Chunk:
     Parameters
     ----------
     columns : dict of columns
-        The features, by name, in the stream's order.
+        The features, by name, in the stream's order; those of an array are called 0, 1, …
     y : array of float, optional
         The targets: finite. None if the stream has no target.
     source : str
@@ -116,7 +116,7 @@ class Chunk:
         The time of each row in seconds, if the stream has a time column.
     """
 
-    columns: dict[str, Column]
+    columns: dict[Any, Column]
     y: FloatArray | None
     source: str
     numbers: IntArray
@@ -128,7 +128,7 @@ class Chunk:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def part(self, start: int, stop: int) -> tuple[dict[str, Column], FloatArray]:
+    def part(self, start: int, stop: int) -> tuple[dict[Any, Column], FloatArray]:
         """Return the features and targets of some of the rows."""
         if start == 0 and stop >= len(self):
             columns = self.columns
@@ -141,7 +141,7 @@ class Chunk:
         return rows_of(self.columns)
 
 
-def rows_of(columns: Mapping[str, Column]) -> Iterator[dict[str, Any]]:
+def rows_of(columns: Mapping[Any, Column]) -> Iterator[dict[str, Any]]:
     """Yield the rows of columns as dicts, None where a value is missing.
 
     Examples
@@ -191,7 +191,7 @@ class Stream(ABC):
     """What `Chunk.numbers` count."""
 
     name: str
-    features: Mapping[str, Kind]
+    features: Mapping[Any, Kind]
     target: str | None = None
     size: int | None = None
     length: int | None = None
