@@ -277,3 +277,22 @@ def test_names_that_look_like_markup_are_shown_as_they_are(folder) -> None:
     write_csv(folder / "odd.csv", [f"{n % 7},{n % 7}" for n in range(500)], "[bold]x,y")
     assert invoke("train", "odd.csv", "-t", "y", "--save", "m").code == 0
     assert invoke("inspect", "m").stdout.count("[bold]x") >= 1
+
+
+def test_a_model_that_has_learned_arrays_knows_columns_by_their_numbers(tmp_path) -> None:
+    x = np.random.default_rng(3).random((3000, 2))
+    tree = sapwood.HoeffdingTreeRegressor()
+    tree.learn_many(x, 5.0 * x[:, 0])
+    tree.save(tmp_path / "m")
+    names = ("1", "0", "y")
+    rows = [dict(zip(names, (b, a, 5.0 * a), strict=True)) for a, b in x[:40].tolist()]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ended = invoke("predict", tmp_path / "m", tmp_path / "a.jsonl")
+    assert ended.stderr == "rows: 40 read, 40 predicted, 0 refused\n"
+    assert list(map(float, ended.stdout.split()[1:])) == tree.predict_many(x[:40]).tolist()
+    go_on = ("-t", "y", "-m", tmp_path / "m", "--checkpoint", tmp_path / "C", "--json")
+    for _ in range(2):  # the second time from the checkpoint
+        ended = invoke("evaluate", tmp_path / "a.jsonl", *go_on, "--save", tmp_path / "n")
+        assert ended.code == 0, ended.stderr
+        assert ended.json()["total"]["r2"] > 0.99
+    assert sapwood.load(tmp_path / "n").features == [0, 1]

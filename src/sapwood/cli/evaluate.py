@@ -173,7 +173,7 @@ def make_run(
     identity = {
         "stream": stream.fingerprint,
         "target": stream.target,
-        "features": dict(stream.features),
+        "features": {str(name): kind for name, kind in stream.features.items()},
         "categorical": list(stream.declared),
         "time": stream.time,
         "time_formats": dict(stream.time_formats),
@@ -197,7 +197,7 @@ def _late_by(delay: str | None, stream: "Stream") -> float | None:
 
 
 def _some(stream: "Stream") -> str:
-    names = list(stream.features)
+    names = list(map(str, stream.features))
     return ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
 
 

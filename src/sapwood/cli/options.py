@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,7 +16,7 @@ from sapwood.cli.values import settings, split_spec
 from sapwood.streams.generators import GENERATORS, generator
 from sapwood.streams.opening import open_stream
 from sapwood.streams.schema import PARTS, nearest
-from sapwood.streams.stream import Kind, Stream
+from sapwood.streams.stream import MOST_ROWS, Chunk, Kind, Position, Stream
 
 __all__ = ["EMBEDDED", "Reading", "check_bad_rows", "open_named", "tell_missing"]
 
@@ -195,7 +195,7 @@ class Reading:
         if "pyarrow" in sys.modules:
             # It handles signals itself while it parses, and loses some that come at the end of it.
             sys.modules["pyarrow"].enable_signal_handlers(False)
-        return opened
+        return opened if self.model is None else _Renamed.for_model(opened, self.model)
 
     def _check_generated(self, name: str, stream: Stream) -> None:
         """Complain of options that a stream which is computed cannot heed."""
@@ -212,6 +212,53 @@ class Reading:
         for option, value in given.items():
             if value:
                 raise UsageError(f"{option} is for files, and {name} is computed: leave it out")
+
+
+class _Renamed(Stream):
+    """A stream whose columns "0", "1", … are the features 0, 1, … of a model that learned arrays.
+
+    Parameters
+    ----------
+    stream : Stream
+        What is read.
+    names : mapping of str to int
+        The features that such columns are.
+    """
+
+    def __init__(self, stream: Stream, names: Mapping[str, int]) -> None:
+        self.unit = stream.unit  # type: ignore[misc]
+        super().__init__(
+            stream.name,
+            {names.get(name, name): kind for name, kind in stream.features.items()},
+            stream.target,
+            stream.size,
+            stream.length,
+            stream.declared,
+            stream.time,
+            stream.time_formats,
+        )
+        self._stream, self._names = stream, names
+
+    @classmethod
+    def for_model(cls, stream: Stream, model: HoeffdingTreeRegressor) -> Stream:
+        """Return a stream whose columns are called as a model calls them."""
+        names = {
+            str(name): name
+            for name in model.features
+            if isinstance(name, int) and str(name) not in model.features
+        }
+        return cls(stream, names) if names else stream
+
+    def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
+        """Yield the rows from a position on."""
+        for chunk in self._stream.chunks(start, most_rows):
+            columns = {self._names.get(name, name): chunk.columns[name] for name in chunk.columns}
+            yield replace(chunk, columns=columns)
+
+    @property
+    def fingerprint(self) -> str:
+        """That of what is read."""
+        return self._stream.fingerprint
 
 
 def _known_by(tree: HoeffdingTreeRegressor) -> dict[str, Kind]:
@@ -242,7 +289,8 @@ def check_bad_rows(bad_rows: Path | None, on_bad_row: str) -> None:
 
 def tell_missing(terminal: Terminal, tree: HoeffdingTreeRegressor, stream: Stream) -> None:
     """Say which features of a model a stream lacks."""
-    missing = [str(name) for name in tree.features if str(name) not in stream.features]
+    there = set(map(str, stream.features))
+    missing = [str(name) for name in tree.features if str(name) not in there]
     if missing:
         terminal.say(f"sapwood: {stream.name} lacks {', '.join(missing)}: missing in all rows")
 
