@@ -54,6 +54,10 @@ FEATURE_LABEL = (
 )
 LABEL_LENGTH = f"must have at most {LONGEST} characters, as a category; shorten or hash it"
 LABEL_RANGE = "must be from -2**63 to 2**64 - 1, as a category; make a string of it"
+LABEL_TEXT = (
+    "is no text, as it has half of a surrogate pair, so no file could hold it; mend it where it is "
+    "made, as by value.encode('utf-8', 'replace').decode()"
+)
 DATES = "turn dates and times into numbers, such as seconds since a fixed day"
 LARGE = "must not be beyond {largest:g}; scale y down or drop the row"
 
@@ -355,6 +359,15 @@ def feature_name(key: Any) -> Label:
         f"{shown(key)} is the name of a feature: a string of at most {LONGEST} characters or a "
         "whole number of 64 bits is expected; rename it"
     )
+
+
+def check_text(text: Label) -> None:
+    """Raise `Unfit` for a new name or label that is a string, but no text."""
+    if isinstance(text, str) and not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Unfit(LABEL_TEXT) from None
 
 
 def feature_sentence(name: Label, value: Any, row: int | None, rule: str) -> str:

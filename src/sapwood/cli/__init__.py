@@ -1,5 +1,6 @@
 """The command line: `sapwood --help`."""
 
+import io
 import sys
 
 __all__ = ["main"]
@@ -7,6 +8,9 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command that was typed."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # it is None if it was closed
+            stream.reconfigure(errors="backslashreplace")
     try:
         from sapwood.cli.app import app
     except ModuleNotFoundError as error:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from sapwood.cli import options
 from sapwood.cli.evaluate import Scoring, make_run
-from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
+from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line, visible
 from sapwood.cli.files import check_files
 from sapwood.cli.follow import check_not_empty
 from sapwood.cli.models import blaming_others
@@ -150,14 +150,14 @@ def _show(
     table.add_column("stream")
     table.add_column("rows", justify="right")
     for model in models:
-        table.add_column(escape(model), justify="right", overflow="fold")
+        table.add_column(escape(visible(model)), justify="right", overflow="fold")
     larger = measure == "r2"
     for name, row in zip(streams, found, strict=True):
         values = [_value(cell, measure) for cell in row]
         known = [value for value in values if not math.isnan(value)]
         best = (max if larger else min)(known, default=math.nan)
         cells = [f"[bold]{number(v, 4)}[/]" if v == best else number(v, 4) for v in values]
-        table.add_row(escape(Path(name).name), f"{row[0].rows_learned:,}", *cells)
+        table.add_row(escape(visible(Path(name).name)), f"{row[0].rows_learned:,}", *cells)
     table.add_section()
     places = dict(zip(ranking.models, ranking.ranks, strict=True))
     table.add_row("average rank", "", *(f"{places[model]:.2f}" for model in models))

@@ -13,7 +13,7 @@ from sapwood.evaluate.checkpoint import CheckpointError
 from sapwood.modelfile import ModelFileError
 from sapwood.streams.stream import BadRowError, StreamError
 
-__all__ = ["INTERRUPTED", "Terminal", "UsageError", "failing_in_one_line"]
+__all__ = ["INTERRUPTED", "Terminal", "UsageError", "failing_in_one_line", "visible"]
 
 FAILED = 2
 INTERRUPTED = 130
@@ -26,15 +26,35 @@ class UsageError(ValueError):
 class Terminal(Console):
     """Where people look: on standard error if asked so, else on standard output."""
 
-    def say(self, line: str) -> None:
-        """Print a line as it is, however long."""
-        self.print(line, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    def say(self, text: str) -> None:
+        """Print lines as they are, however long, with names that do nothing to the terminal."""
+        self.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def on_broken_pipe(self) -> None:
         """Be quiet if nobody looks any more; but there is no use in results that nobody reads."""
         if not self.stderr:
             raise BrokenPipeError
         self.quiet = True
+
+
+def visible(text: str) -> str:
+    r"""Return text with what is no letter, such as the codes that control a terminal, written out.
+
+    Examples
+    --------
+    >>> print(visible("wind\x1b[2J"))
+    wind\x1b[2J
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else _written_out(letter)
+        for letter in text
+    )
+
+
+def _written_out(letter: str) -> str:
+    return letter.encode("unicode_escape").decode()
 
 
 @contextmanager

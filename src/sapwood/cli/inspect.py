@@ -13,6 +13,7 @@ from sapwood.atomic import write_atomically
 from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.files import check_files
 from sapwood.cli.options import AsJson
+from sapwood.tree.words import plain
 
 __all__ = ["inspect"]
 
@@ -63,7 +64,8 @@ def _show(tree: HoeffdingTreeRegressor, depth: int) -> None:
     table.add_column("feature")
     table.add_column("share", justify="right")
     table.add_column("")
+    mark = "#" if terminal.options.ascii_only else "█"
     for name, share in shares:
-        table.add_row(escape(str(name)), f"{share:.1%}", "█" * round(BAR * share))
+        table.add_row(escape(plain(name)), f"{share:.1%}", mark * round(BAR * share))
     terminal.print(table)
     terminal.say(tree.to_text(max_depth=depth))

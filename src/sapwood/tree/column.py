@@ -189,9 +189,9 @@ class Column:
         for value in dict.fromkeys(values):
             try:
                 label = door.label(value, whole)
+                codes[value] = np.nan if label is None else self._code(label)
             except door.Unfit as rule:
                 raise Refused(values.index(value), str(rule)) from None
-            codes[value] = np.nan if label is None else self._code(label)
         return np.fromiter(map(codes.__getitem__, values), np.float64, len(values))
 
     def _code(self, label: Label) -> float:
@@ -203,6 +203,7 @@ class Column:
             return OTHERS
         if not self.learn:
             return np.nan
+        door.check_text(label)
         self.fresh[label] = count
         return count
 

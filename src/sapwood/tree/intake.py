@@ -183,6 +183,7 @@ def _columns(
         if place is None:
             if not learn:
                 continue
+            _check_text(name)
             place = new.setdefault(name, width + len(new))
         if place in columns:
             raise ValueError(f"x[{door.shown(name)}] is given twice: names must differ")
@@ -242,6 +243,13 @@ def _check_finite(matrix: FloatArray, names: Sequence[Label]) -> None:
         row, place = bad
         rule = door.FEATURE_FINITE
         raise ValueError(door.feature_sentence(names[place], matrix[bad], row, rule))
+
+
+def _check_text(name: Label) -> None:
+    try:
+        door.check_text(name)
+    except door.Unfit as rule:
+        raise ValueError(f"{door.shown(name)}, the name of a feature, {rule}") from None
 
 
 def _check_width(width: int) -> None:
