@@ -3,7 +3,9 @@
 import errno
 import os
 import re
+import shlex
 import signal
+import subprocess
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -12,6 +14,7 @@ import pytest
 import sapwood
 from cli_cases import (
     HEADER,
+    PROGRAM,
     Ended,
     assert_fails,
     invoke,
@@ -313,3 +316,45 @@ def test_an_interrupted_start_leaves_no_traceback(folder) -> None:
     write(process, "a,y\n1,2\n")  # too few rows to know what columns are
     ended = stop(process, signal.SIGINT)
     assert ended == Ended(130, "", "sapwood: interrupted\n")
+
+
+def run_in_shell(folder, typed):
+    """Run a command by the shell, that can close standard streams; return its end."""
+    program = f"{shlex.quote(PROGRAM)} {typed}"
+    ended = subprocess.run(["sh", "-c", program], cwd=folder, capture_output=True, check=False)
+    return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+
+
+@pytest.mark.parametrize(
+    "typed", ["evaluate a.csv -t y", "evaluate a.csv -t y --predictions -", "--version"]
+)
+def test_a_closed_standard_output_is_told(folder, typed) -> None:
+    assert_fails(run_in_shell(folder, f"{typed} >&-"), "standard output is closed", "to a file")
+
+
+def test_a_closed_standard_error_is_no_file_that_is_written(folder) -> None:
+    ended = run_in_shell(folder, "evaluate a.csv -t y --predictions p.csv 2>&-")
+    assert (ended.code, ended.stderr) == (0, "")
+    assert "rows: 300 read" in ended.stdout
+    lines = (folder / "p.csv").read_text().splitlines()
+    assert (lines[0], len(lines)) == ("line,target,prediction", 301)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+@pytest.mark.parametrize(
+    "typed", ["evaluate a.csv -t y --json", "train a.csv -t y --save m", "--version", "--help"]
+)
+def test_a_standard_output_that_is_full_is_told(folder, typed) -> None:
+    ended = run_in_shell(folder, f"{typed} > /dev/full")
+    assert ended.code == 2
+    assert "no space left on device" in ended.stderr.splitlines()[-1]
+    assert "Traceback" not in ended.stderr
+
+
+def test_who_has_read_enough_of_the_predictions_does_no_harm(folder) -> None:
+    typed = "evaluate friedman:rows=100000 --predictions /dev/stdout | head -2"
+    ended = run_in_shell(folder, typed)
+    assert ended.code == 0
+    assert ended.stdout.splitlines()[0] == "row,target,prediction"
+    assert len(ended.stdout.splitlines()) == 2
+    assert "Traceback" not in ended.stderr
