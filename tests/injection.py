@@ -15,17 +15,23 @@ import faulthandler
 import itertools
 import json
 import os
+import re
 import select
 import signal
+import site
 import sys
+import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from injection_cases import CASES, BrokenError
-from injection_faults import FAULTS
+from injection_faults import FAULTS, PACKAGE
 
 SILENCE = 60.0  # seconds without a word after which a child is taken to hang
+# A crash within code of others, such as NumPy's own when its memory is short, is not ours.
+OTHERS, TESTS = (*site.getsitepackages(), os.path.dirname(os.__file__)), os.path.dirname(__file__)
 MOST_TOLD = 30  # faults that a report describes in words
 
 
@@ -63,6 +69,7 @@ class Sweep:
 
     def __init__(self, fault, case, silence):
         self.fault, self.case, self.silence = fault, case, silence
+        self.last_words = tempfile.TemporaryFile()
 
     def run(self, report, most_points=None, strikes=None):
         """Try all points, or about so many of them.
@@ -105,10 +112,11 @@ class Sweep:
     def _go_on(self, report, points, wanted):
         """Try points in a child; return the one that ended it, None if all were tried."""
         reading, writing = os.pipe()
+        self.last_words.truncate(0)
         child = os.fork()
         if child == 0:
             with contextlib.suppress(BaseException):
-                faulthandler.disable()
+                faulthandler.enable(self.last_words)
                 self._try_here(points, wanted, partial(_tell, writing))
                 os._exit(0)
             os._exit(1)
@@ -129,7 +137,13 @@ class Sweep:
         symptom = "the child gave up"
         if os.WIFSIGNALED(status):
             symptom = "hang" if is_silent else signal.Signals(os.WTERMSIG(status)).name
-        report.add(tried, "", "", symptom)
+        self.last_words.seek(0)
+        lines = re.findall(r'File "(.*)", line (\d+)', self.last_words.read().decode())
+        path, line = lines[0] if lines else ("?", "?")
+        if path.startswith(OTHERS) and not path.startswith((PACKAGE, TESTS)):
+            report.add(tried, f"{symptom} of others", "", "")
+        else:
+            report.add(tried, "", f"{Path(path).name}:{line}", symptom)
         return tried
 
     def _try_here(self, points, wanted, tell):
@@ -195,10 +209,11 @@ def main():
     parser.add_argument("--silence", type=float, default=SILENCE)
     arguments = parser.parse_args()
     faulthandler.enable()
+    fault = FAULTS[arguments.fault]()
     for case in arguments.cases:
         report = Report(arguments.fault, case)
         with CASES[case]() as made:
-            sweep = Sweep(FAULTS[arguments.fault](), made, arguments.silence)
+            sweep = Sweep(fault, made, arguments.silence)
             sweep.run(report, arguments.most_points, arguments.strikes)
         print(json.dumps(vars(report)), flush=True)
 

@@ -68,7 +68,8 @@ cdef class GridStore(Store):
     cdef void insert(self, Py_ssize_t row, double x) noexcept nogil
     cdef void merge_with_next(self, Py_ssize_t row, double lower, double upper) noexcept nogil
     cdef void move(self, Py_ssize_t row, Py_ssize_t to) noexcept nogil
-    cdef void coarsen(self) noexcept nogil
+    cdef double* scratch(self, Py_ssize_t count) noexcept nogil
+    cdef void coarsen(self, double* scratch) noexcept nogil
     cdef void raise_level(self) noexcept nogil
     cdef Py_ssize_t cells_with_data(self) noexcept nogil
     cdef void find_promise(self, double* promise) noexcept nogil

@@ -43,16 +43,26 @@ cdef class GridStore(Store):
 
     cdef bint take_one(self, double x, const double* y, double w) noexcept nogil:
         cdef Py_ssize_t row = last_at_or_below(self.keys, self.count, x)
+        cdef double* scratch = NULL
         if row >= 0 and x < self.ends[row]:
             row_add(&self.table[row, 0], self.targets, x, y, w)
             return True
         if self.count == self.keys.shape[0]:
             return False
+        if self.count == self.slots:
+            scratch = self.scratch(self.count + 1)
+            if scratch == NULL:
+                return False  # `grow` will complain
         self.insert(row + 1, x)
         row_add(&self.table[row + 1, 0], self.targets, x, y, w)
-        if self.count > self.slots:
-            self.coarsen()
+        if scratch != NULL:
+            self.coarsen(scratch)
+            free(scratch)
         return True
+
+    cdef double* scratch(self, Py_ssize_t count) noexcept nogil:
+        """What `coarsen` needs for so many slots; NULL if there is no memory."""
+        return <double*>malloc(2 * count * sizeof(double))
 
     cdef void insert(self, Py_ssize_t row, double x) noexcept nogil:
         """Make an empty slot for x at a row, moving those from there on up by one."""
@@ -81,14 +91,12 @@ cdef class GridStore(Store):
                 &self.table[row + 1, 0], &self.table[row + 2, 0], moved * width * sizeof(double)
             )
 
-    cdef void coarsen(self) noexcept nogil:
+    cdef void coarsen(self, double* scratch) noexcept nogil:
         """Merge the least promising neighbours, until some slots are free."""
         cdef Py_ssize_t wanted = self.slots - self.slots // FREED, row
         cdef double lower, upper
-        cdef double* promise = <double*>malloc(2 * self.count * sizeof(double))
-        cdef double* price = promise + self.count
-        if promise == NULL:
-            return  # `grow` will complain
+        cdef double* promise = scratch
+        cdef double* price = scratch + self.count
         self.raise_level()
         self.find_promise(promise)
         for row in range(self.count - 1):
@@ -108,7 +116,6 @@ cdef class GridStore(Store):
                 self.set_price(price, promise, row - 1)
             if row < self.count - 1:
                 self.set_price(price, promise, row)
-        free(promise)
 
     cdef void set_price(
         self, double* price, const double* promise, Py_ssize_t row
@@ -191,14 +198,35 @@ cdef class GridStore(Store):
         return min(Store.room(self), self.slots + 1)
 
     cdef int grow(self, Py_ssize_t rows) except -1:
-        if self.count > self.slots:
+        if self.keys.shape[0] > self.slots:
             raise MemoryError("no memory to make room among the slots")
         return Store.grow(self, min(rows, self.slots + 1 - self.count))
 
     cdef int resize(self, Py_ssize_t size) except -1:
+        cdef double[::1] ends = resized(self.ends.base, size)
         Store.resize(self, size)
-        self.ends = resized(self.ends.base, size)
+        self.ends = ends
         return 0
+
+    cdef bint knows(self, double x) noexcept nogil:
+        cdef Py_ssize_t row = last_at_or_below(self.keys, self.count, x)
+        return row >= 0 and x < self.ends[row]
+
+    cdef Py_ssize_t spare(self) noexcept nogil:
+        # One more than there may be has to be made room for.
+        return min(self.keys.shape[0], self.slots) - self.count
+
+    cdef Store twin(self):
+        cdef GridStore twin = GridStore(self.targets, self.slots)
+        twin.keys, twin.table = self.keys.base.copy(), self.table.base.copy()
+        twin.ends, twin.level = self.ends.base.copy(), self.level
+        twin.count = self.count
+        return twin
+
+    cdef void become(self, Store other) noexcept:
+        Store.become(self, other)
+        self.ends = (<GridStore>other).ends
+        self.level = (<GridStore>other).level
 
     def absorb(
         self,
@@ -207,8 +235,9 @@ cdef class GridStore(Store):
         const double[::1] ends,
         const double[:, ::1] table,
     ):
-        """Merge the slots of another grid, given its level."""
+        """Merge the slots of another grid, given its level; without enough memory, all is lost."""
         cdef Py_ssize_t row, kept = -1
+        cdef double* scratch
         all_keys = np.concatenate([self.keys.base[: self.count], keys])
         all_ends = np.concatenate([self.ends.base[: self.count], ends])
         all_rows = np.concatenate([self.table.base[: self.count], table])
@@ -224,7 +253,11 @@ cdef class GridStore(Store):
                 self.move(row, kept)
         self.count = kept + 1
         if self.count > self.slots:
-            self.coarsen()
+            scratch = self.scratch(self.count)
+            if scratch == NULL:
+                raise MemoryError
+            self.coarsen(scratch)
+            free(scratch)
         self.resize(self.room())
 
     cdef void move(self, Py_ssize_t row, Py_ssize_t to) noexcept nogil:

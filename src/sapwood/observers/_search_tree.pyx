@@ -124,9 +124,29 @@ cdef class SearchTreeStore(Store):
         return inner
 
     cdef int resize(self, Py_ssize_t size) except -1:
+        cdef int32_t[:, ::1] links = resized(self.links.base, size)
         Store.resize(self, size)
-        self.links = resized(self.links.base, size)
+        self.links = links
         return 0
+
+    cdef bint knows(self, double x) noexcept nogil:
+        cdef double key = self.rounded(x)
+        cdef Py_ssize_t node = self.root
+        while node >= 0 and self.keys[node] != key:
+            node = self.child(node, key > self.keys[node])
+        return node >= 0
+
+    cdef Store twin(self):
+        cdef SearchTreeStore twin = SearchTreeStore(self.targets, self.scale)
+        twin.keys, twin.table = self.keys.base.copy(), self.table.base.copy()
+        twin.links, twin.root = self.links.base.copy(), self.root
+        twin.count = self.count
+        return twin
+
+    cdef void become(self, Store other) noexcept:
+        Store.become(self, other)
+        self.links = (<SearchTreeStore>other).links
+        self.root = (<SearchTreeStore>other).root
 
     def order(self):
         """Return the rows in use, in ascending order of their keys: an in-order walk."""
@@ -147,7 +167,7 @@ cdef class SearchTreeStore(Store):
         return order.base
 
     def absorb(self, const double[::1] keys, const double[:, ::1] table):
-        """Merge rows into the nodes of their keys."""
+        """Merge rows into the nodes of their keys; those before memory is short, if it is."""
         cdef Py_ssize_t other, node
         for other in range(keys.shape[0]):
             node = self.find_or_add(keys[other])

@@ -40,6 +40,7 @@ cdef class SlotStore(Store):
     cdef int32_t[::1] index  # open addressing: the row of a key, or -1
     cdef int shift           # 64 less the binary logarithm of the index's length
 
+    cdef int32_t[::1] index_for(self, Py_ssize_t size)
     cdef Py_ssize_t find(self, double key) noexcept nogil
     cdef Py_ssize_t add_slot(self, double key, Py_ssize_t place) noexcept nogil
     cdef void fill_order(

@@ -53,19 +53,43 @@ cdef class SlotStore(Store):
         return True
 
     cdef int resize(self, Py_ssize_t size) except -1:
+        cdef int32_t[::1] index = self.index_for(size)
         Store.resize(self, size)
-        self.reindex()
+        self.index = index
+        self.shift = shift_for(index.shape[0])
         return 0
 
-    def reindex(self):
-        """Build the index anew, at most three fifths full once the tables are."""
-        cdef Py_ssize_t size = 16, row
-        while 5 * self.keys.shape[0] > 3 * size:
-            size *= 2
-        self.index = np.full(size, -1, dtype=np.int32)
-        self.shift = 64 - (size.bit_length() - 1)
+    cdef int32_t[::1] index_for(self, Py_ssize_t size):
+        """An index that is at most three fifths full when there are so many elements."""
+        cdef Py_ssize_t length = 16, row, place
+        cdef int shift
+        cdef int32_t[::1] index
+        while 5 * size > 3 * length:
+            length *= 2
+        index = np.full(length, -1, dtype=np.int32)
+        shift = shift_for(length)
         for row in range(self.count):
-            self.index[~self.find(self.keys[row])] = row
+            place = hashed(self.keys[row]) >> shift
+            while index[place] >= 0:
+                place = (place + 1) & (length - 1)
+            index[place] = row
+        return index
+
+    cdef bint knows(self, double x) noexcept nogil:
+        return self.find(slot_key(x, self.radius)) >= 0
+
+    cdef Store twin(self):
+        cdef SlotStore twin = SlotStore(self.targets, self.radius)
+        twin.keys, twin.table = self.keys.base.copy(), self.table.base.copy()
+        twin.index, twin.shift = self.index.base.copy(), self.shift
+        twin.count = self.count
+        return twin
+
+    cdef void become(self, Store other) noexcept:
+        Store.become(self, other)
+        self.radius = (<SlotStore>other).radius
+        self.index = (<SlotStore>other).index
+        self.shift = (<SlotStore>other).shift
 
     def order(self):
         """Return the rows in use, in ascending order of their keys.
@@ -83,10 +107,10 @@ cdef class SlotStore(Store):
         if not 0.0 <= highest - lowest < 64.0 * self.count:
             return Store.order(self)
         density = min(1.0, 4.0 * self.count / (highest - lowest + 1.0))
+        order = np.empty(self.count, dtype=np.intp)
         starts = <int32_t*>calloc(<size_t>((highest - lowest) * density) + 2, sizeof(int32_t))
         if starts == NULL:
             raise MemoryError
-        order = np.empty(self.count, dtype=np.intp)
         self.fill_order(order, starts, lowest, density)
         free(starts)
         return order.base
@@ -116,14 +140,17 @@ cdef class SlotStore(Store):
             order[last] = row
 
     def coarsen(self, double radius):
-        """Go over to a radius that is a power of two times the present one, exactly."""
+        """Go over to a radius that is a power of two times the present one, exactly.
+
+        If memory does not suffice, the store is lost.
+        """
         table = self.table.base[: self.count]
         coarse = coarser_keys(self.keys.base[: self.count], radius / self.radius)
         SlotStore.__init__(self, self.targets, radius)
         self.absorb(coarse, table)
 
     def absorb(self, const double[::1] keys, const double[:, ::1] table):
-        """Merge rows into the slots of their keys."""
+        """Merge rows into the slots of their keys; those before memory is short, if it is."""
         cdef Py_ssize_t other, row
         for other in range(keys.shape[0]):
             row = self.find(keys[other])
@@ -138,6 +165,15 @@ cdef class SlotStore(Store):
     def arrays(self):
         """Return the arrays that the store holds, as they are."""
         return [*Store.arrays(self), self.index.base]
+
+
+cdef int shift_for(Py_ssize_t length) noexcept nogil:
+    """64 less the binary logarithm of the length of an index."""
+    cdef int shift = 64
+    while length > 1:
+        length >>= 1
+        shift -= 1
+    return shift
 
 
 def coarser_keys(keys, double factor):

@@ -14,4 +14,9 @@ cdef class Store:
     cdef int grow(self, Py_ssize_t rows) except -1
     cdef int trim(self, Py_ssize_t spare) except -1
     cdef int resize(self, Py_ssize_t size) except -1
+    cdef bint finds_room(self, const double[::1] x) noexcept nogil
+    cdef bint knows(self, double x) noexcept nogil
+    cdef Py_ssize_t spare(self) noexcept nogil
+    cdef Store twin(self)
+    cdef void become(self, Store other) noexcept
     cdef Py_ssize_t room(self)

@@ -15,7 +15,8 @@ cdef class Store:
     """Keys and their rows. A subclass says how a key is found, and what else it holds.
 
     `take` and `take_one` stop, changing nothing, at a row for which there is no room; the caller
-    then calls `grow` and goes on.
+    then calls `grow` and goes on. Memory may be short at that moment: what has to happen as a whole
+    or not at all is done with a `twin`, which the store then becomes.
     """
 
     def __init__(self, Py_ssize_t targets):
@@ -49,9 +50,11 @@ cdef class Store:
         return self.count + max(8, self.count // 16)
 
     cdef int resize(self, Py_ssize_t size) except -1:
-        """Give the tables room for size elements."""
-        self.keys = resized(self.keys.base, size)
-        self.table = resized(self.table.base, size)
+        """Give the tables room for size elements, all of them or none."""
+        cdef double[::1] keys = resized(self.keys.base, size)
+        cdef double[:, ::1] table = resized(self.table.base, size)
+        self.keys = keys
+        self.table = table
         return 0
 
     cdef int grow(self, Py_ssize_t rows) except -1:
@@ -62,8 +65,41 @@ cdef class Store:
     cdef int trim(self, Py_ssize_t spare) except -1:
         """Give back what exceeds the room that there should be by more than `spare`."""
         if self.keys.shape[0] > self.room() + spare:
-            self.resize(self.room())
+            try:
+                self.resize(self.room())
+            except MemoryError:
+                pass  # for smaller tables: the larger ones do as well
         return 0
+
+    cdef bint finds_room(self, const double[::1] x) noexcept nogil:
+        """Whether rows are sure to find room, as too few of them are of new elements."""
+        cdef Py_ssize_t row, spare = self.spare(), new = 0
+        if x.shape[0] <= spare:
+            return True
+        for row in range(x.shape[0]):
+            if not self.knows(x[row]):
+                new += 1
+                if new > spare:
+                    return False
+        return True
+
+    cdef bint knows(self, double x) noexcept nogil:
+        """Whether there is an element for x."""
+        return False
+
+    cdef Py_ssize_t spare(self) noexcept nogil:
+        """How many new elements find room."""
+        return self.keys.shape[0] - self.count
+
+    cdef Store twin(self):
+        """A copy of the store."""
+        raise NotImplementedError
+
+    cdef void become(self, Store other) noexcept:
+        """Take over all that another store of the same kind holds."""
+        self.count = other.count
+        self.keys = other.keys
+        self.table = other.table
 
     def order(self):
         """Return the rows in use, in ascending order of their keys."""

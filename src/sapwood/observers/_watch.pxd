@@ -12,3 +12,4 @@ cdef class Watch:
     cdef bint ready     # set up, and its tables not about to change
 
     cdef int enter(self) except -1
+    cdef void accept(self, double weight) noexcept

@@ -54,6 +54,11 @@ cdef class Watch:
         memcpy(self.trial, self.reach, REACH * self.targets * sizeof(double))
         return 0
 
+    cdef void accept(self, double weight) noexcept:
+        """Let the door remember what it was shown on trial."""
+        memcpy(self.reach, self.trial, REACH * self.targets * sizeof(double))
+        self._weight = weight
+
     def update(self, x, y, w=1.0):
         """Watch one observation.
 
@@ -87,12 +92,11 @@ cdef class Watch:
         weight = self._weight
         if admit_rows(self.trial, &weight, self.targets, &x_value, self.row, &w_value, 1, 1) < 1:
             door.refuse_row(x_value, np.array([self.row[t] for t in range(self.targets)]), w_value)
-        memcpy(self.reach, self.trial, REACH * self.targets * sizeof(double))
-        self._weight = weight
         self.ready = False
         try:
             while not self._store.take_one(x_value, self.row, w_value):
                 self._store.grow(1)
+            self.accept(weight)
             self._store.trim(8)
         finally:
             self.ready = True
@@ -120,6 +124,8 @@ cdef class Watch:
         cdef const double[:] ws = w
         cdef Py_ssize_t rows = xs.shape[0], row = 0, good
         cdef double weight
+        cdef bint finds_room
+        cdef Store store
         if rows == 0:
             return
         self.enter()
@@ -139,13 +145,18 @@ cdef class Watch:
                 )
             if good < rows:
                 door.refuse_row(x[good], y[good], w[good], good)
-            memcpy(self.reach, self.trial, REACH * self.targets * sizeof(double))
-            self._weight = weight
+            with nogil:
+                finds_room = self._store.finds_room(xs)
+            # Where memory may run short half-way, the rows are taken aside.
+            store = self._store if finds_room else self._store.twin()
             while row < rows:
                 with nogil:
-                    row = self._store.take(xs, ys, ws, row)
+                    row = store.take(xs, ys, ws, row)
                 if row < rows:
-                    self._store.grow(rows - row)
+                    store.grow(rows - row)
+            self.accept(weight)
+            if store is not self._store:
+                self._store.become(store)
             self._store.trim(0)
         finally:
             self.ready = True
@@ -170,9 +181,19 @@ cdef class Watch:
         keys, table, order = self._tables()
         return keys[order], table[order]
 
-    def _admit(self, Watch other not None):
-        """Account at the door for all that another observer has watched, or refuse it."""
-        cdef const double[:, ::1] table = other._elements()[1]
+    def _take_in(self, Watch other not None, absorb):
+        """Become what watching both streams would have made, as a whole or not at all.
+
+        Parameters
+        ----------
+        other : Watch
+            An observer of the same kind.
+        absorb : callable
+            Is given a copy of the store, and the keys and rows of the other, to merge them.
+        """
+        keys, rows = other._elements()
+        cdef const double[:, ::1] table = rows
+        cdef Store store
         cdef double weight, distance
         cdef double* reach
         cdef const double* cell
@@ -192,8 +213,14 @@ cdef class Watch:
                         raise OverflowError(door.SPREAD_OF_BOTH)
         if not within_limits(weight):
             raise OverflowError(door.WEIGHT_OF_BOTH)
-        memcpy(self.reach, self.trial, REACH * self.targets * sizeof(double))
-        self._weight = weight
+        self.ready = False
+        try:
+            store = self._store.twin()
+            absorb(store, keys, rows)
+            self.accept(weight)
+            self._store.become(store)
+        finally:
+            self.ready = True
 
     @property
     def _reach(self):

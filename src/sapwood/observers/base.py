@@ -1,6 +1,7 @@
 """What all of Sapwood's observers do alike, whatever they keep their elements in."""
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -33,8 +34,8 @@ class TableObserver(Watch):
         """Return the arguments that make an empty observer like this one."""
 
     @abstractmethod
-    def _absorb(self, other: Self) -> None:
-        """Merge the elements of another observer of the same kind, or raise ValueError."""
+    def _absorb(self, other: Self, store: Any, keys: FloatArray, table: FloatArray) -> None:
+        """Merge keys and rows of another observer of the same kind into a copy of the store."""
 
     def best_split(self) -> Split | None:
         """Return the cut of the largest merit, the first of equals.
@@ -90,8 +91,7 @@ class TableObserver(Watch):
                 f"{other.targets}"
             )
         self._check_mergeable(other)
-        self._admit(other)
-        self._absorb(other)
+        self._take_in(other, partial(self._absorb, other))
 
     def _check_mergeable(self, other: Self) -> None:
         """Raise ValueError if another observer of the same kind has unlike parameters."""

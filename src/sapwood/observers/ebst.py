@@ -26,8 +26,10 @@ class _SearchTreeObserver(TableObserver):
     def _thresholds(self, keys: FloatArray, table: FloatArray) -> FloatArray:
         return middles(keys)
 
-    def _absorb(self, other: Self) -> None:
-        self._alone(self._store.absorb, *other._elements())
+    def _absorb(
+        self, other: Self, store: SearchTreeStore, keys: FloatArray, table: FloatArray
+    ) -> None:
+        store.absorb(keys, table)
 
     def _restore(self, keys: FloatArray, table: FloatArray, more: FloatArray) -> None:
         packing.check(len(more) == 0, "there are more numbers than there should be")

@@ -73,16 +73,18 @@ def check_state(keys: FloatArray, table: FloatArray, weight: float, reach: Float
     check((weights > 0).all(), "an element has no weight")
     check(0 <= weight <= LIMIT, "the total weight is wrong")
     with np.errstate(over="ignore"):
-        check(abs(weights.sum() - weight) <= 1e-6 * weight, "the weights do not add up")
+        total = float(weights.sum())
+    check(abs(total - weight) <= 1e-6 * weight, "the weights do not add up")
     check(np.isfinite(reach).all(), "the reach of y is not finite")
-    for target, (first, spread) in enumerate(reach):
+    for target, (first, spread) in enumerate(reach.tolist()):
         pivot, shift, m2 = table[:, CELLS + CELL * target : CELLS + CELL * (target + 1)].T
         check((m2 >= 0).all(), "a sum of squares is negative")
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.square((pivot - first) + shift)
             check((np.square(pivot - first) <= LIMIT).all(), "y is spread too far")
             check((squares <= LIMIT).all(), "y is spread too far")
-            check(m2.sum() + weights @ squares <= spread * (1 + 1e-6), "y is spread too far")
+            total = float(m2.sum()) + float(weights @ squares)
+        check(total <= spread * (1 + 1e-6), "y is spread too far")
         check(0 <= spread <= LIMIT, "y is spread too far")
 
 

@@ -142,16 +142,16 @@ class QuantizerObserver(TableObserver):
                     "merged with those of another radius"
                 )
 
-    def _absorb(self, other: Self) -> None:
-        keys, table = other._elements()
-        if isinstance(self._store, GridStore) and isinstance(other._store, GridStore):
+    def _absorb(
+        self, other: Self, store: SlotStore | GridStore, keys: FloatArray, table: FloatArray
+    ) -> None:
+        if isinstance(store, GridStore) and isinstance(other._store, GridStore):
             ends = other._store.upper_borders(keys)
-            self._alone(self._store.absorb, other._store.level, keys, ends, table)
-        elif isinstance(self._store, SlotStore):
-            if other.radius > self.radius:
-                self._alone(self._store.coarsen, other.radius)
-            keys = coarser_keys(keys, self.radius / other.radius)
-            self._alone(self._store.absorb, keys, table)
+            store.absorb(other._store.level, keys, ends, table)
+        elif isinstance(store, SlotStore):
+            if other.radius > store.radius:
+                store.coarsen(other.radius)
+            store.absorb(coarser_keys(keys, store.radius / other.radius), table)
 
     def _more_numbers(self) -> list[FloatArray]:
         if isinstance(self._store, GridStore):
