@@ -27,11 +27,11 @@ from functools import partial
 from pathlib import Path
 
 from injection_cases import CASES, BrokenError
-from injection_faults import FAULTS, PACKAGE
+from injection_faults import FAULTS, PACKAGE, STRIKING
 
-SILENCE = 60.0  # seconds without a word after which a child is taken to hang
-# A crash within code of others, such as NumPy's own when its memory is short, is not ours.
-OTHERS, TESTS = (*site.getsitepackages(), os.path.dirname(os.__file__)), os.path.dirname(__file__)
+SILENCE = 30.0  # seconds without a word after which a child is taken to hang
+# That NumPy's or Python's own modules crash when their memory is short is not for us to mend.
+OTHERS = (*site.getsitepackages(), os.path.dirname(os.__file__))
 MOST_TOLD = 30  # faults that a report describes in words
 
 
@@ -63,13 +63,14 @@ class Sweep:
     ----------
     fault, case
         What is tried, and on what.
+    last_words : file
+        For the traceback of a child that crashes.
     silence : float
         Seconds without a word after which a child is taken to hang.
     """
 
-    def __init__(self, fault, case, silence):
-        self.fault, self.case, self.silence = fault, case, silence
-        self.last_words = tempfile.TemporaryFile()
+    def __init__(self, fault, case, last_words, silence):
+        self.fault, self.case, self.last_words, self.silence = fault, case, last_words, silence
 
     def run(self, report, most_points=None, strikes=None):
         """Try all points, or about so many of them.
@@ -140,7 +141,8 @@ class Sweep:
         self.last_words.seek(0)
         lines = re.findall(r'File "(.*)", line (\d+)', self.last_words.read().decode())
         path, line = lines[0] if lines else ("?", "?")
-        if path.startswith(OTHERS) and not path.startswith((PACKAGE, TESTS)):
+        is_acting = any(path == STRIKING for path, _ in lines)
+        if is_acting and path.startswith(OTHERS) and not path.startswith(PACKAGE):
             report.add(tried, f"{symptom} of others", "", "")
         else:
             report.add(tried, "", f"{Path(path).name}:{line}", symptom)
@@ -212,8 +214,8 @@ def main():
     fault = FAULTS[arguments.fault]()
     for case in arguments.cases:
         report = Report(arguments.fault, case)
-        with CASES[case]() as made:
-            sweep = Sweep(fault, made, arguments.silence)
+        with CASES[case]() as made, tempfile.TemporaryFile() as last_words:
+            sweep = Sweep(fault, made, last_words, arguments.silence)
             sweep.run(report, arguments.most_points, arguments.strikes)
         print(json.dumps(vars(report)), flush=True)
 

@@ -2,16 +2,18 @@
 
 import contextlib
 import ctypes
+import mmap
 import random
 import signal
+import struct
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +24,7 @@ try:
 except ImportError:  # some distributions leave it out
     _testcapi = None
 
+STRIKING = __file__
 PACKAGE = str(Path(sapwood.__file__).parent)
 # Context managers of the package are run by those of Python.
 TRACED = (PACKAGE, contextlib.__file__)
@@ -246,6 +249,72 @@ class NumpyMemory(CountedMemory):
         set_handler(api.PyCapsule_New(ctypes.addressof(self.handler), self.NAME, None))
 
 
+class KernelMemory(CountedMemory):
+    """Lets `malloc`, `calloc` and `realloc` fail where the package's own kernels call them.
+
+    Their addresses are in tables of the shared objects, which the callbacks are entered in.
+    """
+
+    SIZE, POINTER = ctypes.c_size_t, ctypes.c_void_p
+    KINDS: ClassVar = {
+        b"malloc": ctypes.PYFUNCTYPE(POINTER, SIZE),
+        b"calloc": ctypes.PYFUNCTYPE(POINTER, SIZE, SIZE),
+        b"realloc": ctypes.PYFUNCTYPE(POINTER, POINTER, SIZE),
+    }
+
+    def __init__(self, failures: int) -> None:
+        super().__init__(failures)
+        libc = ctypes.PyDLL(None)
+        self.callbacks = {name: self._callback(name, libc) for name in self.KINDS}
+        self.places = 0
+        for path, base in _kernels().items():
+            for name, offset in _imported(Path(path).read_bytes()):
+                if name in self.callbacks:
+                    _enter(libc, base + offset, self.callbacks[name])
+                    self.places += 1
+        assert self.places > 0
+
+    def _callback(self, name: bytes, libc: ctypes.PyDLL) -> Any:
+        kind = self.KINDS[name]
+        usual = kind((name.decode(), libc))
+        return kind(lambda *sizes: None if self.fails() else usual(*sizes))
+
+
+def _kernels() -> dict[str, int]:
+    """The shared objects of the package that are loaded, and where."""
+    kernels: dict[str, int] = {}
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and fields[5].startswith(PACKAGE) and fields[5].endswith(".so"):
+            kernels.setdefault(fields[5], int(fields[0].split("-")[0], 16))
+    return kernels
+
+
+def _imported(data: bytes) -> Iterator[tuple[bytes, int]]:
+    """Names of functions that an ELF file of 64 bits imports, and where their addresses go."""
+    start, size, count = *struct.unpack_from("<Q", data, 40), *struct.unpack_from("<HH", data, 58)
+    sections = [
+        struct.unpack_from("<IIQQQQIIQQ", data, start + size * number) for number in range(count)
+    ]
+    for _, kind, _, _, offset, length, link, *_ in sections:
+        if kind != 4:  # relocations with addends
+            continue
+        symbols = sections[link]
+        names = sections[symbols[6]][4]
+        for place in range(offset, offset + length, 24):
+            address, info, _ = struct.unpack_from("<QQq", data, place)
+            (name,) = struct.unpack_from("<I", data, symbols[4] + 24 * (info >> 32))
+            yield data[names + name : data.index(b"\0", names + name)], address
+
+
+def _enter(libc: ctypes.PyDLL, place: int, function: Any) -> None:
+    """Write the address of a function to a place in memory that may not be written."""
+    page = place & ~(mmap.PAGESIZE - 1)
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    assert libc.mprotect(page, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE) == 0
+    ctypes.c_void_p.from_address(place).value = ctypes.cast(function, ctypes.c_void_p).value
+
+
 class AddressSpace:
     """Gives the process only so much more memory than it has."""
 
@@ -351,6 +420,8 @@ FAULTS: dict[str, Callable[[], Any]] = {
     "allocations": partial(PythonMemory, 10),
     "array": partial(NumpyMemory, 1),
     "arrays": partial(NumpyMemory, 10),
+    "kernel": partial(KernelMemory, 1),
+    "kernels": partial(KernelMemory, 10),
     "address-space": AddressSpace,
     "timer": Timer,
 }

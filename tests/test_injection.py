@@ -18,13 +18,45 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="sweeps need pro
 
 SCRIPT = Path(__file__).with_name("injection.py")
 LONGEST = 3000  # seconds that a sweep may take; only for one that hangs
-EVERYWHERE = ("lines", "bytecodes", "allocation", "allocations", "array", "arrays")
 INTERRUPTIONS = 200
-BATCHES = [name for name in CASES if name.startswith("batches")]
+# Of each fault, about how many points of a case the long form tries; None for all of them.
+FAULTS = {
+    "lines": None,
+    "bytecodes": 2000,
+    "allocation": 2000,
+    "allocations": 500,
+    "array": None,
+    "arrays": 200,
+    "kernel": None,
+    "kernels": None,
+}
+SOME_CASES = (
+    "new features, one",
+    "new features, mapping",
+    "new features, E-BST",
+    "first features, array",
+    "new categories, mapping",
+    "unknown kinds, one",
+    "split, slots",
+    "split, E-BST",
+    "review",
+    "ranking, slots",
+    "from_bytes",
+    "save",
+    "looking",
+    "update, auto, coarser",
+    "update_many, radius",
+    "merge, auto",
+    "merge, coarser",
+    "checkpoint",
+    "run",
+)
 
 
 def swept(fault, cases, *options):
     """Sweep, and return the reports."""
+    if fault.startswith("kernel") and not (sys.platform == "linux" and sys.maxsize > 2**32):
+        pytest.skip("only files in the format of 64-bit Linux are understood")
     if fault.startswith("allocation"):
         pytest.importorskip("_testcapi", reason="Python was built without _testcapi")
     done = subprocess.run(
@@ -47,11 +79,11 @@ def complaints(reports):
     return [f"{report['case']}: {each}" for report in reports for each in report["told"]]
 
 
-@pytest.mark.parametrize("fault", EVERYWHERE)
+@pytest.mark.parametrize("fault", ["lines", "bytecodes", "allocation", "array", "kernel"])
 def test_here_and_there(fault):
-    reports = swept(fault, CASES, "--most-points", "5")
+    reports = swept(fault, SOME_CASES, "--most-points", "8")
     assert complaints(reports) == []
-    assert sum(report["points"] for report in reports) > 100
+    assert sum(report["points"] for report in reports) > 10
 
 
 def test_signals_at_a_few_moments():
@@ -69,13 +101,14 @@ def test_too_little_memory_for_the_process():
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("fault", EVERYWHERE)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_everywhere(fault, case):
-    assert complaints(swept(fault, [case])) == []
+    options = [] if FAULTS[fault] is None else ["--most-points", str(FAULTS[fault])]
+    assert complaints(swept(fault, [case], *options)) == []
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", BATCHES)
+@pytest.mark.parametrize("case", ["batches", "batches, E-BST", "batches, max_bytes"])
 def test_signals_at_many_moments(case):
     # The seeds of the delays are 1, 2, 3, … until so many signals have arrived in time.
     [report] = swept("timer", [case], "--strikes", str(INTERRUPTIONS))
