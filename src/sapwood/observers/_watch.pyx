@@ -11,6 +11,9 @@ from sapwood._door cimport FIRST, REACH, SPREAD, admit_rows, within_limits
 from sapwood.moments cimport CELL, M2, PIVOT, SHIFT
 from sapwood.observers._rows cimport CELLS, WEIGHT
 
+# From so many rows on, and half as many as there are elements, a batch is always taken aside.
+cdef Py_ssize_t MANY_ROWS = 256
+
 
 cdef inline double number(object value, str name) except? -1.0:
     """A number as a double; anything else is refused."""
@@ -145,9 +148,12 @@ cdef class Watch:
                 )
             if good < rows:
                 door.refuse_row(x[good], y[good], w[good], good)
-            with nogil:
-                finds_room = self._store.finds_room(xs)
-            # Where memory may run short half-way, the rows are taken aside.
+            # Where memory may run short half-way, the rows are taken aside. Beside many rows a copy
+            # of the store costs less than to find out.
+            finds_room = rows < MANY_ROWS or 2 * rows < self._store.count
+            if finds_room:
+                with nogil:
+                    finds_room = self._store.finds_room(xs)
             store = self._store if finds_room else self._store.twin()
             while row < rows:
                 with nogil:
