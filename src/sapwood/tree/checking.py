@@ -246,8 +246,9 @@ def check_watches(
     good = (kept >= 0) & (kept == np.floor(kept)) & (kept <= most) & (laid | (kept < max(most, 1)))
     _check_all(good, "the number of rows that are kept is wrong in page {}")
     for feature in range(features):
-        page = watches[:, kernel.slot_start(feature) : kernel.slot_start(feature + 1)]
-        slots = page.reshape(len(watches), -1, SLOT_DOUBLES)
+        start, end = kernel.slot_start(feature), kernel.slot_start(feature + 1)
+        page = watches[:, start:end]
+        slots = page.reshape(len(watches), (end - start) // SLOT_DOUBLES, SLOT_DOUBLES)
         raw = ~laid[:, feature] & (kernel.slots > 0)
         _check_sums(slots[~raw], weights[~raw])
         _check_sums(slots[raw, -1:], weights[raw])
