@@ -43,8 +43,13 @@ MOST_WEIGHT, NEAR, FAR, SQUARE = 1e50, 4e100, 1e102, 1e205
 MOST_ROWS = 2.0**53
 # What rounding may add to a sum of weights.
 ROUNDING = 1.001
-# The reach of centres and scales (see `review` in _leaf.pyx), and more than the others come to.
-MOST_SCALE, MOST_COEFFICIENT, MOST_COVARIANCE = 1e300, 1e150, 1e30
+# The reach of centres and scales (see `review` in _leaf.pyx), and more than coefficients come to.
+MOST_SCALE, MOST_COEFFICIENT = 1e300, 1e150
+# What `rescale` in _leaf.pyx allows of variances: of coefficients, and of the constant. Rows only
+# make them smaller: all rows that can be counted, at their largest, down to 1e-27.
+LEAST_VARIANCE, MOST_VARIANCE, MOST_OF_CONSTANT = 1e-31, 1e3, 1e6
+# A covariance is positive definite; in terms of correlations, rounding makes up for less than this.
+DEFINITE = 1e-9
 KEPT_ROW = SLOT_DOUBLES + 1  # doubles
 
 
@@ -138,7 +143,7 @@ def check_nodes(
     _check_between(nodes, "node", "weight", 0.0, weight)
     _check_between(nodes, "node", "deviation", 0.0, FAR)
     _check_between(nodes, "node", "gain", 0.0, weight * SQUARE)
-    _check_between(nodes[inner], "split", "mean", -FAR, FAR)
+    _check_between(nodes, "node", "mean", -FAR, FAR)
     _check_all(np.isfinite(nodes["threshold"]), "the threshold of node {} is not finite")
 
 
@@ -206,16 +211,30 @@ def check_models(models: Array, kernel: TreeKernel) -> None:
     own = models[:, scales:covariance]
     _check_all((own >= 0) & (own <= ROUNDING * MOST_SCALE), "a scale of leaf {} is wrong")
     matrix = models[:, covariance:]
-    _check_all(abs(matrix) <= MOST_COVARIANCE, "a covariance of leaf {} is too large")
-    diagonal = matrix if matrix.shape[1] == terms else matrix[:, :: terms + 1]
-    _check_all(diagonal > 0, "a variance of leaf {} is not positive")
+    variances = matrix if matrix.shape[1] == terms else matrix[:, :: terms + 1]
+    most = np.full(terms, MOST_VARIANCE)
+    most[0] = MOST_OF_CONSTANT
+    good = (variances >= LEAST_VARIANCE) & (variances <= ROUNDING * most)
+    _check_all(good, "a variance of leaf {} is wrong")
     if matrix.shape[1] != terms:
         square = matrix.reshape(-1, terms, terms)
         _check_all(square == square.transpose(0, 2, 1), "a covariance of leaf {} is not symmetric")
+        definite = [_is_definite(own, np.sqrt(np.diag(own))) for own in square]
+        _check_all(np.array(definite), "the covariances of leaf {} contradict each other")
+
+
+def _is_definite(covariance: Array, deviations: Array) -> bool:
+    """Whether no direction has a negative variance, but for rounding: learning would enlarge it."""
+    correlation = covariance / np.outer(deviations, deviations)
+    try:
+        np.linalg.cholesky(correlation + DEFINITE * np.eye(len(correlation)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def check_watches(
-    watches: Array, weights: Array, kinds: tuple[BoolArray, BoolArray], kernel: TreeKernel
+    watches: Array, leaves: Array, kinds: tuple[BoolArray, BoolArray], kernel: TreeKernel
 ) -> None:
     """Check the pages of what leaves watch by.
 
@@ -223,8 +242,8 @@ def check_watches(
     ----------
     watches : array
         The pages.
-    weights : array
-        Of the rows that each of their leaves has seen.
+    leaves : array
+        The records of their leaves.
     kinds : tuple of arrays
         Of each feature whether it is a category, and whether it is not known what it is.
     kernel : TreeKernel
@@ -250,27 +269,29 @@ def check_watches(
         page = watches[:, start:end]
         slots = page.reshape(len(watches), (end - start) // SLOT_DOUBLES, SLOT_DOUBLES)
         raw = ~laid[:, feature] & (kernel.slots > 0)
-        _check_sums(slots[~raw], weights[~raw])
-        _check_sums(slots[raw, -1:], weights[raw])
+        _check_sums(slots[~raw], leaves[~raw])
+        _check_sums(slots[raw, -1:], leaves[raw])
         for at in np.flatnonzero(raw):
             own, count = page[at, :-SLOT_DOUBLES], KEPT_ROW * int(kept[at, feature])
             rows = own[:count].reshape(1, -1, KEPT_ROW)
             check(bool((rows[..., 0] > 0).all()), "a row that is kept has no weight")
-            _check_sums(rows, weights[at : at + 1])
+            _check_sums(rows, leaves[at : at + 1])
 
 
-def _check_sums(slots: Array, weights: Array) -> None:
+def _check_sums(slots: Array, leaves: Array) -> None:
     """Check weights and sums of slots, and that they are not of more rows than a leaf has seen."""
-    weight = slots[..., 0]
+    weight, target, residual = slots[..., 0], slots[..., 1], slots[..., 2]
     _check_all(weight >= 0, "the weight of a slot is negative")
-    good = weight.sum(axis=1) <= ROUNDING * weights + 1e-300
+    good = weight.sum(axis=1) <= ROUNDING * leaves["weight"] + 1e-300
     _check_all(good, "slots have seen more rows than their leaf")
-    for sums in (slots[..., 1], slots[..., 2]):
-        _check_all(abs(sums) <= FAR * weight, "the sum of a slot is wrong")
+    # The mean of some of them becomes the origin of a child.
+    from_origin = abs(target + leaves["origin"][:, None] * weight)
+    _check_all(from_origin <= NEAR * weight, "the sum of y of a slot is wrong")
+    _check_all(abs(residual) <= FAR * weight, "the sum of residuals of a slot is wrong")
 
 
 def check_observers(
-    observers: list[TableObserver], model: TableObserver, weight: float, watched: BoolArray
+    observers: list[TableObserver], model: TableObserver, leaf: Array, watched: BoolArray
 ) -> None:
     """Check the observers of a leaf.
 
@@ -280,8 +301,8 @@ def check_observers(
         One a feature, each valid by itself.
     model : observer
         What they have to be like.
-    weight : float
-        Of the rows that the leaf has seen.
+    leaf : record
+        Of the leaf.
     watched : array
         Of each feature whether it is a number that was seen.
     """
@@ -295,7 +316,8 @@ def check_observers(
         check(bool(watched[feature]) or not len(observer), f"feature {feature} was never observed")
         _, table = observer._elements()
         total = float(table[:, WEIGHT].sum())
-        check(total <= ROUNDING * weight + 1e-300, "observers have seen more rows than their leaf")
-        for cell in (CELLS, CELLS + CELL):
-            means = table[:, cell] + table[:, cell + 1]
-            check(bool((abs(means) <= FAR).all()), f"the y of feature {feature} are too far away")
+        good = total <= ROUNDING * leaf["weight"] + 1e-300
+        check(bool(good), "observers have seen more rows than their leaf")
+        for cell, origin, most in ((CELLS, leaf["origin"], NEAR), (CELLS + CELL, 0.0, FAR)):
+            means = table[:, cell] + table[:, cell + 1] + origin
+            check(bool((abs(means) <= most).all()), f"the y of feature {feature} are too far away")

@@ -216,8 +216,8 @@ def _fill(tree: "HoeffdingTreeRegressor", arrays: dict[str, Array]) -> None:
     checking.check_tracks(tracks)
     checking.check_levels(levels, stream, is_category)
     checking.check_models(models, kernel)
-    checking.check_watches(watches, leaves["weight"][watching], kinds, kernel)
-    observers = _observers(tree, arrays, leaves["weight"][watching], ~is_category & ~is_unknown)
+    checking.check_watches(watches, leaves[watching], kinds, kernel)
+    observers = _observers(tree, arrays, leaves[watching], ~is_category & ~is_unknown)
 
     kernel.set_stream(*stream.tolist())
     kernel.set_tracks(tracks)
@@ -254,7 +254,7 @@ def _roomy(table: Array, step: int) -> Array:
 
 
 def _observers(
-    tree: "HoeffdingTreeRegressor", arrays: dict[str, Array], weights: Array, watched: Array
+    tree: "HoeffdingTreeRegressor", arrays: dict[str, Array], watching: Array, watched: Array
 ) -> list[list[TableObserver]] | None:
     """Return the observers of each leaf that watches; None if it watches by slots."""
     sizes, data = arrays["observer_sizes"], arrays["observers"]
@@ -262,7 +262,7 @@ def _observers(
     check(good, "its observers are no bytes")
     features = tree._kernel.features
     observing = tree._kernel.observing
-    expected = len(weights) * features if observing.by_observers else 0
+    expected = len(watching) * features if observing.by_observers else 0
     check(len(sizes) == expected, f"there are {len(sizes)} observers, not {expected}")
     good = bool(((sizes >= 0) & (sizes <= len(data))).all()) and sum(sizes.tolist()) == len(data)
     check(good, "the sizes of its observers are wrong")
@@ -273,7 +273,7 @@ def _observers(
         type(model).from_bytes(data[start:end].tobytes())
         for start, end in zip([0, *ends], ends, strict=False)
     ]
-    leaves = [loaded[leaf * features : (leaf + 1) * features] for leaf in range(len(weights))]
-    for own, weight in zip(leaves, weights.tolist(), strict=True):
-        checking.check_observers(own, model, weight, watched)
+    leaves = [loaded[leaf * features : (leaf + 1) * features] for leaf in range(len(watching))]
+    for own, leaf in zip(leaves, watching, strict=True):
+        checking.check_observers(own, model, leaf, watched)
     return leaves
