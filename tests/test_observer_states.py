@@ -132,6 +132,28 @@ def test_many_states_of_observers():
     assert seen["states saved and loaded"] > 100_000
 
 
+# States that once were saved and could not be loaded
+
+
+def test_the_smallest_weights():
+    observer = QuantizerObserver(slots=2)
+    for x, y in ((0.0, 1.0), (1.0, 2.5), (0.5, -1.7)):
+        observer.update(x, y, 5e-324)
+    assert by_bytes(observer).to_bytes() == observer.to_bytes()
+
+
+@pytest.mark.parametrize("light", [5e-324, 1e-25, 1.0])
+def test_weights_that_are_far_apart(light):
+    """The mean of heavy rows is as inexact as the distance of light ones that came before."""
+    observer = QuantizerObserver(slots=2)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=40)
+    observer.update(0.0, 0.0, light)
+    observer.update_many(x, 1e40 * rng.normal(size=40), np.full(40, light))
+    observer.update_many(x, rng.normal(size=40), np.full(40, 1e7 * max(light, 1.0) * 1e30))
+    assert by_bytes(observer).to_bytes() == observer.to_bytes()
+
+
 # Changed bytes
 
 
