@@ -243,7 +243,11 @@ class LinearModels:
             off = max(stretch, 1 / stretch, 2 * abs(move))
             if off < TOLERATED_SCALE:
                 return
-            if off >= USELESS_SCALE:  # forget what is known of its coefficient
+            own, both, constant = self.P[term][term], self.P[0][term], self.P[0][0]
+            if len(self.P) <= SQUARE_TERMS:
+                constant += move * (2 * both + move * own)
+            credible = 1e-30 < stretch**2 * own < 1e3 and constant < 1e6
+            if off >= USELESS_SCALE or not credible:  # forget what is known of its coefficient
                 stretch = move = 0.0
             # The same models for z' = (z - move) / stretch: T beta and T P T'.
             T = [[float(i == j) for j in terms] for i in terms]

@@ -17,6 +17,13 @@ cdef enum:
     LINE = 2
     MEASURES = 3
 
+cdef extern from *:
+    """
+    #define SAPWOOD_LEAST_WEIGHT 1e-140
+    """
+    # Of rows that can be cut: products of smaller weights are no longer doubles.
+    const double LEAST_WEIGHT "SAPWOOD_LEAST_WEIGHT"
+
 cdef struct Cut:
     double merit
     Py_ssize_t place   # of a number: the cut is after this slot; -1 if there is none
@@ -87,7 +94,7 @@ cdef inline double cut_number(
     cdef double least, per_weight, one_line = 0.0, share, excess, per_product, step, line
     for slot in range(count):
         sums_add(&whole, slots + slot, places[slot] if places != NULL else slot)
-    if whole.weight == 0.0:
+    if whole.weight < LEAST_WEIGHT:
         return 0.0
     least = min_share * whole.weight
     per_weight = 1.0 / whole.weight
@@ -149,6 +156,8 @@ cdef inline double cut_category(
         means[place] = mean
         order[place] = code
         present += 1
+    if weight < LEAST_WEIGHT:
+        return 0.0
     for place in range(present - 1):
         code = order[place]
         left_weight += slots[code].weight

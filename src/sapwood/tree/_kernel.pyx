@@ -233,7 +233,7 @@ cdef class TreeKernel(TreeTables):
             kept = <KeptRow*>slots
             count = slots_between(self.slot_starts, feature)
             slots[count].target += shift * slots[count].weight
-            if self.is_category[feature]:
+            if grids[feature].inverse > 0.0:
                 for slot in range(count):
                     slots[slot].target += shift * slots[slot].weight
             elif self.slots:

@@ -17,6 +17,12 @@ from sapwood.tree._watch cimport Grid, KeptRow, Slot
 # by more than the second, the coefficient is forgotten.
 cdef double TOLERATED_SCALE = 2.0
 cdef double USELESS_SCALE = 16.0
+# So it is where a variance, of the coefficient or of the constant, would leave these bounds: beyond
+# them it says nothing, and rows of large weight would make rounding errors of the rest.
+cdef double LEAST_VARIANCE = 1e-30
+cdef double MOST_VARIANCE = 1e3
+cdef double MOST_OF_CONSTANT = 1e6
+cdef double MOST_COEFFICIENT = 1e140
 cdef double MANY_ROWS = 1000.0
 # A grid is laid anew if more than this share of the rows is in the slots at its ends.
 cdef double TOLERATED_BEYOND = 0.125
@@ -184,7 +190,11 @@ cdef void rescale(
             and fabs(move) < 0.5 * TOLERATED_SCALE
         ):
             return
-        if 1.0 / USELESS_SCALE < stretch < USELESS_SCALE and fabs(move) < 0.5 * USELESS_SCALE:
+        if (
+            1.0 / USELESS_SCALE < stretch < USELESS_SCALE
+            and fabs(move) < 0.5 * USELESS_SCALE
+            and stays_credible(tables, leaf, feature + 1, move, stretch)
+        ):
             for rate in range(RATES):
                 page[rate] += move * page[RATES * (feature + 1) + rate]
                 page[RATES * (feature + 1) + rate] *= stretch
@@ -195,6 +205,24 @@ cdef void rescale(
             forget_variable(tables, leaf, feature + 1)
     old_centre[0] = centre
     old_scale[0] = scale
+
+
+cdef bint stays_credible(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, double move, double stretch
+) noexcept nogil:
+    """Whether a coefficient and its variance still say something after `change_variable`."""
+    cdef const double* covariance = tables.models[leaf] + covariance_at(tables.features)
+    cdef Py_ssize_t terms = terms_of(tables.features)
+    cdef bint is_square = terms <= SQUARE_TERMS
+    cdef double own = covariance[(terms + 1) * term if is_square else term]
+    cdef double constant = covariance[0]
+    cdef Py_ssize_t rate
+    for rate in range(RATES):
+        if not stretch * fabs(tables.models[leaf][RATES * term + rate]) < MOST_COEFFICIENT:
+            return False
+    if is_square:
+        constant += move * (2.0 * covariance[term] + move * own)
+    return LEAST_VARIANCE < stretch * stretch * own < MOST_VARIANCE and constant < MOST_OF_CONSTANT
 
 
 cdef void change_variable(

@@ -4,7 +4,6 @@ Slots are searched without the GIL. Observers are asked for the order of their e
 takes it, and may fail for want of memory; nothing is changed here.
 """
 
-from libc.float cimport DBL_MAX
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -16,7 +15,7 @@ from sapwood.tree._cuts cimport (
     LINE, MEASURES, STEP, TARGET, Cut, cut_category, cut_number,
 )
 from sapwood.tree._tables cimport TreeTables, slots_between
-from sapwood.tree._watch cimport Grid, Slot, slot_add
+from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_border
 
 
 cdef struct Elements:
@@ -147,7 +146,7 @@ cdef int find_threshold(
     cdef const Grid* grid = tables.grid_of(leaf, feature)
     threshold[0] = 0.0
     if tables.slots and not tables.is_category[feature]:
-        threshold[0] = min(grid.low + (place + 1) * grid.width, DBL_MAX)
+        threshold[0] = slot_border(grid, place + 1)
     elif not tables.is_category[feature]:
         with gil:
             threshold[0] = tables.observing.threshold(tables.observers[leaf][feature], place)

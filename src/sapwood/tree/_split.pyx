@@ -14,7 +14,7 @@ from sapwood.tree._records cimport (
 )
 from sapwood.tree._search cimport BestCut, Sides, find_sides, find_threshold
 from sapwood.tree._tables cimport TreeTables, Watchers, clear_watch
-from sapwood.tree._watch cimport Grid, Slot, lay_over
+from sapwood.tree._watch cimport Grid, Slot, lay_over, slot_border
 
 from sapwood.tree._review import deviation_of
 
@@ -248,4 +248,4 @@ cdef void lay_over_slots(
         first += 1
     while last > first and slots[last].weight == 0.0:
         last -= 1
-    lay_over(child, grid.low + first * grid.width, grid.low + (last + 1) * grid.width, count)
+    lay_over(child, slot_border(grid, first), slot_border(grid, last + 1), count)

@@ -1,5 +1,7 @@
 """The way of a row down the tree, and what the experts of its leaf say together."""
 
+from libc.math cimport ldexp
+
 from sapwood.tree._records cimport LEAF, NUMBER, NodeRecord
 
 cdef enum:
@@ -75,7 +77,10 @@ cdef inline double mixed(
     weight = (first + second) * high + (third + fourth) * low
     if not averaging:
         return models / weight
-    mean = power_of(errors[0] * per_least)
+    # A power of 2 on both sides of the fraction, or the product of four large powers and a large y
+    # would overflow.
+    mean = ldexp(1.0, -200) * power_of(errors[0] * per_least)
+    low *= ldexp(1.0, -200)
     return (mean * models + low * high * experts[0]) / (mean * weight + low * high)
 
 

@@ -40,6 +40,13 @@ cdef inline Py_ssize_t slot_of(const Grid* grid, Py_ssize_t count, double x) noe
     return <Py_ssize_t>place
 
 
+cdef inline double slot_border(const Grid* grid, Py_ssize_t slot) noexcept nogil:
+    """Where a slot starts; in halves, as the range of the slots may exceed the largest double."""
+    cdef double half = grid.low / 2 + slot * (grid.width / 2)
+    half = half if half < DBL_MAX / 2 else DBL_MAX / 2
+    return 2 * half
+
+
 cdef inline void slot_add(
     Slot* slot, double target, double residual, double w
 ) noexcept nogil:
