@@ -10,7 +10,6 @@ cdef class Store:
         self, const double[::1] x, const double[:, ::1] y, const double[:] w, Py_ssize_t start
     ) noexcept nogil
     cdef bint take_one(self, double x, const double* y, double w) noexcept nogil
-    cdef bint has_room(self) noexcept nogil
     cdef int grow(self, Py_ssize_t rows) except -1
     cdef int trim(self, Py_ssize_t spare) except -1
     cdef int resize(self, Py_ssize_t size) except -1

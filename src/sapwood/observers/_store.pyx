@@ -39,10 +39,6 @@ cdef class Store:
         """Take one row; False if there is no room."""
         return False
 
-    cdef bint has_room(self) noexcept nogil:
-        """Whether one more element finds room."""
-        return self.count < self.table.shape[0]
-
     cdef Py_ssize_t room(self):
         """How many elements the tables should have room for, now that there are so many."""
         if self.count < 64:

@@ -361,7 +361,7 @@ cdef class TreeKernel(TreeTables):
 
     cdef int make_room_for_element(self, Py_ssize_t leaf, Py_ssize_t feature) except -1 nogil:
         """Let an observer have room for one more element."""
-        if not (<Store>self.stores[leaf][feature]).has_room():
+        if (<Store>self.stores[leaf][feature]).spare() == 0:
             with gil:
                 (<Store>self.stores[leaf][feature]).grow(1)
         return 0
