@@ -83,7 +83,7 @@ def complaints(reports):
 def test_here_and_there(fault):
     reports = swept(fault, SOME_CASES, "--most-points", "8")
     assert complaints(reports) == []
-    assert sum(report["points"] for report in reports) > 10
+    assert sum(report["points"] for report in reports) > 5
 
 
 def test_signals_at_a_few_moments():

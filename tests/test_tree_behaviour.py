@@ -2,6 +2,7 @@
 
 import math
 import re
+import signal
 from contextlib import suppress
 from itertools import pairwise
 from xml.etree import ElementTree
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import sapwood
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver
 from tree_cases import OBSERVERS, friedman, r2
 
@@ -484,3 +486,62 @@ def test_text_and_picture_show_every_node(mixed):
     svg = ElementTree.fromstring(tree.draw(max_depth=None).svg)
     groups = [group.get("class") for group in svg.iter("{http://www.w3.org/2000/svg}g")]
     assert (groups.count("split"), groups.count("leaf")) == (leaves - 1, leaves)
+
+
+# Names that nobody knows, and classes that somebody has derived
+
+
+@pytest.mark.parametrize("x", [{0: 1.0}, {"X": 1.0, "Z": None}])
+def test_names_none_of_which_is_known_deserve_a_word(x):
+    tree = HoeffdingTreeRegressor()
+    tree.learn_many({"x": [1.0, 2.0], "z": [0.0, 1.0]}, [1.0, 2.0])
+    with pytest.warns(UserWarning, match="no feature that the model knows, such as 'x'"):
+        assert tree.predict_one(x) == tree.predict_one({})
+    with pytest.warns(UserWarning, match="check the names"):
+        tree.predict_many({name: [value] for name, value in x.items()})
+    assert tree.predict_one({**x, "x": 1.0}) == tree.predict_one({"x": 1.0})
+
+
+class Derived(HoeffdingTreeRegressor):
+    pass
+
+
+def test_a_derived_class_is_loaded_by_itself(tmp_path):
+    tree = Derived(grace_period=50)
+    tree.learn_one({"x": 1.0}, 2.0)
+    assert type(tree.copy()) is Derived
+    assert type(Derived.from_bytes(tree.to_bytes())) is Derived
+    tree.save(tmp_path / "tree.sapwood")
+    with pytest.raises(sapwood.ModelFileError, match="class Derived, not HoeffdingTreeRegressor"):
+        sapwood.load(tmp_path / "tree.sapwood")
+    with pytest.raises(sapwood.ModelFileError, match="class HoeffdingTreeRegressor, not Derived"):
+        Derived.from_bytes(HoeffdingTreeRegressor().to_bytes())
+
+
+@pytest.mark.parametrize("learning", [False, True])
+def test_ctrl_c_ends_a_call_of_many_rows(learning):
+    """Signals are looked for between two rows, not only when all are done."""
+    tree = HoeffdingTreeRegressor()
+    X, y = np.zeros((3_000_000, 1)), np.zeros(3_000_000)
+    tree.learn_many(X[:100], np.arange(100.0))
+    predictions = np.empty(len(X))
+    calls = {
+        False: lambda: tree._kernel.predict(X, predictions),
+        True: lambda: tree._kernel.learn(X, y, np.broadcast_to(1.0, len(y)), predictions),
+    }
+    handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for _ in range(30):  # until it comes while the kernel is at work, not before
+            predictions[:] = np.nan
+            with suppress(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.01)
+                calls[learning]()
+            if 0 < np.isnan(predictions).sum() < len(X):
+                break
+        else:
+            pytest.fail("no call was interrupted before it had done all rows")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert np.isfinite(tree.predict_one({0: 0.0}))
+    tree.learn_one({0: 1.0}, 1.0)

@@ -159,23 +159,26 @@ def flatten(tree: HoeffdingTreeRegressor) -> FlatTree:
     [3.5, 2.0, 5.0]
     """
     _check_tree(tree)
-    with tree._reading():
-        kernel, features = tree._kernel, tree._features
-        if kernel.rows == 0 or not features.names:
-            raise ExportError("the tree has learned no features yet; let it learn some rows first")
-        picture = inside.picture(kernel, features)
-        order = np.array([node for node, _ in picture.walk()])
-        leaves = order[picture.nodes["kind"][order] == LEAF]
-        rows = picture.nodes["child"][leaves]  # of the kernel's table of leaves
-        tracking, models = _tracking(kernel), None
-        if kernel.linear:
-            models = _models(kernel, rows)
-        else:
-            values = kernel.leaf_table["origin"][rows] + kernel.leaf_table["mean"][rows]
-            nodes = picture.nodes.copy()
-            nodes["mean"][leaves] = values if tracking is None else tracking.corrected(values)
-            picture = replace(picture, nodes=nodes)
-        return _in_order(tree, picture, order, models, tracking)
+    return tree._kernel.while_still(_flattened, tree)
+
+
+def _flattened(tree: HoeffdingTreeRegressor) -> FlatTree:
+    kernel, features = tree._kernel, tree._features
+    if kernel.rows == 0 or not features.names:
+        raise ExportError("the tree has learned no features yet; let it learn some rows first")
+    picture = inside.picture(kernel, features)
+    order = np.array([node for node, _ in picture.walk()])
+    leaves = order[picture.nodes["kind"][order] == LEAF]
+    rows = picture.nodes["child"][leaves]  # of the kernel's table of leaves
+    tracking, models = _tracking(kernel), None
+    if kernel.linear:
+        models = _models(kernel, rows)
+    else:
+        values = kernel.leaf_table["origin"][rows] + kernel.leaf_table["mean"][rows]
+        nodes = picture.nodes.copy()
+        nodes["mean"][leaves] = values if tracking is None else tracking.corrected(values)
+        picture = replace(picture, nodes=nodes)
+    return _in_order(tree, picture, order, models, tracking)
 
 
 def _check_tree(tree: Any) -> None:

@@ -26,6 +26,7 @@ cdef class RowReader:
     cdef Place* places              # of a dict, in its order
     cdef Py_ssize_t room            # how many places there are
     cdef Py_ssize_t holding         # how many scalars are held
+    cdef Py_ssize_t named           # how many keys of the last dict are names of features
 
     cdef bint fill(self, object x, bint learn) except -1
     cdef bint walk(self, PyObject* items, bint learn) noexcept

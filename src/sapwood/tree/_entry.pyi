@@ -3,10 +3,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.tree.features import Features
+from sapwood.tree.features import Features, Known
 
 class FeatureTable:
-    known: Any
+    known: Known
 
 class RowReader:
     features: Features

@@ -175,6 +175,7 @@ cdef class RowReader:
         while self.holding > 0:  # of a row that memory did not suffice for
             self.holding -= 1
             Py_XDECREF(self.places[self.holding].held)
+        self.named = 0
         is_plain = self.walk(items, learn)
         while self.holding > 0:
             self.holding -= 1
@@ -182,6 +183,8 @@ cdef class RowReader:
             Py_XDECREF(self.places[self.holding].held)
             column = self.places[self.holding].held_column
             is_plain = is_plain and self.put_scalar(column, held, learn)
+        if self.named == 0 and self.width > 0 and PyDict_Size(items) > 0:
+            return False  # which deserves a word
         return is_plain
 
     cdef bint put_scalar(self, int column, object scalar, bint learn) except -1:
@@ -210,6 +213,7 @@ cdef class RowReader:
             else:
                 column = self.find(key, count)
             count += 1
+            self.named += column >= 0
             if column < 0:
                 if learn or column == ODD:
                     return False

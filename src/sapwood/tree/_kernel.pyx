@@ -407,7 +407,11 @@ cdef class TreeKernel(TreeTables):
         self.begin_writing()
         try:
             self.settle()
-            if registration is not None:
+            if registration is not None and rows > 0:
+                # Whatever the first row needs is there before anything is registered.
+                if X.shape[1] != registration.width:
+                    raise RuntimeError("rows and their registration do not fit together")
+                self.make_ready(leaf_of(self.nodes, row_at(X, 0)), w[0])
                 registration.commit()
             next_look = rows_between_looks(self.features)
             with nogil:

@@ -410,6 +410,7 @@ def leaves_without_room(
     grown = page_bytes(tables, watch) - page_bytes(tables, tables.watch_table.doubles)
     if tables.slots == 0:
         grown += new * (tables.memory.empty_observer + 16 + 16 * tables.memory.element_bytes)
+        rest += 2 * tables.memory.element_bytes * len(is_category)  # that the first row may take
     rest += 8 * (levels - 2 * CATEGORIES * tables.features)
     needed = rest + (fresh + grown if is_relaid else 0)
     if needed > limit:

@@ -75,6 +75,14 @@ cdef class Pages:
                 memcpy(page, &content[0], self.doubles * sizeof(double))
         self.put(leaf, page)
 
+    def first(self, Py_ssize_t leaves):
+        """Return copies of the pages of the first few leaves."""
+        cdef list pages = [None] * leaves
+        cdef Py_ssize_t leaf
+        for leaf in range(leaves):
+            pages[leaf] = self.get(leaf)
+        return pages
+
     def get(self, Py_ssize_t leaf):
         """Return a copy of the page of a leaf, None if it has none."""
         cdef double[::1] content

@@ -11,6 +11,8 @@ cdef class Relay:
     cdef Columns columns      # None if the layout of pages stays
     cdef Pages model_table
     cdef Pages watch_table
+    cdef double* spare_model  # for a child, if the first row makes its leaf split
+    cdef double* spare_watch
     cdef list watchers
     cdef object store_table
     cdef void*** stores
@@ -24,6 +26,7 @@ cdef class Relay:
 cdef class Registration:
     cdef FeatureTable features
     cdef object known
+    cdef Py_ssize_t width     # how many features there will be
     cdef list relays
 
     cdef void commit(self) noexcept

@@ -7,8 +7,10 @@ import numpy as np
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from sapwood.observers._store cimport Store
 from sapwood.tree._entry cimport FeatureTable
-from sapwood.tree._pages cimport Pages
+from sapwood.tree._memory cimport promised_bytes, used_bytes
+from sapwood.tree._pages cimport Pages, give_back
 from sapwood.tree._records cimport (
     CATEGORIES, RATES, SQUARE_TERMS, centres_at, covariance_at, model_size, scales_at, terms_of,
 )
@@ -49,11 +51,18 @@ cdef class Relay:
         self.lay_pages()
         self.lay_observers()
 
+    def __dealloc__(self):
+        give_back(self.spare_model)
+        give_back(self.spare_watch)
+
     def lay_pages(self):
-        """Copy the pages of all leaves to the new layout."""
+        """Copy the pages of all leaves to the new layout, and have some to spare."""
         cdef TreeTables tables = self.tables
         cdef Py_ssize_t leaf
         cdef double* page
+        self.spare_model, self.spare_watch = self.model_table.fresh(), self.watch_table.fresh()
+        if self.spare_model == NULL or self.spare_watch == NULL:
+            raise MemoryError
         for leaf in range(tables.leaf_count):
             if tables.linear:
                 page = self.model_table.fresh()
@@ -71,9 +80,10 @@ cdef class Relay:
                 copy_watch(tables.watches[leaf], tables.columns, page, self.columns)
 
     def lay_observers(self):
-        """Let there be observers for new features, too."""
+        """Let there be observers for new features, too, with room for a first element."""
         cdef TreeTables tables = self.tables
         cdef Py_ssize_t leaf
+        cdef Store store
         cdef Py_ssize_t[::1] places = np.zeros(tables.leaf_room, np.intp)
         self.watchers = [None] * tables.leaf_room
         self.store_table = places.base
@@ -82,6 +92,9 @@ cdef class Relay:
             if tables.watchers[leaf] is not None and not self.stops[leaf]:
                 own = (<Watchers>tables.watchers[leaf]).observers
                 new = tables.observing.fresh(self.columns.features - tables.features)
+                for each in new:
+                    store = each._store
+                    store.grow(1)
                 self.watchers[leaf] = Watchers(own + new)
                 self.stores[leaf] = (<Watchers>self.watchers[leaf]).stores
 
@@ -89,6 +102,7 @@ cdef class Relay:
         """Let the tree be so from now on; what it had before goes with this object."""
         cdef TreeTables tables = self.tables
         cdef Py_ssize_t leaf
+        cdef bint is_fuller
         for leaf in range(tables.leaf_count):
             if self.stops[leaf]:
                 tables.stop_watching(leaf)
@@ -100,11 +114,15 @@ cdef class Relay:
             tables.store_table, self.store_table = self.store_table, tables.store_table
             tables.stores = self.stores
             tables.use_columns(self.columns)
-        if tables.slots == 0 and tables.memory.max_bytes and (
-            self.columns is not None or self.name_bytes != tables.name_bytes
-        ):
-            tables.measure_at = tables.rows  # as there is less room than when that was set
+            tables.drop_spares()
+            tables.spare_model, self.spare_model = self.spare_model, NULL
+            tables.spare_watch, self.spare_watch = self.spare_watch, NULL
+        is_fuller = self.columns is not None or self.name_bytes != tables.name_bytes
         tables.name_bytes = self.name_bytes
+        if tables.slots == 0 and tables.memory.max_bytes and is_fuller:
+            # There is room for one row more, but less than was known when that was set.
+            tables.measure_at = tables.rows + 1.0
+            tables.bound = used_bytes(tables) + promised_bytes(tables)
 
 
 cdef void copy_model(
@@ -160,6 +178,7 @@ cdef class Registration:
 
     def __init__(self, FeatureTable features not None, known not None, list relays not None):
         self.features, self.known, self.relays = features, known, relays
+        self.width = len(known.names)
 
     cdef void commit(self) noexcept:
         """Let all of it be so; nothing else runs in between."""

@@ -14,7 +14,7 @@ from sapwood.observers._store cimport Store
 from sapwood.tree._cuts cimport (
     LINE, MEASURES, STEP, TARGET, Cut, cut_category, cut_number,
 )
-from sapwood.tree._tables cimport TreeTables, slots_between
+from sapwood.tree._tables cimport TreeTables, Watchers, slots_between
 from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_border
 
 
@@ -149,8 +149,15 @@ cdef int find_threshold(
         threshold[0] = slot_border(grid, place + 1)
     elif not tables.is_category[feature]:
         with gil:
-            threshold[0] = tables.observing.threshold(tables.observers[leaf][feature], place)
+            threshold[0] = threshold_of_observer(tables, leaf, feature, place)
     return 0
+
+
+cdef double threshold_of_observer(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, Py_ssize_t place
+) except *:
+    """Where the observer of a number is cut after an element."""
+    return tables.observing.threshold((<Watchers>tables.watchers[leaf]).observers[feature], place)
 
 
 # -- for tests and pictures -------------------------------------------------------------------

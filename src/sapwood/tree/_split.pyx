@@ -91,7 +91,10 @@ cdef int divide_observers(
     bint missing_left, const Sides* sides,
 ) except -1:
     """As `divide`; the children get observers by the deviations of the features in the leaf."""
-    deviations = [deviation_of(tables, leaf, feature) for feature in range(tables.features)]
+    cdef list deviations = [0.0] * tables.features
+    cdef Py_ssize_t feature
+    for feature in range(tables.features):
+        deviations[feature] = deviation_of(tables, leaf, feature)
     cdef Watchers left = Watchers(tables.fresh_observers(deviations))
     cdef Watchers right = Watchers(tables.fresh_observers(deviations))
     divide(tables, leaf, cut, threshold, subset, missing_left, sides)

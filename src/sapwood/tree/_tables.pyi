@@ -1,10 +1,13 @@
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.observers.base import TableObserver
 from sapwood.tree.observing import Observing
+
+T = TypeVar("T")
 
 GRID_DOUBLES: int
 SLOT_DOUBLES: int
@@ -110,5 +113,4 @@ class TreeTables:
     def slot_start(self, feature: int) -> int: ...
     def unwatch(self, leaf: int) -> None: ...
     def set_pending(self, leaf: int) -> None: ...
-    def start_reading(self) -> None: ...
-    def stop_reading(self) -> None: ...
+    def while_still(self, read: Callable[..., T], *arguments: Any) -> T: ...

@@ -60,9 +60,10 @@ cdef class Watchers:
     """
 
     def __init__(self, list observers not None):
-        cdef Py_ssize_t[::1] addresses
-        # One place more, so that there always is one.
-        addresses = np.array([*[id(each._store) for each in observers], 0], dtype=np.intp)
+        cdef Py_ssize_t place
+        cdef Py_ssize_t[::1] addresses = np.zeros(len(observers) + 1, np.intp)
+        for place in range(len(observers)):
+            addresses[place] = <Py_ssize_t><void*>observers[place]._store
         self.observers, self.addresses = observers, addresses.base
         self.stores = <void**>&addresses[0]
 
@@ -266,20 +267,22 @@ cdef class TreeTables:
     @property
     def model_pages(self):
         """Copies of the model of each leaf."""
-        return [self.model_table.get(leaf) for leaf in range(self.leaf_count)]
+        return self.model_table.first(self.leaf_count)
 
     @property
     def watch_pages(self):
         """Copies of what each leaf watches; None where it does not."""
-        return [self.watch_table.get(leaf) for leaf in range(self.leaf_count)]
+        return self.watch_table.first(self.leaf_count)
 
     @property
     def observers(self):
         """The observers of each leaf: a list of them, one per feature, or None."""
-        return [
-            None if each is None else (<Watchers>each).observers
-            for each in self.watchers[: self.leaf_count]
-        ]
+        cdef list observers = self.watchers[: self.leaf_count]
+        cdef Py_ssize_t leaf
+        for leaf in range(self.leaf_count):
+            if observers[leaf] is not None:
+                observers[leaf] = (<Watchers>observers[leaf]).observers
+        return observers
 
     # -- their layout -------------------------------------------------------------------------
 
@@ -414,13 +417,16 @@ cdef class TreeTables:
             )
         return 0
 
-    def start_reading(self):
-        """Let nothing be changed until `stop_reading`, or raise RuntimeError."""
-        self.begin_reading()
+    def while_still(self, read, *arguments):
+        """Return what a function returns, while which nothing is changed.
 
-    def stop_reading(self):
-        """End what `start_reading` began."""
-        self.readers -= 1
+        It is called from here so that no interrupt can come between its end and the release.
+        """
+        self.begin_reading()
+        try:
+            return read(*arguments)
+        finally:
+            self.readers -= 1
 
     cdef int begin_writing(self) except -1:
         if self.writing or self.readers > 0:

@@ -239,6 +239,9 @@ class Features(FeatureTable):
         twin.known = self.known  # which never changes
         return twin
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_header, (self.to_header(),)
+
     def to_header(self) -> dict[str, Any]:
         """Return all that is known, in terms of JSON.
 

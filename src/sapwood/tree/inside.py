@@ -24,7 +24,7 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
     for name in source.dtype.names or ():
         nodes[name] = source[name]
     at = np.flatnonzero(source["kind"] == LEAF)
-    records = kernel.leaf_table[source["child"][at]]
+    records = kernel.leaf_table.take(source["child"][at])
     inherited = source["weight"][at]
     nodes["weight"][at] = inherited + records["weight"]
     nodes["mean"][at] = records["origin"] + records["mean"]

@@ -6,6 +6,7 @@ caller to commit once all else was found good too.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -170,6 +171,7 @@ def _columns(
     New ones come last, in their order. What is no name, or not known, matters only for learning.
     """
     columns: dict[int, tuple[Column, Any]] = {}
+    unknown: list[Label] = []
     width = len(features.names)
     new: dict[Label, int] = {}
     for key, content in items:
@@ -182,6 +184,7 @@ def _columns(
         place = features.index.get(name)
         if place is None:
             if not learn:
+                unknown.append(name)
                 continue
             _check_text(name)
             place = new.setdefault(name, width + len(new))
@@ -189,6 +192,12 @@ def _columns(
             raise ValueError(f"x[{door.shown(name)}] is given twice: names must differ")
         columns[place] = features._column(name, learn), content
     _check_width(width + len(new))
+    if not columns and width and unknown:
+        warnings.warn(
+            f"x names {door.shown(unknown[0])} and no feature that the model knows, such as "
+            f"{door.shown(features.names[0])}: all of them count as missing; check the names",
+            stacklevel=5,
+        )
     return columns, width + len(new)
 
 

@@ -57,4 +57,4 @@ class Observing:
         """Return where an observer cuts after an element."""
         keys, table, order = observer._tables()
         pair = order[place : place + 2]
-        return float(observer._thresholds(keys[pair], table[pair])[0])
+        return float(observer._thresholds(keys.take(pair), table.take(pair, axis=0))[0])

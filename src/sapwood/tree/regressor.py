@@ -1,7 +1,6 @@
 """The tree: an online regressor."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -218,8 +217,8 @@ class HoeffdingTreeRegressor:
         Parameters
         ----------
         x : dict
-            The features, as for `learn_one`. Unknown ones are ignored, unknown categories count
-            as missing.
+            The features, as for `learn_one`. Unknown ones are ignored, with a warning if there
+            are no others; unknown categories count as missing.
 
         Returns
         -------
@@ -343,8 +342,7 @@ class HoeffdingTreeRegressor:
     @property
     def nbytes(self) -> int:
         """Bytes that the tree occupies: all tables, and the names of features and categories."""
-        with self._reading():
-            return _memory.nbytes(self._kernel)
+        return self._kernel.while_still(_memory.nbytes, self._kernel)
 
     @property
     def feature_importances(self) -> dict[str, float]:
@@ -398,21 +396,11 @@ class HoeffdingTreeRegressor:
             The features, as for `predict_one`.
         """
         row = self._features.read_one(x, learn=False).matrix[0]
-        with self._reading():
-            return inside.explain(self._kernel, self._features, x, row)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Let no other thread change the tree meanwhile."""
-        self._kernel.start_reading()
-        try:
-            yield
-        finally:
-            self._kernel.stop_reading()
+        kernel = self._kernel
+        return kernel.while_still(inside.explain, kernel, self._features, x, row)
 
     def _picture(self) -> view.TreePicture:
-        with self._reading():
-            return inside.picture(self._kernel, self._features)
+        return self._kernel.while_still(inside.picture, self._kernel, self._features)
 
     def __repr__(self) -> str:
         default = type(self)()._parameters
@@ -450,8 +438,7 @@ class HoeffdingTreeRegressor:
 
     def to_bytes(self) -> bytes:
         """Return what `save` would write."""
-        with self._reading():
-            return modelfile.pack(storage.KIND, *storage.state_of(self))
+        return self._kernel.while_still(storage.packed, self)
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str = "the buffer") -> Self:

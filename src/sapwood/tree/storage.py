@@ -22,7 +22,7 @@ from sapwood.tree.tables import LEAF_RECORD, NODE_RECORD
 if TYPE_CHECKING:
     from sapwood.tree.regressor import HoeffdingTreeRegressor
 
-__all__ = ["KIND", "load", "restore", "state_of"]
+__all__ = ["KIND", "load", "packed", "restore", "state_of"]
 
 Array = NDArray[Any]
 Tree = TypeVar("Tree", bound="HoeffdingTreeRegressor")
@@ -30,6 +30,7 @@ Tree = TypeVar("Tree", bound="HoeffdingTreeRegressor")
 KIND = "HoeffdingTreeRegressor"
 FORMATS = "time_formats"
 PENDING = "pending"  # a leaf that is yet to be decided on
+SUBCLASS = "subclass"  # the name of a class that somebody has derived from the tree
 OBSERVERS: dict[str, type[TableObserver]] = {
     kind.__name__: kind for kind in (QuantizerObserver, EBSTObserver, TEBSTObserver)
 }
@@ -44,6 +45,11 @@ ARRAYS = (
     "observer_sizes",
     "observers",
 )
+
+
+def packed(tree: "HoeffdingTreeRegressor") -> bytes:
+    """Return the bytes of a model file."""
+    return modelfile.pack(KIND, *state_of(tree))
 
 
 def state_of(tree: "HoeffdingTreeRegressor") -> tuple[dict[str, Any], dict[str, Array]]:
@@ -73,7 +79,9 @@ def _header(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
         "observer": [type(observer).__name__, observer._parameters()],
         "categorical": list(tree._parameters["categorical"]),
     }
-    header = {"parameters": parameters, "features": tree._features.to_header()}
+    header: dict[str, Any] = {"parameters": parameters, "features": tree._features.to_header()}
+    if type(tree).__name__ != KIND:
+        header[SUBCLASS] = type(tree).__qualname__
     if tree._kernel.pending >= 0:
         header[PENDING] = tree._kernel.pending
     if tree.time_formats:
@@ -148,6 +156,12 @@ def restore(
     ModelFileError
         If there is anything wrong with them.
     """
+    held = header.get(SUBCLASS, KIND)
+    if held != (kind.__qualname__ if kind.__name__ != KIND else KIND):
+        raise modelfile.ModelFileError(
+            f"{source} holds a tree of class {held!s:.80}, not {kind.__qualname__}: load it by its "
+            f"own class, as by {held!s:.80}.from_bytes(data)"
+        )
     try:
         tree = _empty_tree(kind, header)
         _fill(tree, arrays)
@@ -162,7 +176,7 @@ def restore(
 
 def _empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     """Return a tree with the parameters and features of a header."""
-    known = header.keys() - {FORMATS, PENDING} == {"parameters", "features"}
+    known = header.keys() - {FORMATS, PENDING, SUBCLASS} == {"parameters", "features"}
     check(known, "its header has other entries than it should")
     parameters = header["parameters"]
     check(isinstance(parameters, dict), "its parameters are no dict")
