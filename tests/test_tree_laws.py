@@ -25,6 +25,9 @@ from tree_cases import (
     unchanged,
 )
 
+# Rows may name no feature that the tree knows; that this is told is tested with its behaviour.
+pytestmark = pytest.mark.filterwarnings("ignore:x names .* and no feature that the model knows")
+
 some_cuts = st.lists(st.integers(0, 150), max_size=3)
 numbers_only = {"numbers": (1, 4), "categories": (0, 0)}
 # With a few rows in a leaf, two features may cut them alike; which is taken is up to rounding.

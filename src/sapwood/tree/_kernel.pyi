@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ class TreeKernel(TreeTables):
         y: NDArray[np.float64],
         w: NDArray[np.float64],
         predictions: NDArray[np.float64] | None = None,
-        registration: Registration | None = None,
+        register: Callable[[], Registration | None] | None = None,
     ) -> None: ...
     def check(self, y: NDArray[np.float64], w: NDArray[np.float64]) -> int: ...
     def learn_one(self, reader: RowReader, x: Any, y: float, w: float) -> bool: ...

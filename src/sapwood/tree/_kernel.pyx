@@ -380,7 +380,7 @@ cdef class TreeKernel(TreeTables):
         const double[::1] y,
         const double[:] w,
         double[::1] predictions=None,
-        Registration registration=None,
+        register=None,
     ):
         """Learn rows.
 
@@ -390,27 +390,29 @@ cdef class TreeKernel(TreeTables):
             Rows that passed the door. Rows of weight 0 are only predicted.
         predictions : array, optional
             Gets what was predicted for each row before it was learned.
-        registration : Registration, optional
-            What the rows bring that is new; it comes into force with the first of them.
+        register : callable, optional
+            Returns a Registration of what the rows bring that is new, or None. It is called when
+            nobody else may change the tree; what it returns comes into force with the first row.
         """
         cdef Py_ssize_t row, rows = y.shape[0], start = 0, known = 0, leaf
         cdef Py_ssize_t next_look
         cdef bint predicting = predictions is not None
         cdef Py_ssize_t leaves[AHEAD]
         cdef Outlook outlook
+        cdef Registration registration
         if X.shape[0] != rows or w.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
-        if registration is None:
-            self.check_width(X.shape[1])
         if predicting and predictions.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
         self.begin_writing()
         try:
             self.settle()
-            if registration is not None and rows > 0:
+            registration = register() if register is not None and rows > 0 else None
+            self.check_width(
+                X.shape[1], self.features if registration is None else registration.width
+            )
+            if registration is not None:
                 # Whatever the first row needs is there before anything is registered.
-                if X.shape[1] != registration.width:
-                    raise RuntimeError("rows and their registration do not fit together")
                 self.make_ready(leaf_of(self.nodes, row_at(X, 0)), w[0])
                 registration.commit()
             next_look = rows_between_looks(self.features)
@@ -508,7 +510,7 @@ cdef class TreeKernel(TreeTables):
         """
         cdef Outlook outlook
         cdef double[::1] scratch = np.zeros(self.features + terms_of(self.features))
-        self.check_width(row.shape[0])
+        self.check_width(row.shape[0], self.features)
         self.begin_reading()
         outlook.leaf = leaf_of(self.nodes, &row[0] if self.features else NULL)
         self.look(&row[0] if self.features else NULL, &scratch[0], &outlook)
@@ -526,7 +528,7 @@ cdef class TreeKernel(TreeTables):
         cdef double* scratch
         if X.shape[0] != predictions.shape[0]:
             raise ValueError("the arrays do not fit together")
-        self.check_width(X.shape[1])
+        self.check_width(X.shape[1], self.features)
         if self.rows == 0.0:
             predictions[:] = 0.0
             return

@@ -93,7 +93,7 @@ cdef class TreeTables:
     cdef int readers
     cdef bint writing
 
-    cdef int check_width(self, Py_ssize_t width) except -1
+    cdef int check_width(self, Py_ssize_t width, Py_ssize_t features) except -1
     cdef int begin_writing(self) except -1
     cdef int begin_reading(self) except -1
     cdef void use_columns(self, Columns columns) noexcept

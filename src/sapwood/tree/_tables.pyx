@@ -409,10 +409,10 @@ cdef class TreeTables:
 
     # -- who may read or change them ----------------------------------------------------------
 
-    cdef int check_width(self, Py_ssize_t width) except -1:
-        if width != self.features:
+    cdef int check_width(self, Py_ssize_t width, Py_ssize_t features) except -1:
+        if width != features:
             raise RuntimeError(
-                f"rows of {width} features were read and there are {self.features}: another thread "
+                f"rows of {width} features were read and there are {features}: another thread "
                 "has learned new ones; give each thread a copy, or wait"
             )
         return 0

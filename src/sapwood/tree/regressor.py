@@ -1,6 +1,7 @@
 """The tree: an online regressor."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -310,12 +311,17 @@ class HoeffdingTreeRegressor:
         bad = self._kernel.check(targets, weights)
         if bad >= 0:
             refuse_row(targets[bad], weights[bad], bad)
+        self._kernel.learn(
+            plan.matrix, targets, weights, predictions, partial(self._registration, plan)
+        )
+
+    def _registration(self, plan: Plan) -> Registration | None:
+        """Return what rows bring that is new, once nobody else may change the tree."""
         known = plan.known()
-        registration = None
-        if known is not self._features.known:
-            relay = memory.relay(self._kernel, self._features, known)
-            registration = Registration(self._features, known, [relay])
-        self._kernel.learn(plan.matrix, targets, weights, predictions, registration)
+        if known is self._features.known:
+            return None
+        relay = memory.relay(self._kernel, self._features, known)
+        return Registration(self._features, known, [relay])
 
     # -- looking inside -----------------------------------------------------------------------
 
