@@ -545,3 +545,24 @@ def test_ctrl_c_ends_a_call_of_many_rows(learning):
         signal.signal(signal.SIGALRM, handler)
     assert np.isfinite(tree.predict_one({0: 0.0}))
     tree.learn_one({0: 1.0}, 1.0)
+
+
+def test_new_features_come_with_a_row_that_fills_the_tables():
+    """Tables that grow for a split, and pages of another layout, come in one after the other."""
+    rng = np.random.default_rng(3)
+    X, y = rng.random((30_000, 2)), rng.normal(size=30_000)
+    y += 20 * np.floor(40 * X[:, 0]) + 30 * np.floor(30 * X[:, 1])
+    tree = HoeffdingTreeRegressor(grace_period=20, leaf="mean")
+    width, room = 2, len(tree._kernel.leaf_table)
+    for row in range(len(y)):
+        due = tree._kernel.leaf_table["due"][: tree.n_leaves]
+        at = tree._kernel.outlook(np.append(X[row], np.zeros(width - 2)))[0] if row else 0
+        full = tree.n_leaves == len(tree._kernel.leaf_table)
+        if full and tree._kernel.leaf_table["weight"][at] + 1 >= due[at]:
+            width += 1  # a feature that is new, in the very row
+        tree.learn_one(dict(enumerate([*X[row].tolist(), *[0.0] * (width - 2)])), y[row])
+        if width == 6:
+            break
+    assert width > 3
+    assert len(tree._kernel.leaf_table) > room
+    assert tree.copy().to_bytes() == tree.to_bytes()

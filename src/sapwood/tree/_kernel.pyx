@@ -399,7 +399,7 @@ cdef class TreeKernel(TreeTables):
         cdef bint predicting = predictions is not None
         cdef Py_ssize_t leaves[AHEAD]
         cdef Outlook outlook
-        cdef Registration registration
+        cdef Registration registration = None
         if X.shape[0] != rows or w.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
         if predicting and predictions.shape[0] != rows:
@@ -407,13 +407,14 @@ cdef class TreeKernel(TreeTables):
         self.begin_writing()
         try:
             self.settle()
-            registration = register() if register is not None and rows > 0 else None
+            if register is not None and rows > 0 and X.shape[1] >= self.features:
+                # Whatever the first row needs is there before anything is registered.
+                self.make_ready(leaf_of(self.nodes, row_at(X, 0)), w[0])
+                registration = register()
             self.check_width(
                 X.shape[1], self.features if registration is None else registration.width
             )
             if registration is not None:
-                # Whatever the first row needs is there before anything is registered.
-                self.make_ready(leaf_of(self.nodes, row_at(X, 0)), w[0])
                 registration.commit()
             next_look = rows_between_looks(self.features)
             with nogil:

@@ -99,7 +99,10 @@ cdef class Relay:
                 self.stores[leaf] = (<Watchers>self.watchers[leaf]).stores
 
     cdef void commit(self) noexcept:
-        """Let the tree be so from now on; what it had before goes with this object."""
+        """Let the tree be so from now on; what it had before goes with this object.
+
+        Nothing may have changed the tree, nor the room of its tables, since this was made.
+        """
         cdef TreeTables tables = self.tables
         cdef Py_ssize_t leaf
         cdef bint is_fuller
