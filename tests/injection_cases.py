@@ -78,13 +78,6 @@ def by_pandas(tree, rows):
     tree.learn_many(pandas.DataFrame(columns), y)
 
 
-def by_polars(tree, rows):
-    import polars
-
-    columns, y = columns_of(rows)
-    tree.learn_many(polars.DataFrame(columns), y)
-
-
 def by_arrow(tree, rows):
     import pyarrow
 
@@ -623,7 +616,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "new features, mapping": partial(new_features, by_mapping),
     "new features, predicting": partial(new_features, predicting),
     "new features, pandas": partial(new_features, by_pandas),
-    "new features, polars": partial(new_features, by_polars),
     "new features, arrow": partial(new_features, by_arrow),
     "new features, means": partial(new_features, by_mapping, leaf="mean"),
     "new features, E-BST": partial(new_features, by_mapping, observer=EBSTObserver()),

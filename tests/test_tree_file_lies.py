@@ -6,7 +6,7 @@ That a change at any other place does no harm either is the matter of test_tree_
 import numpy as np
 import pytest
 
-from sapwood import EBSTObserver, HoeffdingTreeRegressor, QuantizerObserver
+from sapwood import EBSTObserver, HoeffdingTreeRegressor, ModelFileError, QuantizerObserver
 from sapwood.tree import storage
 from sapwood.tree.features import CATEGORY
 from tree_file_cases import (
@@ -318,3 +318,14 @@ def test_a_small_file_takes_little_memory():
         "categorical": [],
     }
     assert_refused(packed(header, arrays), "the levels have shape")
+
+
+def test_covariances_beyond_all_bounds_contradict_each_other():
+    """So large that the correlation overflows, which a decomposition would not complain of."""
+    header, arrays = storage.state_of(grown(leaf="linear"))
+    features = len(header["features"]["names"])
+    terms = (features + 4) // 4 * 4
+    matrix = arrays["models"][0][4 * terms + 2 * features :].reshape(terms, terms)
+    matrix[0, 1] = matrix[1, 0] = 1e308
+    with pytest.raises(ModelFileError, match="the covariances of leaf 0 contradict"):
+        storage.restore(HoeffdingTreeRegressor, header, arrays, "a file")

@@ -225,7 +225,10 @@ def check_models(models: Array, kernel: TreeKernel) -> None:
 
 def _is_definite(covariance: Array, deviations: Array) -> bool:
     """Whether no direction has a negative variance, but for rounding: learning would enlarge it."""
-    correlation = covariance / np.outer(deviations, deviations)
+    with np.errstate(over="ignore"):
+        correlation = covariance / np.outer(deviations, deviations)
+    if not (abs(correlation) <= 1.0 + DEFINITE).all():
+        return False
     try:
         np.linalg.cholesky(correlation + DEFINITE * np.eye(len(correlation)))
     except np.linalg.LinAlgError:
