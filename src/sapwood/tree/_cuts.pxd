@@ -17,13 +17,6 @@ cdef enum:
     LINE = 2
     MEASURES = 3
 
-cdef extern from *:
-    """
-    #define SAPWOOD_LEAST_WEIGHT 1e-140
-    """
-    # Of rows that can be cut: products of smaller weights are no longer doubles.
-    const double LEAST_WEIGHT "SAPWOOD_LEAST_WEIGHT"
-
 cdef struct Cut:
     double merit
     Py_ssize_t place   # of a number: the cut is after this slot; -1 if there is none
@@ -36,6 +29,11 @@ cdef struct Sums:
     double place
     double place_square
     double place_residual
+
+
+cdef inline bint is_too_light(double weight) noexcept nogil:
+    """Whether rows cannot be cut, as products of their weights would no longer be doubles."""
+    return weight < 1e-140
 
 
 cdef inline void sums_add(Sums* sums, const Slot* slot, double place) noexcept nogil:
@@ -94,7 +92,7 @@ cdef inline double cut_number(
     cdef double least, per_weight, one_line = 0.0, share, excess, per_product, step, line
     for slot in range(count):
         sums_add(&whole, slots + slot, places[slot] if places != NULL else slot)
-    if whole.weight < LEAST_WEIGHT:
+    if is_too_light(whole.weight):
         return 0.0
     least = min_share * whole.weight
     per_weight = 1.0 / whole.weight
@@ -156,7 +154,7 @@ cdef inline double cut_category(
         means[place] = mean
         order[place] = code
         present += 1
-    if weight < LEAST_WEIGHT:
+    if is_too_light(weight):
         return 0.0
     for place in range(present - 1):
         code = order[place]
