@@ -200,6 +200,21 @@ def test_nbytes_is_not_less_than_what_is_there(make, leaf, rows, features):
     assert tree.nbytes <= 1.35 * traced + 3000
 
 
+def test_the_reader_of_rows_is_counted():
+    """It remembers the keys of dicts: as many as there may be features, and never unknown ones."""
+    tree = Tree(max_bytes=LEAST_BYTES + 8_000)
+    names = [f"a name that is rather long, number {place}" for place in range(4)]
+    tree.learn_one(dict.fromkeys(names, 1.0), 1.0)
+    before = tree.nbytes
+    for _ in range(3):
+        own_keys = {"".join(name): 2.0 for name in names}
+        tree.predict_one({f"unknown {place}": 1.0 for place in range(10_000)} | own_keys)
+        tree.learn_one(own_keys, 1.0)
+    assert tree.nbytes == before
+    assert reachable_bytes(tree) <= tree.nbytes
+    assert tree._reader.nbytes < 2_000
+
+
 @every_observer
 @pytest.mark.parametrize("limit", [150_000, 400_000])
 def test_the_limit_holds_at_every_moment(make, limit):
