@@ -170,7 +170,7 @@ def test_attributes_in_all_spellings(folder):
         "@attribute h date\n@attribute i date 'dd.MM.yyyy'\n@attribute it\\'s {}\n\n@DATA % rows\n"
         "1,2,3,u,s,2026-11-15T12:00:00,15.11.2026,?\n"
     )
-    stream, chunk = read(folder, text)
+    stream, chunk = read(folder, text, time_parts=())
     kinds = {"a": "number", "b c": "number", 'd"e': "number", "f": "category", "g": "category"}
     assert dict(stream.features) == {**kinds, "h": "number", "i": "number", "it\\'s": "category"}
     assert (chunk.columns["h"] - chunk.columns["i"]).tolist() == [43_200.0]

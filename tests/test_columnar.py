@@ -216,7 +216,7 @@ def test_only_what_is_needed_is_read(tmp_path):
     for kind in KINDS:
         path = str(tmp_path / f"rows.{kind}")
         write(path, table)
-        stream = open_columnar(path, Wishes("y", drop=("tags", "city")))
+        stream = open_columnar(path, Wishes("y", drop=("tags", "city"), time_parts=()))
         assert list(stream.features) == ["x", "zone", "open", "t"]
         assert len(told(stream)["y"]) == 20
         with pytest.raises(StreamError, match=r"column 'tags' holds list<.*--drop tags"):

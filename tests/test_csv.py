@@ -22,7 +22,7 @@ from sapwood.streams.stream import StreamError
 
 ROLES = {"x": "number", "city": "category", "open": "boolean", "sold": "time", "y": "number"}
 RULES = tuple(Rule(name, role) for name, role in ROLES.items())
-SCHEMA = Schema(tuple(ROLES), RULES[:4], RULES[4], RULES[3], ())
+SCHEMA = Schema(tuple(ROLES), RULES[:4], RULES[4], RULES[3])
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=64).map(repr) | st.sampled_from(
     ["1", " 2.5", "-0", "+3", "1e5", "1E-400", "NA", "?", " ", "", ".5", "7.", "\t8 ", "00012"]
@@ -202,7 +202,7 @@ def test_looks_of_columns(folder):
         f"{place},{place % 2 == 0},2026-11-{place:02},{'u' * place}," for place in range(10, 30)
     ]
     rows[3] = "x,y,z,0,"
-    stream, chunk = read(folder, "n,b,t,c,empty\n" + "\n".join(rows))
+    stream, chunk = read(folder, "n,b,t,c,empty\n" + "\n".join(rows), time_parts=())
     assert dict(stream.features) == {
         "n": "number",
         "b": "number",

@@ -72,7 +72,7 @@ def test_what_columns_look_like(path):
 def test_one_broken_line_of_ten_makes_no_text(path, good, bad):
     rows = [{"x": good, "y": 1}] * 9
     stream = opened(path, lines(*rows, {"x": bad, "y": 1}))
-    assert stream.features == {"x": "number"}
+    assert stream.features["x"] == "number"
     [(number, reason, column, value)] = faults(stream)
     assert (number, column, value) == (10, "x", bad if bad == "x" else str(bad))
     assert reason in (reasons.NO_NUMBER, reasons.NO_BOOLEAN, reasons.NO_TIME)

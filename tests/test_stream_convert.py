@@ -34,7 +34,7 @@ TEXT_TYPES = [
 def one(role, values, **rule):
     """What becomes of one feature: its column, and the faults as row, reason and value."""
     array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
-    schema = Schema(("x",), (Rule("x", role, **rule),), None, None, ())
+    schema = Schema(("x",), (Rule("x", role, **rule),), None, None)
     converted = convert(schema, {"x": array}, len(array))
     faults = [(fault.row, fault.reason, fault.value) for fault in converted.faults]
     assert all(fault.column == "x" for fault in converted.faults)
@@ -165,9 +165,9 @@ def test_booleans_in_other_types():
 
 
 def test_times_and_their_parts():
-    schema = Schema(
-        ("t", "u"), (Rule("t", "time"), Rule("u", "time")), None, None, ("hour", "month")
-    )
+    parts = ("hour", "month")
+    rules = (Rule("t", "time", parts=parts), Rule("u", "time", parts=parts))
+    schema = Schema(("t", "u"), rules, None, None)
     moments = [datetime(2026, 11, 15, 14, 30), None]
     table = {"t": pa.array(moments, pa.timestamp("ms", "Europe/Oslo")), "u": pa.array([60.5, 0])}
     converted = convert(schema, table, 2)
@@ -301,7 +301,6 @@ TARGETED = Schema(
     (Rule("a", "number"), Rule("b", "category")),
     Rule("y", "number"),
     Rule("when", "time"),
-    (),
 )
 
 
@@ -351,8 +350,8 @@ def test_the_first_fault_in_the_order_of_the_file_is_told():
 
 
 def test_a_column_of_times_may_be_a_feature_too():
-    rule = Rule("t", "time")
-    schema = Schema(("t",), (rule,), None, rule, ("hour",))
+    rule = Rule("t", "time", parts=("hour",))
+    schema = Schema(("t",), (rule,), None, rule)
     converted = convert(schema, {"t": pa.array(["1970-01-01 05:00", ""])}, 2)
     assert converted.columns["t"].tolist() == converted.times.tolist() == [18_000]
     assert converted.columns["t.hour"].tolist() == [5]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapwood.streams import times
+from sapwood.streams import time_format
 from sapwood.streams.stream import StreamError
 from sapwood.streams.times import is_iso, parts_of, seconds_of, seconds_of_text
 
@@ -30,6 +30,8 @@ FORMATS = [
     "%Y-%m-%d %H:%M:%S%z",
     "%H:%M",
     "%d %% %m %Y",
+    "%a, %d %B %Y %H:%M",
+    "%y%m%d%H",
 ]
 
 
@@ -157,7 +159,8 @@ def test_formats_are_those_of_strptime(moments, format, others, narrow):
             moment = (
                 moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
             )
-            expected.append(nearest(exact(moment)))
+            start = exact(datetime(1900, 1, 1)) if format == "%H:%M" else 0  # a time of day
+            expected.append(nearest(exact(moment) - start))
     found, bad = seconds_of_text(pa.array(texts), format)
     assert bad.tolist() == [seconds is None for seconds in expected]
     given_back = [
@@ -173,9 +176,15 @@ def test_a_format_that_is_none(format):
 
 
 def test_most_formats_need_no_strptime(monkeypatch):
-    monkeypatch.setattr(times, "_one_by_one", None)
-    found, _ = seconds_of_text(pa.array(["02.01.1970 00:01", None]), "%d.%m.%Y %H:%M")
-    np.testing.assert_array_equal(found, [86_460, np.nan])
+    monkeypatch.setattr(time_format, "seconds_by_text", None)
+    for text, format in (
+        ("02.01.1970 00:01", "%d.%m.%Y %H:%M"),
+        ("1/2/70 0:01", "%m/%d/%y %H:%M"),
+        ("Fri, 2 jan 1970 12:01 AM", "%a, %d %b %Y %I:%M %p"),
+        ("02January1970 02:01:00.0 +0200", "%d%B%Y %H:%M:%S.%f %z"),
+    ):
+        found, _ = seconds_of_text(pa.array([text, None]), format)
+        np.testing.assert_array_equal(found, [86_460, np.nan])
 
 
 @given(moments=st.lists(MOMENTS, min_size=1, max_size=20))

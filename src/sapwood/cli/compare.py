@@ -61,6 +61,8 @@ def compare(
     categorical: options.Categorical = [],  # noqa: B006
     time_format: options.TimeFormats = [],  # noqa: B006
     time_parts: options.TimeParts = "",
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     format: options.FormatOption = None,
     on_bad_row: options.OnBadRowOption = "error",
     diagram: Annotated[
@@ -78,7 +80,9 @@ def compare(
     with failing_in_one_line(terminal, extra="cli"):
         check_files({"--diagram": diagram}, read=stream, models=model)
         _check_names(stream, model, diagram)
-        reading = options.Reading(target, drop, categorical, time_format, time_parts, None, format)
+        reading = options.Reading(
+            target, drop, categorical, time_format, time_parts, None, format, decimal, thousands
+        )
         found = [
             [_evaluate(terminal, name, spec, reading, on_bad_row) for spec in model]
             for name in stream

@@ -39,6 +39,8 @@ def evaluate(
     time_parts: options.TimeParts = "",
     time: options.Time = None,
     delay: options.Delayed = None,
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     format: options.FormatOption = None,
     on_bad_row: options.OnBadRowOption = "error",
     model: options.Model = "tree",
@@ -102,7 +104,9 @@ def evaluate(
             printed="--json" if as_json else None,
         )
         options.check_bad_rows(bad_rows, on_bad_row)
-        reading = options.Reading(target, drop, categorical, time_format, time_parts, time, format)
+        reading = options.Reading(
+            target, drop, categorical, time_format, time_parts, time, format, decimal, thousands
+        )
         scoring = Scoring(delay, fade, window, on_bad_row)
         run, identity = make_run(stream, reading, model, set_, scoring)
         if save is not None:

@@ -56,8 +56,8 @@ TimeFormats = Annotated[
     typer.Option(
         "--time-format",
         metavar="NAME=FORMAT",
-        help="A column holds times in this format, such as 'sold=%d.%m.%Y %H:%M'. Times like "
-        "2026-11-15 14:30 are found without.",
+        help="A column holds times in this format, such as 'sold=%d.%m.%Y %H:%M' or "
+        "sold=milliseconds, or none: sold=none. Most formats are found without.",
         rich_help_panel=READING,
     ),
 ]
@@ -65,7 +65,24 @@ TimeParts = Annotated[
     str,
     typer.Option(
         metavar="PARTS",
-        help=f"Add parts of each time as features: any of {','.join(PARTS)}.",
+        help=f"Add these parts of each time as features: any of {','.join(PARTS)}, or none. If not "
+        "given, those of hour, weekday and season that vary.",
+        rich_help_panel=READING,
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MARK",
+        help="What stands before decimals, . or , - if the data do not tell it.",
+        rich_help_panel=READING,
+    ),
+]
+Thousands = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MARK",
+        help="What stands between thousands: . , ' or a blank.",
         rich_help_panel=READING,
     ),
 ]
@@ -158,6 +175,8 @@ class Reading:
     time_parts: str = ""
     time: str | None = None
     format: Format | None = None
+    decimal: str | None = None
+    thousands: str | None = None
     model: HoeffdingTreeRegressor | None = None
 
     def open(self, name: str) -> Stream:
@@ -166,10 +185,8 @@ class Reading:
         if generated is not None:
             self._check_generated(name, generated)
             return generated
-        parts = [part.strip() for part in self.time_parts.split(",") if part.strip()]
         categorical, known, known_formats = self.categorical, None, None
         if self.model is not None and self.model.features:
-            parts += _parts_of(self.model)
             categorical = [*categorical, *map(str, self.model.parameters["categorical"])]
             known = _known_by(self.model)
             known_formats = self.model.time_formats
@@ -180,10 +197,12 @@ class Reading:
                 drop=self.drop,
                 categorical=categorical,
                 time_formats=settings(self.time_formats, "--time-format"),
-                time_parts=tuple(dict.fromkeys(parts)),
+                time_parts=_parts(self.time_parts),
                 time=self.time,
                 known=known,
                 known_formats=known_formats,
+                decimal=self.decimal,
+                thousands=self.thousands,
                 format=self.format,
             )
         except FileNotFoundError:
@@ -208,6 +227,8 @@ class Reading:
             "--time-parts": self.time_parts,
             "--time": self.time,
             "--format": self.format,
+            "--decimal": self.decimal,
+            "--thousands": self.thousands,
         }
         for option, value in given.items():
             if value:
@@ -268,10 +289,10 @@ def _known_by(tree: HoeffdingTreeRegressor) -> dict[str, Kind]:
     }
 
 
-def _parts_of(tree: HoeffdingTreeRegressor) -> list[str]:
-    """Return the parts of times that a model knows, as its features are named."""
-    ends = [str(name).rpartition(".") for name in tree.features]
-    return [part for part in PARTS if any(dot and end == part for _, dot, end in ends)]
+def _parts(typed: str) -> tuple[str, ...] | None:
+    """Return the parts of times that were asked for; None if the stream shall choose."""
+    parts = tuple(dict.fromkeys(part.strip() for part in typed.split(",") if part.strip()))
+    return (() if parts == ("none",) else parts) if parts else None
 
 
 def _generated(name: str) -> Stream | None:

@@ -26,6 +26,8 @@ def predict(
         typer.Option("--output", "-o", metavar="FILE", help="- is standard output."),
     ] = Path("-"),
     time_format: options.TimeFormats = [],  # noqa: B006 - typer wants a list
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     format: options.FormatOption = None,
     on_bad_row: options.OnBadRowOption = "error",
     bad_rows: options.BadRows = None,
@@ -41,7 +43,13 @@ def predict(
         check_files({}, growing, read=[model, stream])
         options.check_bad_rows(bad_rows, on_bad_row)
         tree = load(model)
-        rows = options.Reading(time_formats=time_format, format=format, model=tree).open(stream)
+        rows = options.Reading(
+            time_formats=time_format,
+            format=format,
+            decimal=decimal,
+            thousands=thousands,
+            model=tree,
+        ).open(stream)
         options.tell_missing(terminal, tree, rows)
         read, refused = _predict(tree, rows, output, bad_rows, on_bad_row)
         terminal.say(f"rows: {read:,} read, {read - refused:,} predicted, {refused:,} refused")

@@ -28,6 +28,8 @@ def train(
     categorical: options.Categorical = [],  # noqa: B006
     time_format: options.TimeFormats = [],  # noqa: B006
     time_parts: options.TimeParts = "",
+    decimal: options.Decimal = None,
+    thousands: options.Thousands = None,
     format: options.FormatOption = None,
     on_bad_row: options.OnBadRowOption = "error",
     model: options.Model = "tree",
@@ -52,7 +54,9 @@ def train(
             printed="the model's name",
         )
         options.check_bad_rows(bad_rows, on_bad_row)
-        reading = options.Reading(target, drop, categorical, time_format, time_parts, None, format)
+        reading = options.Reading(
+            target, drop, categorical, time_format, time_parts, None, format, decimal, thousands
+        )
         run, identity = make_run(stream, reading, model, set_, Scoring(on_bad_row=on_bad_row))
         check_savable(run.model, f"--save {save}")
         outputs = [] if bad_rows is None else [BadRowFile(bad_rows)]

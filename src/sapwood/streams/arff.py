@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from sapwood import door
 from sapwood.streams import reasons
-from sapwood.streams.blocks import BOM, LONGEST_LINE, Block, TextSource
+from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, Block, TextSource
 from sapwood.streams.delimited import DelimitedStream, Flaw, TextRows
-from sapwood.streams.header import check_names, decoded
+from sapwood.streams.first_rows import FirstRows
+from sapwood.streams.header import SAMPLE_LINES, check_names, decoded, first_values
 from sapwood.streams.quotes import Quotes
-from sapwood.streams.schema import Found, Wishes, decide
+from sapwood.streams.schema import Found, Wishes
 from sapwood.streams.stream import Position, StreamError
 
 __all__ = ["ArffStream", "open_arff"]
@@ -171,7 +173,9 @@ def open_arff(path: str, wishes: Wishes) -> ArffStream:
     declared = {name: written for name, written in formats.items() if written is not None}
     others = {name: kept for name, kept in wishes.known_formats.items() if name not in formats}
     wishes = replace(wishes, time_formats={**declared, **wishes.time_formats}, known_formats=others)
-    schema = decide(source.name, found, wishes)
+    # A pipe is not waited for, as the file says itself what its columns are.
+    sample = {} if source.size is None else _sample(source, names, start)
+    schema = FirstRows(source.name, sample, found, wishes, declared=True).schema
     return ArffStream(source, schema, Quotes(b","), start)
 
 
@@ -189,6 +193,18 @@ def _header(source: TextSource) -> tuple[bytes, Position]:
         lines = text.count(b"\n") + (1 if source.size is None else 10_000)
     start = {"byte": found.end(), "line": text.count(b"\n", 0, found.start()) + 2}
     return text[: found.start()].removeprefix(BOM), start
+
+
+def _sample(source: TextSource, names: list[str], start: Position) -> dict[str, pa.Array]:
+    """Return the first values of each attribute."""
+    text, ended = source.head(start["line"] + SAMPLE_LINES, start["byte"] + HEAD)
+    *lines, last = text[start["byte"] :].split(b"\n")
+    if ended:
+        lines.append(last)
+    stripped = (line.strip(b" \t\r") for line in lines[:SAMPLE_LINES])
+    rows = (_as_csv(row) for row in stripped if row and not row.startswith((b"%", b"{")))
+    quotes = Quotes(b",")
+    return first_values(names, [quotes.fields(row) for row in rows if row is not None])
 
 
 def _attribute(place: str, line: str) -> tuple[str, str]:

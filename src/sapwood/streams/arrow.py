@@ -14,10 +14,12 @@ from sapwood.streams.stream import StreamError
 __all__ = [
     "BLANKS",
     "MISSING",
+    "NUMBER",
     "as_array",
     "as_numpy",
     "check_type",
     "is_number",
+    "is_readable",
     "is_text",
     "is_time",
     "stored_type",
@@ -31,6 +33,8 @@ MISSING = (
 )
 """Text that stands for a missing value: pyarrow's null values, and the ? of ARFF."""
 BLANKS = " \t"
+NUMBER = r"(?i)^[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf|infinity|nan(\([a-z0-9_]*\))?)$"
+"""How numbers are written in text."""
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType:
@@ -94,6 +98,12 @@ def as_numpy(array: pa.Array) -> NDArray[Any]:
     return np.frombuffer(content, kind, len(array), array.offset * kind.itemsize)
 
 
+def is_readable(kind: pa.DataType) -> bool:
+    """Whether values of a type are numbers, times, booleans or text."""
+    known = (is_number, is_time, is_text, pa.types.is_boolean, pa.types.is_null)
+    return any(belongs(stored_type(kind)) for belongs in known)
+
+
 def check_type(source: str, name: str, kind: pa.DataType) -> None:
     """Raise StreamError if no value of a type is a number, a time or text.
 
@@ -103,9 +113,7 @@ def check_type(source: str, name: str, kind: pa.DataType) -> None:
     Traceback (most recent call last):
     sapwood.streams.stream.StreamError: a.parquet: column 'tags' holds list<item: string>, which ...
     """
-    stored = stored_type(kind)
-    known = (is_number, is_time, is_text, pa.types.is_boolean, pa.types.is_null)
-    if not any(belongs(stored) for belongs in known):
+    if not is_readable(kind):
         raise StreamError(
             f"{source}: column {door.shown(name)} holds {kind}, which is neither numbers, times "
             f"nor text; leave it out, as by --drop {name}"

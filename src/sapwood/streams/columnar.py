@@ -31,9 +31,18 @@ from pyarrow.fs import LocalFileSystem
 
 from sapwood import door
 from sapwood.atomic import StrPath
-from sapwood.streams.arrow import check_type, is_number, is_text, is_time, stored_type
+from sapwood.streams.arrow import (
+    as_array,
+    check_type,
+    is_number,
+    is_readable,
+    is_text,
+    is_time,
+    stored_type,
+)
 from sapwood.streams.convert import convert
-from sapwood.streams.schema import Found, Schema, Wishes, decide
+from sapwood.streams.first_rows import FirstRows
+from sapwood.streams.schema import Found, Schema, Wishes
 from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, Position, Stream, StreamError
 
 __all__ = ["ColumnarStream", "files_of", "is_part", "open_columnar"]
@@ -47,6 +56,7 @@ SUFFIXES: dict[Format, tuple[str, ...]] = {
     "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
 }
 PARQUET, ARROW, FEATHER_1 = b"PAR1", b"ARROW1", b"FEA1"
+SAMPLE_ROWS = 1000
 PAGE_BUFFER = 1 << 16  # bytes of each column that are read ahead of its pages
 
 
@@ -107,7 +117,7 @@ class ColumnarStream(Stream):
 
     def __init__(self, name: str, files: Sequence["_File"], wishes: Wishes) -> None:
         looks = _looks(files)
-        self._schema = decide(name, looks, wishes)
+        self._schema = FirstRows(name, _sample(files, looks), looks, wishes).schema
         _check_files(files, self._schema, looks)
         self._files = files
         self._names = [rule.name for rule in self._schema.read]
@@ -439,6 +449,18 @@ def _looks(files: Sequence[_File]) -> dict[str, Found]:
         kinds = (file.schema.field(name).type for file in files if name in file.schema.names)
         looks[name] = next(filter(None, map(_look, kinds)), "number")
     return looks
+
+
+def _sample(files: Sequence[_File], looks: Mapping[str, Found]) -> dict[str, pa.Array]:
+    """Return the first values of columns that can be read, from the first file that has rows."""
+    start = {"file": 0, "group": 0, "row": 0, "done": 0}
+    for file in files:
+        kinds = {name: file.schema.field(name).type for name in looks if name in file.schema.names}
+        names = [name for name, kind in kinds.items() if is_readable(kind)]
+        for _, _, batch in file.batches(names, start, SAMPLE_ROWS) if names else ():
+            with _readable(file.path):
+                return {name: as_array(batch[name]) for name in names}
+    return {}
 
 
 def _check_files(files: Sequence[_File], schema: Schema, looks: Mapping[str, Found]) -> None:

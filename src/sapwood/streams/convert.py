@@ -7,7 +7,8 @@ number      A double. True is 1 and false 0, times and durations are seconds.
 boolean     0 or 1. Text is true, false, 1 or 0, in any case; numbers are 0 or 1.
 time        Seconds since 1970 in UTC; see `sapwood.streams.times`. A time of day is
             seconds since midnight, a duration its seconds. Numbers are seconds too,
-            but whole numbers are text if the column has a format ("%Y%m%d").
+            unless the column has another unit ("milliseconds"); but whole numbers are
+            text if it has a format ("%Y%m%d").
 undecided   A number, as long as no value has told that it is a boolean or a time.
 category    A label. Text is itself; numbers, times and booleans are their text: 7 is
             "7", 7.0 "7.0", true "true". If the column was declared a category, what
@@ -16,8 +17,9 @@ category    A label. Text is itself; numbers, times and booleans are their text:
 ==========  ==========================================================================
 
 Missing are null, NaN, and text that is one of `MISSING` but for blanks around it. Numbers in text
-are written as for pyarrow's CSV reader: "-1.5e3", "+.5", not "1,5" or "0x10". Binary columns are
-text in UTF-8. Infinite numbers are faults, and so are a missing target and a missing time of a row.
+are written as for pyarrow's CSV reader: "-1.5e3", "+.5", not "1,5" or "0x10", unless the column has
+a format of numbers; see `sapwood.streams.numbers`. Binary columns are text in UTF-8. Infinite
+numbers are faults, and so are a missing target and a missing time of a row.
 """
 
 import itertools
@@ -30,18 +32,28 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sapwood.streams import reasons, times
-from sapwood.streams.arrow import BLANKS, MISSING, as_array, as_numpy, check_type, is_time, tidy
+from sapwood.streams.arrow import (
+    BLANKS,
+    MISSING,
+    NUMBER,
+    as_array,
+    as_numpy,
+    check_type,
+    is_time,
+    tidy,
+)
 from sapwood.streams.labels import labels_of
-from sapwood.streams.schema import Rule, Schema
+from sapwood.streams.numbers import read_numbers
+from sapwood.streams.schema import Role, Rule, Schema
 from sapwood.streams.stream import Column, FloatArray
+from sapwood.streams.time_format import UNITS
 
-__all__ = ["BLANKS", "MISSING", "NUMBER", "Converted", "Fault", "convert"]
+__all__ = ["BLANKS", "MISSING", "Converted", "Fault", "arrow_type", "convert"]
 
 Bad = dict[int, str]
 """The reason of each row that has a fault."""
 
-NUMBER = r"(?i)^[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf|infinity|nan(\([a-z0-9_]*\))?)$"
-"""How numbers are written in text."""
+ARROW_TYPES: dict[Role, pa.DataType] = {"number": pa.float64(), "boolean": pa.bool_()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +143,8 @@ def convert(
     columns: dict[str, Column] = {}
     for rule in schema.rules:
         columns[rule.name] = column = done[rule]
-        if rule.role == "time" and not rule.late and isinstance(column, np.ndarray):
-            parts = times.parts_of(column, schema.parts)
+        if rule.parts and isinstance(column, np.ndarray):
+            parts = times.parts_of(column, rule.parts)
             columns.update({f"{rule.name}.{part}": values for part, values in parts.items()})
     faults = _faults(schema, found, arrays)
     if not faults:
@@ -149,6 +161,21 @@ def convert(
     )
 
 
+def arrow_type(rule: Rule) -> pa.DataType:
+    """Return the type as which pyarrow parses a column of text: strings if it cannot do the rest.
+
+    Examples
+    --------
+    >>> arrow_type(Rule("x", "number")), arrow_type(Rule("sold", "time", "%Y%m%d"))
+    (DataType(double), DataType(string))
+    """
+    if rule.role == "time" and rule.time_format in UNITS:
+        return pa.float64()
+    if rule.number_format is not None:
+        return pa.string()
+    return ARROW_TYPES.get(rule.role, pa.string())
+
+
 # Roles
 
 
@@ -163,6 +190,8 @@ def _read(rule: Rule, array: pa.Array) -> tuple[Column, Bad]:
         array = array.dictionary_decode()
     if rule.role == "time":
         return _seconds(array, rule.time_format)
+    if rule.role == "number" and rule.number_format and pa.types.is_string(array.type):
+        return _written_numbers(array, rule.number_format)
     return _booleans(array) if rule.role == "boolean" else _numbers(array)
 
 
@@ -181,6 +210,12 @@ def _numbers(array: pa.Array) -> tuple[FloatArray, Bad]:
     if infinite.any():
         faults.update(dict.fromkeys(np.flatnonzero(infinite).tolist(), reasons.NOT_FINITE))
     return numbers, faults
+
+
+def _written_numbers(array: pa.Array, example: str) -> tuple[FloatArray, Bad]:
+    """Return numbers that are not written plainly."""
+    numbers, none = read_numbers(tidy(array), example)
+    return numbers, dict.fromkeys(np.flatnonzero(none).tolist(), reasons.NO_NUMBER)
 
 
 def _doubles(array: pa.Array) -> FloatArray:
@@ -220,6 +255,10 @@ def _booleans(array: pa.Array) -> tuple[FloatArray, Bad]:
 
 def _seconds(array: pa.Array, time_format: str | None) -> tuple[FloatArray, Bad]:
     kind = array.type
+    if time_format in UNITS and not is_time(kind):
+        counts, told = _numbers(array)
+        others = {row: reasons.NO_TIME for row, why in told.items() if why != reasons.NOT_FINITE}
+        return counts / UNITS[time_format], {**told, **others}
     if pa.types.is_boolean(kind) or (pa.types.is_integer(kind) and time_format is not None):
         array = array.cast(pa.string())
     if not pa.types.is_string(array.type):

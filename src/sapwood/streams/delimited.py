@@ -15,22 +15,15 @@ from pyarrow import csv
 from sapwood.streams import reasons
 from sapwood.streams.arrow import MISSING, texts_of
 from sapwood.streams.blocks import BOM, Block, TextSource
-from sapwood.streams.convert import Converted, convert
+from sapwood.streams.convert import Converted, arrow_type, convert
+from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.header import read_header
 from sapwood.streams.quotes import Quotes, line_ends
-from sapwood.streams.schema import Schema, Wishes, decide
+from sapwood.streams.schema import Schema, Wishes
 from sapwood.streams.stream import BadRow, Chunk, IntArray, Position
 from sapwood.streams.text import TextStream
 
 __all__ = ["DelimitedStream", "Flaw", "TextRows", "open_delimited"]
-
-ARROW_TYPES = {
-    "number": pa.float64(),
-    "boolean": pa.bool_(),
-    "time": pa.string(),
-    "category": pa.string(),
-    "undecided": pa.string(),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +80,7 @@ class DelimitedStream(TextStream):
         super()._use(schema)
         names = [rule.name for rule in schema.read]
         self._typed = csv.ConvertOptions(
-            column_types={rule.name: ARROW_TYPES[rule.role] for rule in schema.read},
+            column_types={rule.name: arrow_type(rule) for rule in schema.read},
             include_columns=names,
             null_values=MISSING,
             strings_can_be_null=True,
@@ -238,7 +231,7 @@ def open_delimited(path: str, wishes: Wishes, delimiter: bytes | None = None) ->
     r"""Open a text whose first line names its columns.
 
     What a column is, is found from the first 1,000 lines, or the first 256 KiB: numbers if at least
-    nine of ten values are, else "true" and "false", or times of ISO 8601, or text. From a pipe to a
+    nine of ten values are, else "true" and "false", or times, or text. From a pipe to a
     model that is there already, rows come at once, and a column that the model knows as numbers is
     what its first value looks like that is a number, a boolean or a time.
 
@@ -266,5 +259,7 @@ def open_delimited(path: str, wishes: Wishes, delimiter: bytes | None = None) ->
     """
     source = TextSource(path)
     header = read_header(source, delimiter, soon=source.size is None and wishes.known is not None)
-    schema = decide(source.name, header.found, wishes)
+    comma = header.quotes.delimiter == b","
+    first = FirstRows(source.name, header.sample, header.found, wishes, comma_between=comma)
+    schema = first.schema
     return DelimitedStream(source, schema, header.quotes, header.start)

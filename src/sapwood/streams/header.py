@@ -5,15 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from sapwood import door
+from sapwood.streams.arrow import as_array, texts_of
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, TextSource
 from sapwood.streams.looks import is_number, looks_of
 from sapwood.streams.quotes import Quotes, line_ends
 from sapwood.streams.schema import Found
 from sapwood.streams.stream import Position, StreamError
 
-__all__ = ["Header", "check_names", "decoded", "read_header"]
+__all__ = ["SAMPLE_LINES", "Header", "check_names", "decoded", "first_values", "read_header"]
 
 DELIMITERS = (b",", b";", b"\t", b"|")
 SAMPLE_LINES = 1000
@@ -28,6 +30,8 @@ class Header:
     ----------
     found : dict of names to looks
         The columns; None for each if its values were not waited for.
+    sample : dict of names to arrays
+        The first values of each; none if they were not waited for.
     quotes : Quotes
         How fields are told apart.
     start : dict
@@ -35,6 +39,7 @@ class Header:
     """
 
     found: dict[str, Found | None]
+    sample: dict[str, pa.Array]
     quotes: Quotes
     start: Position
 
@@ -79,16 +84,18 @@ def read_header(source: TextSource, delimiter: bytes | None, soon: bool) -> Head
     end = int(rows.ends[0])
     names = _names(f"{source.name}, line {line}", quotes.fields(text[:end].rstrip(b"\r\n")))
     found: dict[str, Found | None] = dict.fromkeys(names)
+    columns: dict[str, pa.Array] = {}
     if not soon:
         limit = min(HEAD, int(ends[:SAMPLE_LINES][-1]))
-        sample = [
+        rows_seen = [
             text[first:last].rstrip(b"\r\n")
             for place, (first, last) in enumerate(itertools.pairwise(rows.ends.tolist()))
             if (place == 0 or last <= limit) and place + 1 not in rows.unclosed
         ]
-        found.update(_found(names, [quotes.fields(row) for row in sample]))
+        columns = first_values(names, [quotes.fields(row) for row in rows_seen])
+        found.update({name: looks_of(texts_of(values)) for name, values in columns.items()})
     lines = int(np.searchsorted(ends, end)) + 1
-    return Header(found, quotes, {"byte": start + end, "line": line + lines})
+    return Header(found, columns, quotes, {"byte": start + end, "line": line + lines})
 
 
 def _sniffed(line: bytes) -> bytes:
@@ -150,12 +157,11 @@ def check_names(place: str, names: Sequence[str]) -> None:
         seen[name] = column
 
 
-def _found(names: Sequence[str], rows: Sequence[Sequence[bytes]]) -> dict[str, Found]:
+def first_values(names: Sequence[str], rows: Sequence[Sequence[bytes]]) -> dict[str, pa.Array]:
+    """Return the columns of rows as text, without rows of another length."""
     whole = [row for row in rows if len(row) == len(names)]
-    if not whole:
-        return dict.fromkeys(names, "number")
-    columns = zip(*whole, strict=True)
+    columns = zip(*whole, strict=True) if whole else [()] * len(names)
     return {
-        name: looks_of(value.decode(errors="replace") for value in column)
+        name: as_array(pa.array(column, pa.binary()))
         for name, column in zip(names, columns, strict=True)
     }

@@ -28,9 +28,10 @@ from sapwood import door
 from sapwood.streams import reasons
 from sapwood.streams.arrow import BLANKS, MISSING, as_array, as_numpy, texts_of
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, Block, TextSource
-from sapwood.streams.convert import convert
+from sapwood.streams.convert import arrow_type, convert
+from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.looks import ENOUGH
-from sapwood.streams.schema import Found, Role, Rule, Schema, Wishes, decide
+from sapwood.streams.schema import PARTS, Found, Role, Rule, Schema, Wishes
 from sapwood.streams.stream import (
     BadRow,
     Chunk,
@@ -51,13 +52,6 @@ MANY = 16
 WORDS = re.compile(rb"[:,\[]\s*-?(Inf|NaN)")
 """Numbers that are words."""
 NUMBERS = {int, float, bool, type(None)}
-ARROW_TYPES = {
-    "number": pa.float64(),
-    "boolean": pa.bool_(),
-    "time": pa.string(),
-    "category": pa.string(),
-    "undecided": pa.string(),
-}
 
 
 class JSONLinesStream(TextStream):
@@ -86,7 +80,8 @@ class JSONLinesStream(TextStream):
     def __init__(self, source: TextSource, wishes: Wishes) -> None:
         soon = source.size is None and wishes.known is not None
         columns = _columns(source, soon)
-        schema = decide(source.name, _found(columns, wishes, soon), wishes)
+        sample = {} if soon else {name: _sample(values) for name, values in columns.items()}
+        schema = FirstRows(source.name, sample, _found(columns, wishes, soon), wishes).schema
         _check_nested(source.name, [rule.name for rule in schema.read], columns)
         super().__init__(source, schema, {"byte": 0, "line": 1})
         self._keys = frozenset(schema.columns) if wishes.known is None else None
@@ -94,7 +89,7 @@ class JSONLinesStream(TextStream):
 
     def _use(self, schema: Schema) -> None:
         super()._use(schema)
-        types = [(rule.name, ARROW_TYPES[rule.role]) for rule in schema.read]
+        types = [(rule.name, arrow_type(rule)) for rule in schema.read]
         self._parse_options = pa.json.ParseOptions(pa.schema(types))
 
     def _parsed_at_once(self, block: Block) -> dict[str, pa.ChunkedArray] | None:
@@ -295,6 +290,15 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
     return (_text(value) for value in values if value is not None)
 
 
+def _sample(values: Sequence[Any]) -> pa.Array:
+    """Return first values as text; lists and objects, and what has no encoding, are missing."""
+    texts = [
+        None if value is None or isinstance(value, list | dict) else _text(value)
+        for value in values
+    ]
+    return pa.array([text if text and _is_text(text) else None for text in texts], pa.string())
+
+
 # The beginning
 
 
@@ -395,7 +399,7 @@ def _found(
     expected: dict[str, Found | None] = {}
     for name, kind in (wishes.known or {}).items():
         column, _, part = name.rpartition(".")
-        if column and part in wishes.time_parts and name not in looks:
+        if column and part in PARTS and name not in looks:
             expected[column] = "time"
         else:
             expected.setdefault(name, "text" if kind == "category" else absent)

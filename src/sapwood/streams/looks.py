@@ -3,8 +3,7 @@
 import re
 from collections.abc import Collection, Iterable
 
-from sapwood.streams.arrow import BLANKS, MISSING
-from sapwood.streams.convert import NUMBER
+from sapwood.streams.arrow import BLANKS, MISSING, NUMBER
 from sapwood.streams.schema import Found
 from sapwood.streams.times import is_iso
 

@@ -38,10 +38,12 @@ def open_stream(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     time_formats: Mapping[str, str] | None = None,
-    time_parts: Sequence[str] = (),
+    time_parts: Sequence[str] | None = None,
     time: str | None = None,
     known: Mapping[str, Kind] | None = None,
     known_formats: Mapping[str, str] | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
     format: str | None = None,
 ) -> Stream:
     r"""Open a file, a folder of Parquet files, or the standard input as a stream of rows.
@@ -57,16 +59,24 @@ def open_stream(
     categorical : sequence of str
         Columns that are categories although they look like numbers.
     time_formats : mapping of str to str, optional
-        Columns that hold times, with their formats as in `datetime.strptime`; those of ISO 8601
-        are found without.
-    time_parts : sequence of {"hour", "weekday", "month"}
-        Features to add for each column of times, named like "sold.hour".
+        Columns that hold times, with their formats as in `datetime.strptime`, the unit of those
+        that are numbers ("seconds", "milliseconds", "microseconds", "nanoseconds" since 1970), or
+        "none" for a column that looks like times and holds none. Most formats are found without;
+        see `sapwood.streams.dates`.
+    time_parts : sequence of {"hour", "weekday", "month", "yearday", "season"}, optional
+        Features to add for each column of times, named like "sold.hour"; () for none. If not
+        given, those of hour, weekday and season (the day of the year as a position on a circle)
+        that the first rows do not show to be always the same.
     time : str, optional
         The column by which rows are in time.
     known : mapping of names to kinds, optional
         The features of a model that is there already; other columns are left out.
     known_formats : mapping of str to str, optional
-        The formats by which that model's times were read, as in `time_formats`, which go before.
+        The formats by which that model's times and numbers were read; `time_formats` go before.
+    decimal : {".", ","}, optional
+        What stands before decimals; found by the data if not given.
+    thousands : {".", ",", " ", "'"}, optional
+        What stands between thousands; found by the data if not given.
     format : {"csv", "tsv", "arff", "jsonl", "parquet", "arrow"}, optional
         What the file is; found by the end of its name if not given, CSV for the standard input.
 
@@ -98,11 +108,15 @@ def open_stream(
         _names("drop", drop),
         _names("categorical", categorical),
         dict(time_formats or {}),
-        _names("time_parts", time_parts),
+        None if time_parts is None else _names("time_parts", time_parts),
         time,
         known,
         dict(known_formats or {}),
+        _mark("decimal", decimal, ".,"),
+        _mark("thousands", thousands, "., '"),
     )
+    if decimal is not None and decimal == thousands:
+        raise StreamError(f"decimal and thousands are both {door.shown(decimal)}: change one")
     if format in ("csv", "tsv"):
         from sapwood.streams.delimited import open_delimited
 
@@ -152,3 +166,10 @@ def _names(what: str, names: Sequence[str]) -> tuple[str, ...]:
     if isinstance(names, str):
         raise StreamError(f"{what} = {door.shown(names)}: a list of names is expected")
     return tuple(names)
+
+
+def _mark(what: str, mark: str | None, marks: str) -> str | None:
+    if mark is not None and (len(mark) != 1 or mark not in marks):
+        expected = " or ".join(map(door.shown, marks))
+        raise StreamError(f"{what} = {door.shown(mark)}: {expected} is expected")
+    return mark

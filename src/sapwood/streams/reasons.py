@@ -19,7 +19,8 @@ REMEDIES = {
     ANOTHER_LENGTH: "mend the row: it needs a field for each column",
     TARGET_MISSING: "give the target or leave the row out",
     TARGET_NO_NUMBER: "mend the target or leave the row out",
-    NO_NUMBER: "mend the value, leave it empty if it is missing, or declare the column a category",
+    NO_NUMBER: "mend the value, leave it empty if it is missing, declare the column a category, or "
+    "say how numbers are written, as by --decimal ,",
     NOT_FINITE: "give a number below 1.8e308, or leave the value empty if it is missing",
     NO_TIME: "mend the value, or give the column's format, as by --time-format",
     NO_BOOLEAN: "write true or false, or leave the value empty if it is missing",

@@ -1,6 +1,7 @@
 """What the columns of a file are: which is the target, and what becomes of the others."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -15,8 +16,14 @@ Found = Literal["number", "boolean", "time", "text"]
 Role = Literal["number", "boolean", "time", "category", "undecided"]
 DECIDABLE: tuple[Found, ...] = ("number", "boolean", "time")
 """What an undecided column may turn out to be; a target no time."""
-PARTS = ("hour", "weekday", "month")
-"""What a time can be taken apart into: hour 0 to 23, weekday 0 (Monday) to 6, month 1 to 12."""
+PARTS = ("hour", "weekday", "month", "yearday", "season")
+"""What a time can be taken apart into: hour 0 to 23, weekday 0 (Monday) to 6, month 1 to 12, day of
+the year 1 to 366, and season: the cosine of the day of the year, 1 in winter and -1 in summer of
+the north, so that the end of a year is as near to its beginning as it should be."""
+EXAMPLE = re.compile(r"1(?P<thousands>[.,' ]?)234(?P<decimal>[.,])5(?: (?P<sign>\S+))?")
+"""The number 1234.5 as it is written in some way: the format of such numbers."""
+NO_TIME = "none"
+"""The format of a column that holds no times although it looks like them."""
 
 
 @dataclass(frozen=True)
@@ -33,27 +40,33 @@ class Wishes:
         Columns that are categories although they look like numbers. With `known`, one that is not
         there does no harm.
     time_formats : mapping of str to str
-        Columns that hold times, with their formats as in `datetime.strptime`. Times of ISO 8601
-        ("2026-11-15", "2026-11-15 14:30:00") are found without.
-    time_parts : tuple of {"hour", "weekday", "month"}
-        Features to add for each column of times, named like "sold.hour".
+        Columns that hold times, with their formats as in `datetime.strptime`; or "seconds",
+        "milliseconds", "microseconds" or "nanoseconds" since 1970; or "none" for a column that
+        looks like times and holds none. Most formats are found without.
+    time_parts : tuple of {"hour", "weekday", "month", "yearday", "season"}, optional
+        Features to add for each column of times, named like "sold.hour". If not given, those that
+        the first rows do not show to be always the same, of hour, weekday and season.
     time : str, optional
         The column by which rows are in time, for labels that come late; it may be dropped too.
     known : mapping of names to kinds, optional
         The features of a model that is there already: other columns are left out, and these are
         read as what they are. One that the file lacks is missing in all rows.
     known_formats : mapping of str to str
-        The formats by which that model's times were read; `time_formats` go before.
+        The formats by which that model's times and numbers were read; `time_formats` go before.
+    decimal, thousands : str, optional
+        What stands before decimals, and between thousands; found by the first rows if not given.
     """
 
     target: str | None = None
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     time_formats: Mapping[str, str] = field(default_factory=dict)
-    time_parts: tuple[str, ...] = ()
+    time_parts: tuple[str, ...] | None = None
     time: str | None = None
     known: Mapping[str, Kind] | None = None
     known_formats: Mapping[str, str] = field(default_factory=dict)
+    decimal: str | None = None
+    thousands: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +81,12 @@ class Rule:
         What its values become: booleans 0 and 1, times seconds since 1970, in UTC. What is not
         decided yet is a number, a boolean or a time, as its first value will tell.
     time_format : str, optional
-        The format of times that are text; ISO 8601 if not given.
+        The format of times that are text, or the unit of those that are numbers; ISO 8601 if not
+        given.
+    parts : tuple of str
+        What is added for a time; see `PARTS`.
+    number_format : str, optional
+        How numbers are written, if not plainly: 1234.5 in their way.
     declared : bool
         Whether a category was declared: then "7" becomes the label 7, as in other formats.
     late : bool
@@ -79,6 +97,8 @@ class Rule:
     name: str
     role: Role
     time_format: str | None = None
+    parts: tuple[str, ...] = ()
+    number_format: str | None = None
     declared: bool = False
     late: bool = False
 
@@ -97,15 +117,12 @@ class Schema:
         The target: its role is not "time" or "category".
     time : Rule, optional
         The column of times by which rows are in time.
-    parts : tuple of {"hour", "weekday", "month"}
-        What is added for each feature of the role "time".
     """
 
     columns: tuple[str, ...]
     rules: tuple[Rule, ...]
     target: Rule | None
     time: Rule | None
-    parts: tuple[str, ...]
 
     @property
     def features(self) -> dict[str, Kind]:
@@ -113,8 +130,7 @@ class Schema:
         features: dict[str, Kind] = {}
         for rule in self.rules:
             features[rule.name] = "category" if rule.role == "category" else "number"
-            if rule.role == "time" and not rule.late:
-                features.update({f"{rule.name}.{part}": "number" for part in self.parts})
+            features.update({f"{rule.name}.{part}": "number" for part in rule.parts})
         return features
 
     @property
@@ -124,11 +140,10 @@ class Schema:
 
     @property
     def time_formats(self) -> tuple[tuple[str, str], ...]:
-        """The columns of times that are read by a format, with that."""
+        """The columns of times or numbers that are read by a format, with that."""
         rules = dict.fromkeys((*self.rules, *filter(None, (self.time,))))
-        return tuple(
-            (rule.name, rule.time_format) for rule in rules if rule.time_format is not None
-        )
+        formats = ((rule.name, rule.time_format or rule.number_format) for rule in rules)
+        return tuple((name, format) for name, format in formats if format is not None)
 
     @property
     def undecided(self) -> dict[str, tuple[Found, ...]]:
@@ -178,7 +193,12 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"there are {shown}" if known else "there are no columns"
 
 
-def decide(source: str, found: Mapping[str, Found | None], wishes: Wishes) -> Schema:
+def decide(
+    source: str,
+    found: Mapping[str, Found | None],
+    wishes: Wishes,
+    formats: Mapping[str, str] | None = None,
+) -> Schema:
     """Decide how to read a file.
 
     Parameters
@@ -190,6 +210,8 @@ def decide(source: str, found: Mapping[str, Found | None], wishes: Wishes) -> Sc
         the values themselves, which is possible for features that a model knows.
     wishes : Wishes
         What is asked for.
+    formats : mapping of str to str, optional
+        The formats in which times and numbers were found to be written.
 
     Raises
     ------
@@ -207,28 +229,33 @@ def decide(source: str, found: Mapping[str, Found | None], wishes: Wishes) -> Sc
     sapwood.streams.stream.StreamError: flats.csv has no column 'prize' to predict: did you mean ...
     """
     _check_names(source, found, wishes)
+    formats = formats or {}
     target = None
     if wishes.target is not None:
         looks = found[wishes.target] or "undecided"
-        target = Rule(wishes.target, looks if looks in ("boolean", "undecided") else "number")
+        role: Role = looks if looks in ("boolean", "undecided") else "number"
+        written = formats.get(wishes.target) if role == "number" else None
+        target = Rule(wishes.target, role, number_format=written)
     time = None
     if wishes.time is not None:
-        time = _rule(wishes.time, found[wishes.time], wishes)
+        time = _rule(wishes.time, found[wishes.time], wishes, formats)
         if time.role not in ("time", "number", "undecided"):
             raise StreamError(
                 f"{source}: column {door.shown(time.name)} holds no times: give their format, as "
                 f"by --time-format {time.name}='%d.%m.%Y %H:%M'"
             )
     left_out = {wishes.target, *wishes.drop}
-    rules = [_rule(name, looks, wishes) for name, looks in found.items() if name not in left_out]
+    rules = [
+        _rule(name, looks, wishes, formats) for name, looks in found.items() if name not in left_out
+    ]
     if wishes.known is not None:
-        rules = _known_rules(rules, wishes.known, wishes.time_parts, found)
+        rules = _known_rules(rules, wishes.known, found)
         if not rules:
             some = nearest(next(iter(wishes.known), ""), found)
             raise StreamError(f"{source} has none of the model's features: {some}")
     if not rules:
         raise StreamError(f"{source} has no features: no column is left beside the target")
-    return Schema(tuple(found), tuple(rules), target, time, wishes.time_parts)
+    return Schema(tuple(found), tuple(rules), target, time)
 
 
 def _check_names(source: str, found: Mapping[str, Found | None], wishes: Wishes) -> None:
@@ -244,21 +271,29 @@ def _check_names(source: str, found: Mapping[str, Found | None], wishes: Wishes)
                 raise StreamError(
                     f"{source} has no column {door.shown(name)} {purpose}: {nearest(name, found)}"
                 )
-    for part in wishes.time_parts:
+    for part in wishes.time_parts or ():
         if part not in PARTS:
             raise StreamError(f"{door.shown(part)} is no part of a time: {', '.join(PARTS)} are")
     if wishes.target in wishes.drop:
         raise StreamError(f"{source}: the target {door.shown(wishes.target)} cannot be dropped")
 
 
-def _rule(name: str, looks: Found | None, wishes: Wishes) -> Rule:
-    if name in wishes.time_formats:
-        return Rule(name, "time", wishes.time_formats[name])
+def _rule(name: str, looks: Found | None, wishes: Wishes, formats: Mapping[str, str]) -> Rule:
+    parts = wishes.time_parts or ()
+    given = wishes.time_formats.get(name)
+    if given not in (None, NO_TIME):
+        return Rule(name, "time", given, parts)
     if name in wishes.categorical:
         return Rule(name, "category", declared=True)
-    if name in wishes.known_formats:
-        return Rule(name, "time", wishes.known_formats[name])
-    return Rule(name, "undecided" if looks is None else _role(looks))
+    if name in wishes.known_formats and given is None:
+        kept = wishes.known_formats[name]
+        if EXAMPLE.fullmatch(kept):
+            return Rule(name, "number", number_format=kept)
+        return Rule(name, "time", kept, parts)
+    role: Role = "undecided" if looks is None else _role(looks)
+    if role == "time":
+        return Rule(name, role, formats.get(name), parts)
+    return Rule(name, role, number_format=formats.get(name) if role == "number" else None)
 
 
 def _role(looks: Found) -> Role:
@@ -266,20 +301,21 @@ def _role(looks: Found) -> Role:
 
 
 def _known_rules(
-    rules: Sequence[Rule], known: Mapping[str, Kind], parts: Sequence[str], columns: Iterable[str]
+    rules: Sequence[Rule], known: Mapping[str, Kind], columns: Iterable[str]
 ) -> list[Rule]:
     """Return the rules of columns that a model knows, each read as the model knows it."""
     fitting = []
     made = known.keys() - columns
     for rule in rules:
         kind = known.get(rule.name)
-        has_parts = any(f"{rule.name}.{part}" in made for part in parts)
-        role: Role = "time" if rule.role == "undecided" and has_parts else rule.role
+        parts = tuple(part for part in PARTS if f"{rule.name}.{part}" in made)
+        role: Role = "time" if rule.role == "undecided" and parts else rule.role
         if kind == "category":
             fitting.append(Rule(rule.name, "category", declared=rule.declared))
         elif kind == "number":
             role = "number" if role == "category" else role
-            fitting.append(Rule(rule.name, role, rule.time_format))
-        elif role == "time" and has_parts:
-            fitting.append(Rule(rule.name, role, rule.time_format))
+            parts = parts if role == "time" else ()
+            fitting.append(Rule(rule.name, role, rule.time_format, parts, rule.number_format))
+        elif role == "time" and parts:
+            fitting.append(Rule(rule.name, role, rule.time_format, parts))
     return fitting

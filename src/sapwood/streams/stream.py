@@ -184,7 +184,8 @@ class Stream(ABC):
     time : str, optional
         The column of times, if `Chunk.times` are there.
     time_formats : tuple of pairs of str
-        The columns of times that are read by a format, with that.
+        The columns of times or numbers that are read by a format, with that: one of
+        `datetime.strptime`, a unit such as "milliseconds", or the number 1234.5 as it is written.
     """
 
     unit: ClassVar[Unit] = "row"

@@ -7,26 +7,29 @@ such as "Z", "+01" or "+01:00". Years are from 1 to 9999.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sapwood import door
 from sapwood.streams.arrow import as_numpy
-from sapwood.streams.stream import FloatArray, IntArray, StreamError
+from sapwood.streams.stream import FloatArray
+from sapwood.streams.time_format import in_seconds, read_times, seconds_by_text
 
-__all__ = ["is_iso", "parts_of", "seconds_of", "seconds_of_text"]
+__all__ = ["CHOSEN", "is_iso", "parts_of", "seconds_of", "seconds_of_text", "telling_parts"]
+
+CHOSEN = ("hour", "weekday", "season")
+"""The parts that are taken if none are asked for: with the time itself, which is there too, they
+served three real streams best, among months, days of the year and of the month, and both
+coordinates of the season."""
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 DAY = 86_400
 FIRST = -62_135_596_800  # seconds of the year 1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 FARTHEST = 1e12  # days; NumPy's calendar reaches no farther
 
 ISO = re.compile(
@@ -37,7 +40,6 @@ ISO = re.compile(
 )
 ZONED = re.compile(rb"[Z+]|:.*-")
 FINE = re.compile(rb"\.\d{7}")
-WIDTHS = {"Y": r"\d{4}", "f": r"\d{1,6}", **dict.fromkeys("mdHMS", r"\d\d")}
 
 
 def seconds_of(times: pa.Array) -> FloatArray:
@@ -56,21 +58,10 @@ def seconds_of(times: pa.Array) -> FloatArray:
         whole = times.cast(pa.int32() if pa.types.is_time32(kind) else pa.int64())
         per_second = PER_SECOND[unit]
     counts = as_numpy(whole.fill_null(0))
-    seconds = counts * float(DAY) if per_second is None else _in_seconds(counts, per_second)
+    seconds = counts * float(DAY) if per_second is None else in_seconds(counts, per_second)
     if times.null_count:
         seconds[as_numpy(times.is_null())] = np.nan
     return seconds
-
-
-def _in_seconds(counts: IntArray, per_second: int) -> FloatArray:
-    """Return the nearest doubles to counts / per_second."""
-    exact = (counts > -(2**53)) & (counts < 2**53)
-    if per_second == 1 or exact.all():
-        return counts / float(per_second)
-    # Of larger counts the division would round twice; here the whole seconds are exact, and the
-    # error of the rest is too small to carry the sum across a half of its last place.
-    seconds, rest = np.divmod(counts, per_second)
-    return np.where(exact, counts / float(per_second), seconds + rest / float(per_second))
 
 
 def seconds_of_text(text: pa.Array, format: str | None) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -91,10 +82,9 @@ def seconds_of_text(text: pa.Array, format: str | None) -> tuple[FloatArray, NDA
     >>> seconds_of_text(pa.array(["2.1.1970"]), "%d.%m.%Y")
     (array([86400.]), array([False]))
     """
-    seconds = _fast_iso(text) if format is None else _fast_format(text, format)
+    seconds = _fast_iso(text) if format is None else read_times(text, format)
     if seconds is None:
-        parse = _iso_seconds if format is None else partial(_format_seconds, format=format)
-        seconds = _one_by_one(text, parse)
+        seconds = seconds_by_text(text, _iso_seconds)
     with np.errstate(invalid="ignore"):
         seconds = np.where(seconds >= FIRST, seconds, np.nan)
     return seconds, np.isnan(seconds) & as_numpy(text.is_valid())
@@ -113,7 +103,7 @@ def is_iso(text: str) -> bool:
 
 
 def parts_of(seconds: FloatArray, parts: Iterable[str]) -> dict[str, FloatArray]:
-    """Return the hour (0 to 23), weekday (0 is Monday) or month (1 to 12) of times, in UTC.
+    """Return parts of times, in UTC; see `sapwood.streams.schema.PARTS`.
 
     Examples
     --------
@@ -124,6 +114,7 @@ def parts_of(seconds: FloatArray, parts: Iterable[str]) -> dict[str, FloatArray]
     with np.errstate(invalid="ignore"):
         far = ~(np.abs(days) < FARTHEST)
     days = np.where(far, 0.0, days)
+    dates = days.astype("datetime64[D]")
     taken: dict[str, FloatArray] = {}
     for part in parts:
         values: FloatArray
@@ -131,11 +122,51 @@ def parts_of(seconds: FloatArray, parts: Iterable[str]) -> dict[str, FloatArray]
             values = np.floor(np.where(far, 0.0, seconds) / 3600.0) - days * 24.0
         elif part == "weekday":
             values = (days + 3.0) % 7.0  # 1970 began on a Thursday
-        else:
-            dates = days.astype("datetime64[D]")
+        elif part == "month":
             values = dates.astype("datetime64[M]").astype(np.float64) % 12.0 + 1.0
+        else:
+            values = (dates - dates.astype("datetime64[Y]")).astype(np.float64) + 1.0
+            if part == "season":
+                values = np.cos(2.0 * np.pi / 365.25 * (values - 1.0))
         taken[part] = np.where(far, np.nan, values)
     return taken
+
+
+def telling_parts(seconds: FloatArray) -> tuple[str, ...]:
+    """Return the parts that first rows do not show to be always the same.
+
+    That takes rows over two cycles of a part: two days at one hour have no use for the hour, two
+    months at one day of the month none for the weekday. Dates without a time of day have no hour,
+    times of day have nothing else.
+
+    Examples
+    --------
+    >>> hours = np.arange(1_349_168_400.0, 1_349_568_400.0, 3600.0)
+    >>> telling_parts(hours), telling_parts(np.floor(hours / DAY) * DAY), telling_parts(hours % DAY)
+    (('hour', 'weekday', 'season'), ('weekday', 'season'), ('hour',))
+    """
+    with np.errstate(invalid="ignore"):
+        known = seconds[np.abs(seconds) < FARTHEST * DAY]
+    if not len(known):
+        return CHOSEN
+    if known.min() >= 0.0 and known.max() < DAY:
+        return ("hour",)
+    span = float(np.ptp(known))
+    found = parts_of(known, ("hour", "weekday", "yearday"))
+    dates = np.floor(known / DAY).astype("datetime64[D]")
+    month_days = (dates - dates.astype("datetime64[M]")).astype(np.float64)
+
+    def varies(values: FloatArray, cycle_in_days: float) -> bool:
+        return span < 2 * cycle_in_days * DAY or bool((values != values[0]).any())
+
+    parts = []
+    if (known % DAY).any() and varies(found["hour"], 1):
+        parts.append("hour")
+    if varies(found["weekday"], 7) and varies(month_days, 31):
+        parts.append("weekday")
+    if varies(found["yearday"], 366):
+        parts.append("season")
+    return tuple(parts)
 
 
 def _fast_iso(text: pa.Array) -> FloatArray | None:
@@ -159,77 +190,6 @@ def _fits_nanoseconds(text: pa.Array) -> bool:
     return ends["min"] is not None and ends["min"] >= b"1678" and ends["max"] < b"2262"
 
 
-@lru_cache
-def _pattern(format: str) -> str | None:
-    """Return a pattern for text of full width in a format; None if that does not tell all.
-
-    What fits the pattern, and is a time, is the same time by `datetime.strptime`, which prefers
-    full widths too. Other directives, and fewer digits, are left to it.
-    """
-    pattern, seen = "", ""
-    for directive, literal in re.findall(r"%(.)|([^%])", format, re.DOTALL):
-        if literal:
-            pattern += re.escape(literal)
-        elif directive in WIDTHS and directive not in seen:
-            pattern += f"(?P<{directive}>{WIDTHS[directive]})"
-            seen += directive
-        else:
-            return None
-    return f"^{pattern}$" if {*"Ymd"} <= {*seen} else None
-
-
-def _fast_format(text: pa.Array, format: str) -> FloatArray | None:
-    """Return the seconds of text of full width in a format; None if some of it is other."""
-    check_format(format)
-    pattern = _pattern(format)
-    if pattern is None:
-        return None
-    found = pc.extract_regex(text, pattern)
-    if found.null_count > text.null_count:
-        return None
-    fields = {field.name: found.field(place) for place, field in enumerate(found.type)}
-    day = pc.binary_join_element_wise(fields["Y"], fields["m"], fields["d"], "-")
-    clock = pc.binary_join_element_wise(*(fields.get(part, "00") for part in "HMS"), ":")
-    iso = pc.binary_join_element_wise(day, clock, " ")
-    if "f" in fields:
-        iso = pc.binary_join_element_wise(iso, fields["f"], ".")
-    return _fast_iso(pc.if_else(text.is_valid(), iso, None))
-
-
-@lru_cache
-def check_format(format: str) -> None:
-    """Raise StreamError if `datetime.strptime` does not know a format.
-
-    Examples
-    --------
-    >>> check_format("%Q")
-    Traceback (most recent call last):
-    sapwood.streams.stream.StreamError: '%Q' is no format of times: 'Q' is a bad directive in ...
-    """
-    try:
-        datetime.strptime("", format)
-    except ValueError as error:
-        if "does not match format" not in str(error):
-            raise StreamError(f"{door.shown(format)} is no format of times: {error}") from None
-
-
-def _one_by_one(text: pa.Array, parse: Callable[[str], float | None]) -> FloatArray:
-    """Return the seconds of text that `parse` reads, NaN where it cannot; each text once."""
-    encoded = text.dictionary_encode()
-    distinct = encoded.dictionary.cast(pa.binary()).to_pylist()
-    seconds = [_parsed(value, parse) for value in distinct]
-    codes = as_numpy(encoded.indices.fill_null(len(distinct)))
-    column: FloatArray = np.array([*seconds, None], dtype=np.float64)[codes]
-    return column
-
-
-def _parsed(value: bytes, parse: Callable[[str], float | None]) -> float | None:
-    try:
-        return parse(value.decode())
-    except UnicodeDecodeError:
-        return None
-
-
 def _iso_seconds(text: str) -> float | None:
     """Return the seconds of a time of ISO 8601; None if it is none."""
     found = ISO.fullmatch(text)
@@ -247,14 +207,3 @@ def _iso_seconds(text: str) -> float | None:
         whole -= offset if sign == "+" else -offset
     scale: int = 10 ** len(fraction or "")
     return (whole * scale + int(fraction or 0)) / scale
-
-
-def _format_seconds(text: str, format: str) -> float | None:
-    """Return the seconds of a time in a format; None if it is none."""
-    try:
-        time = datetime.strptime(text, format)
-    except ValueError:
-        return None
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    return ((time - EPOCH) // MICROSECOND) / 10**6
