@@ -193,8 +193,8 @@ def test_the_delimiter_is_what_the_header_has_most_of(folder, delimiter):
     stream, chunk = read(folder, text)
     assert dict(stream.features) == {"a,b;c|d\te": "category", "f": "number"}
     assert chunk.columns["a,b;c|d\te"] == ["x,y;z|u\tv"]
-    _, chunk = read(folder, "a,b\tc\n1,2\t3\n", delimiter=b"\t")
-    assert chunk.columns["a,b"] == ["1,2"]
+    _, chunk = read(folder, "a,b\tc\n1,x\t3\n", delimiter=b"\t")
+    assert chunk.columns["a,b"] == ["1,x"]
 
 
 def test_looks_of_columns(folder):

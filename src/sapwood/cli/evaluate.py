@@ -10,6 +10,7 @@ import typer
 
 from sapwood import HoeffdingTreeRegressor
 from sapwood.cli import options
+from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files, is_stdout
 from sapwood.cli.follow import Follower
@@ -42,6 +43,7 @@ def evaluate(
     decimal: options.Decimal = None,
     thousands: options.Thousands = None,
     format: options.FormatOption = None,
+    quiet: options.Quiet = False,
     on_bad_row: options.OnBadRowOption = "error",
     model: options.Model = "tree",
     set_: options.Settings = [],  # noqa: B006
@@ -109,6 +111,8 @@ def evaluate(
         )
         scoring = Scoring(delay, fade, window, on_bad_row)
         run, identity = make_run(stream, reading, model, set_, scoring)
+        if not quiet:
+            show_columns(terminal, run.stream)
         if save is not None:
             check_savable(run.model, f"--save {save}")
         outputs: list[PredictionFile | BadRowFile] = []

@@ -156,6 +156,15 @@ Every = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Leave out the table that says how columns are read.",
+        rich_help_panel=READING,
+    ),
+]
 AsJson = Annotated[
     bool,
     typer.Option(

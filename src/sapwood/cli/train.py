@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sapwood.cli import options
+from sapwood.cli.columns import show_columns
 from sapwood.cli.evaluate import Scoring, make_run
 from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.files import check_files
@@ -31,6 +32,7 @@ def train(
     decimal: options.Decimal = None,
     thousands: options.Thousands = None,
     format: options.FormatOption = None,
+    quiet: options.Quiet = False,
     on_bad_row: options.OnBadRowOption = "error",
     model: options.Model = "tree",
     set_: options.Settings = [],  # noqa: B006
@@ -58,6 +60,8 @@ def train(
             target, drop, categorical, time_format, time_parts, None, format, decimal, thousands
         )
         run, identity = make_run(stream, reading, model, set_, Scoring(on_bad_row=on_bad_row))
+        if not quiet:
+            show_columns(terminal, run.stream)
         check_savable(run.model, f"--save {save}")
         outputs = [] if bad_rows is None else [BadRowFile(bad_rows)]
         found = Follower(run, terminal, identity, [*outputs], checkpoint, every).follow()

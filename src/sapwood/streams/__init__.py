@@ -11,13 +11,14 @@ from sapwood.streams.generators import (
     planes2d,
 )
 from sapwood.streams.opening import open_stream
-from sapwood.streams.stream import BadRow, BadRowError, Chunk, Stream, StreamError
+from sapwood.streams.stream import BadRow, BadRowError, Chunk, ColumnNote, Stream, StreamError
 
 __all__ = [
     "GENERATORS",
     "BadRow",
     "BadRowError",
     "Chunk",
+    "ColumnNote",
     "Stream",
     "StreamError",
     "demand",

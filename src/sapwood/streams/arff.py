@@ -175,8 +175,10 @@ def open_arff(path: str, wishes: Wishes) -> ArffStream:
     wishes = replace(wishes, time_formats={**declared, **wishes.time_formats}, known_formats=others)
     # A pipe is not waited for, as the file says itself what its columns are.
     sample = {} if source.size is None else _sample(source, names, start)
-    schema = FirstRows(source.name, sample, found, wishes, declared=True).schema
-    return ArffStream(source, schema, Quotes(b","), start)
+    first = FirstRows(source.name, sample, found, wishes, declared=True)
+    stream = ArffStream(source, first.schema, Quotes(b","), start)
+    stream.column_notes = first.notes
+    return stream
 
 
 def _header(source: TextSource) -> tuple[bytes, Position]:

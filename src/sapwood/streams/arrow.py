@@ -18,6 +18,7 @@ __all__ = [
     "as_array",
     "as_numpy",
     "check_type",
+    "first_texts",
     "is_number",
     "is_readable",
     "is_text",
@@ -172,4 +173,23 @@ def texts_of(column: pa.Array | pa.ChunkedArray) -> Iterator[str]:
     ['a', 'b']
     """
     for value in column.drop_null():
+        yield value.as_buffer().to_pybytes().decode(errors="replace")
+
+
+def first_texts(values: pa.Array) -> Iterator[str]:
+    """Yield the values of a sample that are not missing as trimmed text.
+
+    Examples
+    --------
+    >>> list(first_texts(pa.array([" 7", "?", None]))), list(first_texts(pa.array([7, None])))
+    (['7'], ['7'])
+    """
+    array = as_array(values)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_duration(array.type):
+        array = array.cast(pa.int64())
+    if not pa.types.is_string(array.type):
+        array = array.cast(pa.string())
+    for value in tidy(array).drop_null():
         yield value.as_buffer().to_pybytes().decode(errors="replace")

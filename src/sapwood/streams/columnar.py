@@ -117,7 +117,8 @@ class ColumnarStream(Stream):
 
     def __init__(self, name: str, files: Sequence["_File"], wishes: Wishes) -> None:
         looks = _looks(files)
-        self._schema = FirstRows(name, _sample(files, looks), looks, wishes).schema
+        first = FirstRows(name, _sample(files, looks), looks, wishes)
+        self._schema = first.schema
         _check_files(files, self._schema, looks)
         self._files = files
         self._names = [rule.name for rule in self._schema.read]
@@ -133,6 +134,7 @@ class ColumnarStream(Stream):
             schema.declared,
             None if schema.time is None else schema.time.name,
             schema.time_formats,
+            first.notes,
         )
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:

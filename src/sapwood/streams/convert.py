@@ -48,7 +48,7 @@ from sapwood.streams.schema import Role, Rule, Schema
 from sapwood.streams.stream import Column, FloatArray
 from sapwood.streams.time_format import UNITS
 
-__all__ = ["BLANKS", "MISSING", "Converted", "Fault", "arrow_type", "convert"]
+__all__ = ["BLANKS", "MISSING", "Converted", "Fault", "arrow_type", "convert", "read_column"]
 
 Bad = dict[int, str]
 """The reason of each row that has a fault."""
@@ -131,7 +131,7 @@ def convert(
     done: dict[Rule, Column] = {}
     found: dict[str, Bad] = {}
     for rule in rules:
-        done[rule], bad = _read(rule, arrays[rule.name])
+        done[rule], bad = read_column(rule, arrays[rule.name])
         found.setdefault(rule.name, {}).update(bad)
     y = _always(schema.target, done)
     if y is not None and schema.target is not None:
@@ -179,11 +179,12 @@ def arrow_type(rule: Rule) -> pa.DataType:
 # Roles
 
 
-def _read(rule: Rule, array: pa.Array) -> tuple[Column, Bad]:
+def read_column(rule: Rule, array: pa.Array) -> tuple[Column, Bad]:
+    """Return an array of `as_array` as a rule says, and the reasons of rows that have faults."""
     if rule.role == "category":
         return labels_of(array, rule.declared)
     if rule.late:
-        numbers, bad = _read(replace(rule, late=False), array)
+        numbers, bad = read_column(replace(rule, late=False), array)
         others = {row: reasons.NO_NUMBER for row, told in bad.items() if told != reasons.NOT_FINITE}
         return numbers, {**bad, **others}
     if pa.types.is_dictionary(array.type):

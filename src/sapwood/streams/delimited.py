@@ -261,5 +261,6 @@ def open_delimited(path: str, wishes: Wishes, delimiter: bytes | None = None) ->
     header = read_header(source, delimiter, soon=source.size is None and wishes.known is not None)
     comma = header.quotes.delimiter == b","
     first = FirstRows(source.name, header.sample, header.found, wishes, comma_between=comma)
-    schema = first.schema
-    return DelimitedStream(source, schema, header.quotes, header.start)
+    stream = DelimitedStream(source, first.schema, header.quotes, header.start)
+    stream.column_notes = first.notes
+    return stream

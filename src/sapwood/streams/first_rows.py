@@ -1,19 +1,22 @@
 """What the first rows of a file tell: what its columns hold, how it is written, and what to add."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from sapwood.streams.arrow import as_array, is_text, stored_type, tidy
-from sapwood.streams.convert import convert
+from sapwood.streams.arrow import as_array, first_texts, is_text, stored_type
+from sapwood.streams.column_table import describe_columns
+from sapwood.streams.convert import read_column
 from sapwood.streams.dates import Recognised, recognise_numbers, recognise_text
 from sapwood.streams.numbers import NumbersFound, recognise_written
 from sapwood.streams.schema import NO_TIME, Found, Rule, Schema, Wishes, decide
+from sapwood.streams.stream import ColumnNote
 from sapwood.streams.times import CHOSEN, telling_parts
 
-__all__ = ["FirstRows", "first_texts"]
+__all__ = ["FirstRows"]
 
 Sample = Mapping[str, pa.Array]
 """The first values of columns: text, or what the file says that they are."""
@@ -53,30 +56,43 @@ class FirstRows:
     declared: bool = False
     comma_between: bool = False
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         """How to read the file."""
-        found = dict(self.looks)
-        for name, format in self.wishes.time_formats.items():
-            if format == NO_TIME and found.get(name) == "time":
-                found[name] = "number" if self._is_typed(name) else "text"
-        formats: dict[str, str] = {}
-        for name, times in self._times().items():
-            found[name] = "time"
-            if times.format is not None:
-                formats[name] = times.format
-        for name, numbers in self._numbers(found).items():
-            found[name] = "number"
-            formats[name] = str(numbers.format)
+        found = dict(self._looks)
+        found.update(dict.fromkeys(self._times, "time"))
+        found.update(dict.fromkeys(self._numbers, "number"))
+        times = {name: times.format for name, times in self._times.items()}
+        formats = {name: format for name, format in times.items() if format is not None}
+        formats.update({name: str(numbers.format) for name, numbers in self._numbers.items()})
         return self._with_parts(decide(self.source, found, self.wishes, formats))
 
+    @property
+    def notes(self) -> tuple[ColumnNote, ...]:
+        """How each column is read, for people; nothing if no rows were looked at."""
+        if not self.sample:
+            return ()
+        doubts = {name: times.doubt for name, times in self._times.items()}
+        doubts.update({name: numbers.doubt for name, numbers in self._numbers.items()})
+        return tuple(describe_columns(self.schema, self.sample, doubts))
+
+    @cached_property
+    def _looks(self) -> dict[str, Found | None]:
+        """What columns look like, without times that are told to be none."""
+        looks = dict(self.looks)
+        for name, format in self.wishes.time_formats.items():
+            if format == NO_TIME and looks.get(name) == "time":
+                looks[name] = "number" if self._is_typed(name) else "text"
+        return looks
+
+    @cached_property
     def _times(self) -> dict[str, Recognised]:
         """Return the columns of times that do not look like such, and how these are written."""
         if self.declared:
             return {}
         settled = {*self.wishes.categorical, *self.wishes.time_formats, self.wishes.target}
         found = {}
-        for name, looks in self.looks.items():
+        for name, looks in self._looks.items():
             if name not in settled and name in self.sample and looks in ("text", "number"):
                 values = list(first_texts(self.sample[name]))
                 # A model that knows a column as numbers means these, and not their unit.
@@ -87,15 +103,17 @@ class FirstRows:
                     found[name] = times
         return found
 
-    def _numbers(self, found: Mapping[str, Found | None]) -> dict[str, NumbersFound]:
+    @cached_property
+    def _numbers(self) -> dict[str, NumbersFound]:
         """Return the columns of numbers that are not written plainly, and how they are."""
         if self.declared:
             return {}
         columns = {
             name: list(first_texts(self.sample[name]))
-            for name, looks in found.items()
+            for name, looks in self._looks.items()
             if looks in ("text", "number")
             and name in self.sample
+            and name not in self._times
             and name not in self.wishes.categorical
             and not self._is_typed(name)
         }
@@ -126,23 +144,5 @@ class FirstRows:
             return CHOSEN
         if pa.types.is_duration(stored_type(values.type)):
             return ()
-        alone = Schema((rule.name,), (replace(rule, parts=()),), None, None)
-        seconds = convert(alone, {rule.name: values}, len(values)).columns[rule.name]
+        seconds, _ = read_column(rule, as_array(values))
         return telling_parts(np.asarray(seconds, dtype=np.float64))
-
-
-def first_texts(values: pa.Array) -> Iterable[str]:
-    """Yield the values of a sample that are not missing as trimmed text.
-
-    Examples
-    --------
-    >>> list(first_texts(pa.array([" 7", "?", None]))), list(first_texts(pa.array([7, None])))
-    (['7'], ['7'])
-    """
-    array = as_array(values)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if not pa.types.is_string(array.type):
-        array = array.cast(pa.string())
-    for value in tidy(array).drop_null():
-        yield value.as_buffer().to_pybytes().decode(errors="replace")

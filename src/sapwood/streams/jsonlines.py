@@ -81,9 +81,11 @@ class JSONLinesStream(TextStream):
         soon = source.size is None and wishes.known is not None
         columns = _columns(source, soon)
         sample = {} if soon else {name: _sample(values) for name, values in columns.items()}
-        schema = FirstRows(source.name, sample, _found(columns, wishes, soon), wishes).schema
+        first = FirstRows(source.name, sample, _found(columns, wishes, soon), wishes)
+        schema = first.schema
         _check_nested(source.name, [rule.name for rule in schema.read], columns)
         super().__init__(source, schema, {"byte": 0, "line": 1})
+        self.column_notes = first.notes
         self._keys = frozenset(schema.columns) if wishes.known is None else None
         self._labelled = [rule.name for rule in schema.read if rule.role == "category"]
 
@@ -111,7 +113,9 @@ class JSONLinesStream(TextStream):
         if table.num_rows != block.lines or not self._knows(names):
             return None
         columns = dict(zip(names, table.columns, strict=True))
-        numbers = (columns[rule.name] for rule in self.schema.read if rule.role == "number")
+        numbers = (
+            columns[rule.name] for rule in self.schema.read if arrow_type(rule) == pa.float64()
+        )
         return None if any(map(_may_differ, numbers)) else columns
 
     def _chunk(self, block: Block) -> Chunk:

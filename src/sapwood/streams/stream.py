@@ -16,6 +16,7 @@ __all__ = [
     "BadRowError",
     "Chunk",
     "Column",
+    "ColumnNote",
     "Kind",
     "Position",
     "Stream",
@@ -163,6 +164,43 @@ def _plain(column: Column) -> list[Any]:
     return values
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnNote:
+    """How a column of a file is read, and what its first values tell.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    kind : {"number", "category", "time", "true or false", "left out"}
+        What its values become.
+    is_target : bool
+        Whether it is predicted.
+    format : str, optional
+        The format of times, or of numbers that are not written plainly.
+    parts : tuple of str
+        What is added for a time.
+    example : str, optional
+        Its first value that is not missing.
+    missing, distinct, rows : int
+        How many of the first rows have no value, how many different ones there are, and how many
+        rows were looked at.
+    warnings : tuple of str
+        What may not be meant so, and what helps.
+    """
+
+    name: str
+    kind: str
+    is_target: bool = False
+    format: str | None = None
+    parts: tuple[str, ...] = ()
+    example: str | None = None
+    missing: int = 0
+    distinct: int = 0
+    rows: int = 0
+    warnings: tuple[str, ...] = ()
+
+
 @dataclass(eq=False)
 class Stream(ABC):
     """Rows in order that can be read from any position, in chunks, at constant memory.
@@ -186,6 +224,8 @@ class Stream(ABC):
     time_formats : tuple of pairs of str
         The columns of times or numbers that are read by a format, with that: one of
         `datetime.strptime`, a unit such as "milliseconds", or the number 1234.5 as it is written.
+    column_notes : tuple of ColumnNote
+        How each column of a file is read, found by its first rows; for people.
     """
 
     unit: ClassVar[Unit] = "row"
@@ -199,6 +239,7 @@ class Stream(ABC):
     declared: tuple[str, ...] = ()
     time: str | None = None
     time_formats: tuple[tuple[str, str], ...] = ()
+    column_notes: tuple[ColumnNote, ...] = ()
 
     @abstractmethod
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
