@@ -99,7 +99,7 @@ def _warnings(
         numbers = sum(PLAIN.fullmatch(text) is not None for text in texts)
         if len(texts) >= MANY and distinct >= NEARLY_ALL * len(texts):
             yield f"has another text in nearly every row: an id? {drop}"
-        elif not rule.declared and numbers > len(texts) / 2:
+        elif not rule.declared and len(texts) / 2 < numbers < len(texts):
             other = next(text for text in texts if not PLAIN.fullmatch(text))
             yield (
                 f"is text because of values like {other!r:.40}, though {numbers / len(texts):.0%} "
