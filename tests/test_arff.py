@@ -219,7 +219,7 @@ def test_a_format_of_ones_own_goes_first(folder):
         ("@attribute\n@data\n", "line 1: '@attribute' is not @attribute, a name and a type"),
         ("@attribute a relational\n@data\n", "'a' is of type 'relational'; numeric, nominal"),
         ("@attribute a real\n@attribute a real\n@data\n", "columns 1 and 2 are both named 'a'"),
-        (b"@attribute \xe9 real\n@data\n", "line 1: the header is not UTF-8"),
+        (b"@attribute \xe9\xc3\xa9 real\n@data\n", "line 1: the header is not UTF-8"),
         ("@relation r\n@data\n1\n", "rows.arff has no features"),
     ],
 )

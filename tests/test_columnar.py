@@ -271,7 +271,7 @@ def test_files_of_a_folder_in_order(tmp_path):
     stream = open_columnar(tmp_path, Wishes("y"))
     assert [chunk.columns["x"].tolist() for chunk in stream.chunks()] == [
         [names.index(name)]
-        for name in ["a/10.parquet", "a/2.PQ", "a.parquet", "b.parquet", "c/z.parquet", "c.arrow"]
+        for name in ["a/2.PQ", "a/10.parquet", "a.parquet", "b.parquet", "c/z.parquet", "c.arrow"]
     ]
     assert len(told(open_columnar(tmp_path, Wishes("y"), "parquet"))["y"]) == 5
 

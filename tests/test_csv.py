@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from naive_text import naive_read
-from sapwood.streams import blocks
+from sapwood.streams import reader
 from sapwood.streams.blocks import TextSource
 from sapwood.streams.delimited import DelimitedStream, open_delimited
 from sapwood.streams.quotes import Quotes
@@ -58,7 +58,7 @@ def as_csv(rows, end="\n", quoting=csv.QUOTE_MINIMAL):
 
 
 def opened(path, schema=SCHEMA):
-    return DelimitedStream(TextSource(path), schema, Quotes(b","), {"byte": 0, "line": 1})
+    return DelimitedStream(TextSource(path, "utf-8"), schema, Quotes(b","), {"byte": 0, "line": 1})
 
 
 def written(folder, content, name="rows.csv"):
@@ -137,7 +137,7 @@ def test_chunks_and_paths_do_not_change_what_is_read(
         text = text[:place] + letter + text[place:]
     stream = opened(written(folder, gzip.compress(text, 1) if zipped else text))
     whole = seen(stream.chunks())
-    with mock.patch.object(blocks, "BLOCK", block):
+    with mock.patch.object(reader, "BLOCK", block):
         chunks = list(stream.chunks(most_rows=most))
         assert seen(chunks) == whole
         assert all(len(chunk) + len(chunk.bad) <= most for chunk in chunks)
@@ -312,9 +312,12 @@ def test_the_fingerprint_is_that_of_the_header_and_the_first_row(folder):
         (b"\n\r\n", "rows.csv has no header: all of its lines are blank"),
         (b"a,,c\n", "line 1: column 2 has no name; give it one"),
         (b"\na,b, a\n", "line 2: columns 1 and 3 are both named 'a'; rename one"),
-        (b"1.5,2\n3,4\n", "line 1: the header holds numbers, such as '1.5'; put a line"),
+        (
+            b"1.5,2\n3,4\n",
+            "line 1: it looks like a row and not like .*, as '1.5' is a value; with --no",
+        ),
         (b"a," + b"x" * 1001, "line 1: the name of column 2 has 1001 characters; check that"),
-        (b"a\xe9,b\n", "line 1: the header is not UTF-8; save the file as UTF-8"),
+        (b"a\xe9\xc3\xa9,b\n", "line 1: the header is not UTF-8; say what it is, as by --enc"),
         (b'a,"b\n1,2\n', "line 1: the header has no end; close its quotes"),
     ],
 )
@@ -325,7 +328,7 @@ def test_headers_that_are_refused(folder, text, complaint):
 
 def test_numbers_that_are_names(folder):
     assert list(read(folder, b"0,1\n3,4\n")[0].features) == ["0", "1"]
-    names = ["city", *map(str, range(2000, 2030, 2)), "2.5"]
+    names = ["city", *map(str, range(2000, 2030, 2)), "2.5 m"]
     assert list(read(folder, ",".join(names) + "\n")[0].features) == names
 
 

@@ -20,7 +20,9 @@ def opened(tmp_path, *lines, good=20, end=b"\n", zipped=False, **wishes):
     text = text.replace(b"\n", end)
     path = tmp_path / "rows.csv"
     path.write_bytes(gzip.compress(text) if zipped else text)
-    return open_delimited(str(path), Wishes(**{"target": "y", "time": "sold", **wishes}))
+    return open_delimited(
+        str(path), Wishes(**{"target": "y", "time": "sold", "encoding": "utf-8", **wishes})
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_many_bad_rows_in_order(tmp_path):
     bad = {line: kinds[place % 4] for place, line in enumerate(places)}
     lines = [bad.get(line, b"%d,a,1,2026-11-15,1" % line) for line in range(2, 30_000)]
     (tmp_path / "rows.csv").write_bytes(HEADER + b"\n".join(lines))
-    stream = open_delimited(str(tmp_path / "rows.csv"), Wishes("y"))
+    stream = open_delimited(str(tmp_path / "rows.csv"), Wishes("y", encoding="utf-8"))
     assert dict(stream.features)["x"] == "number"
     found, good = [], []
     for chunk in stream.chunks():

@@ -25,7 +25,7 @@ WISHES = Wishes("y")
 
 def opened(path, text, wishes=WISHES):
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return JSONLinesStream(TextSource(str(path)), wishes)
+    return JSONLinesStream(TextSource(str(path), "utf-8"), wishes)
 
 
 def lines(*rows):

@@ -125,7 +125,7 @@ def test_wishes_are_passed_on(tmp_path):
             {"target": "prize"},
             "has no column 'prize' to predict: did you mean 'price'?",
         ),
-        ("rows.parquet.gz", {}, "is compressed as a whole: unpack it, as by gunzip"),
+        ("rows.parquet.gz", {}, "is compressed as a whole: unpack it"),
         ("-", {"format": "parquet"}, "the standard input cannot be read as parquet: save it to"),
     ],
 )
@@ -141,8 +141,7 @@ def test_complaints(tmp_path, monkeypatch, name, options, complaint):
     [
         (b"", "is empty"),
         (bytes(range(256)) * 10, "has zero bytes in its first line|not UTF-8"),
-        (b"\xff\xfex\0,\0y\0\n\0", "is UTF-16 text: save it as UTF-8"),
-        (b"PK\x03\x04", "is a zip archive or a workbook"),
+        (b"PK\x03\x04", "is a damaged zip archive"),
         (b"\x1f\x8b\x08\x00", "cannot be read: its gzip data are cut off"),
     ],
 )
@@ -157,7 +156,7 @@ def test_what_is_no_text(tmp_path, content, complaint, suffix):
 def test_what_cannot_be_opened(tmp_path):
     with pytest.raises(FileNotFoundError):
         open_stream(tmp_path / "missing")
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(StreamError, match="is a folder without files of csv; name the files"):
         open_stream(tmp_path, format="csv")
 
 

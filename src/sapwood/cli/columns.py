@@ -15,6 +15,11 @@ MOST = 40
 
 def show_columns(terminal: Terminal, stream: Stream) -> None:
     """Print how each column is read; nothing if the stream is not of a file."""
+    if stream.encoding != "utf-8" and stream.column_notes:
+        terminal.say(
+            f"{stream.name}: read as {stream.encoding}; if letters are wrong, say which encoding "
+            "it is, as by --encoding latin-1"
+        )
     for line in column_lines(stream.name, stream.column_notes):
         terminal.say(line)
 

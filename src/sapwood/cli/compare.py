@@ -63,6 +63,8 @@ def compare(
     time_parts: options.TimeParts = "",
     decimal: options.Decimal = None,
     thousands: options.Thousands = None,
+    encoding: options.Encoding = None,
+    header: options.HeaderOption = None,
     format: options.FormatOption = None,
     on_bad_row: options.OnBadRowOption = "error",
     diagram: Annotated[
@@ -81,7 +83,16 @@ def compare(
         check_files({"--diagram": diagram}, read=stream, models=model)
         _check_names(stream, model, diagram)
         reading = options.Reading(
-            target, drop, categorical, time_format, time_parts, None, format, decimal, thousands
+            target=target,
+            drop=drop,
+            categorical=categorical,
+            time_formats=time_format,
+            time_parts=time_parts,
+            format=format,
+            decimal=decimal,
+            thousands=thousands,
+            encoding=encoding,
+            header=header,
         )
         found = [
             [_evaluate(terminal, name, spec, reading, on_bad_row) for spec in model]

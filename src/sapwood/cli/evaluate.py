@@ -31,7 +31,7 @@ SCORES = "The score"
 
 
 def evaluate(
-    stream: options.StreamArgument = options.EMBEDDED,
+    stream: options.StreamArgument = [options.EMBEDDED],  # noqa: B006
     *,
     target: options.Target = None,
     drop: options.Drop = [],  # noqa: B006 - typer wants a list
@@ -42,6 +42,8 @@ def evaluate(
     delay: options.Delayed = None,
     decimal: options.Decimal = None,
     thousands: options.Thousands = None,
+    encoding: options.Encoding = None,
+    header: options.HeaderOption = None,
     format: options.FormatOption = None,
     quiet: options.Quiet = False,
     on_bad_row: options.OnBadRowOption = "error",
@@ -100,14 +102,24 @@ def evaluate(
         check_files(
             {"--report": report, "--save": save, "--curve": curve},
             growing,
-            read=[stream],
+            read=stream,
             models=[model],
             checkpoint=checkpoint,
             printed="--json" if as_json else None,
         )
         options.check_bad_rows(bad_rows, on_bad_row)
         reading = options.Reading(
-            target, drop, categorical, time_format, time_parts, time, format, decimal, thousands
+            target=target,
+            drop=drop,
+            categorical=categorical,
+            time_formats=time_format,
+            time_parts=time_parts,
+            time=time,
+            format=format,
+            decimal=decimal,
+            thousands=thousands,
+            encoding=encoding,
+            header=header,
         )
         scoring = Scoring(delay, fade, window, on_bad_row)
         run, identity = make_run(stream, reading, model, set_, scoring)
@@ -147,7 +159,7 @@ class Scoring:
 
 
 def make_run(
-    name: str, reading: options.Reading, model: str, set_: list[str], scoring: Scoring
+    name: str | list[str], reading: options.Reading, model: str, set_: list[str], scoring: Scoring
 ) -> tuple[Prequential, dict[str, Any]]:
     """Make a run of what was typed, and what tells it from others.
 
@@ -205,7 +217,7 @@ def _late_by(delay: str | None, stream: "Stream") -> float | None:
 
 
 def _some(stream: "Stream") -> str:
-    names = list(map(str, stream.features))
+    names = [note.name for note in stream.column_notes] or list(map(str, stream.features))
     return ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
 
 

@@ -26,14 +26,14 @@ OUTPUT = "What is written"
 EMBEDDED = "demand"
 
 STREAM_HELP = (
-    "A file (CSV, TSV, Parquet, Arrow, ARFF, JSON lines; text may be gzipped), a folder of Parquet "
-    f"or Arrow files, - for standard input, or a generator: {', '.join(GENERATORS)}, such as "
-    "friedman:rows=1000000,seed=3."
+    "A file (CSV, TSV, Parquet, Arrow, ARFF, JSON lines; text may be compressed), several of them, "
+    "a folder or a pattern such as 'days/*.csv', read in order; - for standard input; or a "
+    f"generator: {', '.join(GENERATORS)}, such as friedman:rows=1000000,seed=3."
 )
 
 Format = Literal["csv", "tsv", "parquet", "arrow", "arff", "jsonl"]
 
-StreamArgument = Annotated[str, typer.Argument(metavar="STREAM", help=STREAM_HELP)]
+StreamArgument = Annotated[list[str], typer.Argument(metavar="STREAM...", help=STREAM_HELP)]
 Target = Annotated[
     str | None, typer.Option("--target", "-t", metavar="NAME", help="The column to predict.")
 ]
@@ -83,6 +83,23 @@ Thousands = Annotated[
     typer.Option(
         metavar="MARK",
         help="What stands between thousands: . , ' or a blank.",
+        rich_help_panel=READING,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The encoding of a text, such as cp1252, if the first lines do not tell it.",
+        rich_help_panel=READING,
+    ),
+]
+HeaderOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line of a CSV file names its columns; else they are c1, c2, …",
+        show_default=False,
         rich_help_panel=READING,
     ),
 ]
@@ -186,12 +203,16 @@ class Reading:
     format: Format | None = None
     decimal: str | None = None
     thousands: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
     model: HoeffdingTreeRegressor | None = None
 
-    def open(self, name: str) -> Stream:
-        """Open a stream by its name."""
-        generated = _generated(name)
-        if generated is not None:
+    def open(self, name: str | Sequence[str]) -> Stream:
+        """Open a stream by its name, or by those of its files."""
+        if not isinstance(name, str) and len(name) == 1:
+            name = name[0]
+        generated = _generated(name) if isinstance(name, str) else None
+        if generated is not None and isinstance(name, str):
             self._check_generated(name, generated)
             return generated
         categorical, known, known_formats = self.categorical, None, None
@@ -212,10 +233,12 @@ class Reading:
                 known_formats=known_formats,
                 decimal=self.decimal,
                 thousands=self.thousands,
+                encoding=self.encoding,
+                header=self.header,
                 format=self.format,
             )
         except FileNotFoundError:
-            if os.path.basename(name) != name or "." in name:
+            if not isinstance(name, str) or os.path.basename(name) != name or "." in name:
                 raise
             raise UsageError(
                 f"{name}: neither a file nor a generator: {nearest(name, GENERATORS)}"
@@ -238,6 +261,8 @@ class Reading:
             "--format": self.format,
             "--decimal": self.decimal,
             "--thousands": self.thousands,
+            "--encoding": self.encoding,
+            "--header or --no-header": self.header is not None,
         }
         for option, value in given.items():
             if value:
@@ -328,7 +353,7 @@ def tell_missing(terminal: Terminal, tree: HoeffdingTreeRegressor, stream: Strea
 OWN_OPTIONS = ("target", "drop", "categorical", "time_parts", "time_format", "format")
 
 
-def open_named(spec: str, reading: Reading) -> Stream:
+def open_named(spec: str | Sequence[str], reading: Reading) -> Stream:
     """Open a stream whose own options may follow its name, those of many values joined by "+".
 
     Examples
@@ -336,6 +361,8 @@ def open_named(spec: str, reading: Reading) -> Stream:
     >>> open_named("friedman:rows=500", Reading()).length
     500
     """
+    if not isinstance(spec, str):
+        return reading.open(spec) if len(spec) > 1 else open_named(spec[0], reading)
     name, own = split_spec(spec)
     if not own or os.path.exists(spec) or _generated(spec) is not None:
         return reading.open(spec)

@@ -19,7 +19,7 @@ __all__ = ["predict"]
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that was saved.")],
-    stream: options.StreamArgument = "-",
+    stream: options.StreamArgument = ["-"],  # noqa: B006 - typer wants a list
     *,
     output: Annotated[
         Path,
@@ -28,6 +28,8 @@ def predict(
     time_format: options.TimeFormats = [],  # noqa: B006 - typer wants a list
     decimal: options.Decimal = None,
     thousands: options.Thousands = None,
+    encoding: options.Encoding = None,
+    header: options.HeaderOption = None,
     format: options.FormatOption = None,
     on_bad_row: options.OnBadRowOption = "error",
     bad_rows: options.BadRows = None,
@@ -40,7 +42,7 @@ def predict(
     terminal = Terminal(stderr=True)
     with failing_in_one_line(terminal, extra="cli"):
         growing = {"--output": output, "--bad-rows": bad_rows}
-        check_files({}, growing, read=[model, stream])
+        check_files({}, growing, read=[model, *stream])
         options.check_bad_rows(bad_rows, on_bad_row)
         tree = load(model)
         rows = options.Reading(
@@ -48,6 +50,8 @@ def predict(
             format=format,
             decimal=decimal,
             thousands=thousands,
+            encoding=encoding,
+            header=header,
             model=tree,
         ).open(stream)
         options.tell_missing(terminal, tree, rows)

@@ -31,6 +31,8 @@ def train(
     time_parts: options.TimeParts = "",
     decimal: options.Decimal = None,
     thousands: options.Thousands = None,
+    encoding: options.Encoding = None,
+    header: options.HeaderOption = None,
     format: options.FormatOption = None,
     quiet: options.Quiet = False,
     on_bad_row: options.OnBadRowOption = "error",
@@ -50,14 +52,23 @@ def train(
         check_files(
             {"--save": save},
             {"--bad-rows": bad_rows},
-            read=[stream],
+            read=stream,
             models=[model],
             checkpoint=checkpoint,
             printed="the model's name",
         )
         options.check_bad_rows(bad_rows, on_bad_row)
         reading = options.Reading(
-            target, drop, categorical, time_format, time_parts, None, format, decimal, thousands
+            target=target,
+            drop=drop,
+            categorical=categorical,
+            time_formats=time_format,
+            time_parts=time_parts,
+            format=format,
+            decimal=decimal,
+            thousands=thousands,
+            encoding=encoding,
+            header=header,
         )
         run, identity = make_run(stream, reading, model, set_, Scoring(on_bad_row=on_bad_row))
         if not quiet:

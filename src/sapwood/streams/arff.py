@@ -152,7 +152,8 @@ def open_arff(path: str, wishes: Wishes) -> ArffStream:
     >>> chunk.columns, chunk.y, chunk.numbers
     ({'the city': ['Oslo', None]}, array([700., 800.]), array([5, 6]))
     """
-    source = TextSource(path)
+    source = TextSource(path, wishes.encoding)
+    source.find_encoding(1 if source.size is None else SAMPLE_LINES)
     header, start = _header(source)
     found: dict[str, Found] = {}
     formats: dict[str, str | None] = {}

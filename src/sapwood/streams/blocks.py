@@ -1,46 +1,31 @@
-"""Whole lines of bytes from a text: a file, a pipe, or either of them in gzip."""
+"""Whole lines of bytes from a text: a file or a pipe, compressed or not, in any encoding."""
 
 import hashlib
-import io
 import os
-import select
 import stat
 import sys
-import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
+from sapwood.streams.encoding import UTF8, check_encoding, guess_encoding
 from sapwood.streams.quotes import Quotes, Rows, line_ends
+from sapwood.streams.reader import HEAD, Reader
 from sapwood.streams.stream import MOST_ROWS, IntArray, StreamError
 
 __all__ = ["HEAD", "LONGEST_LINE", "Block", "TextSource"]
 
-BLOCK = 1 << 20
-"""About how many bytes a block has, unless its lines are limited or a pipe has no more."""
 LONGEST_LINE = 1 << 24
 """Bytes of a line; one that is longer is no line of a text."""
-HEAD = 1 << 18
-"""Bytes at the beginning that are looked at to know what is in a text."""
 LONGEST_SIGN = 1 << 16
 """Bytes of each line that count for the fingerprint."""
 
-RAW = 1 << 16
-"""Bytes to read from a file in gzip at a time."""
-
 BOM = b"\xef\xbb\xbf"
-GZIP = b"\x1f\x8b"
-GZIP_BITS = 31
-CONVERT = "save it as UTF-8, as by `iconv -f UTF-16 -t UTF-8`"
 OTHERS = {
-    b"\xff\xfe": f"is UTF-16 text: {CONVERT}",
-    b"\xfe\xff": f"is UTF-16 text: {CONVERT}",
-    b"PK\x03\x04": "is a zip archive or a workbook, not text: unpack it, or save it as CSV",
-    b"\x28\xb5\x2f\xfd": "is compressed by zstd: unpack it, or compress it by gzip",
-    b"\xfd7zXZ": "is compressed by xz: unpack it, or compress it by gzip",
-    b"BZh": "is compressed by bzip2: unpack it, or compress it by gzip",
+    b"PK\x05\x06": "is a zip archive without a file in it",
     b"PAR1": "is a Parquet file, not text: name it .parquet, or give its format",
     b"ARROW1": "is an Arrow file, not text: name it .arrow, or give its format",
 }
@@ -81,8 +66,10 @@ class TextSource:
     Parameters
     ----------
     path : str
-        A file, a named pipe, or "-" for the standard input. Content in gzip is found by its first
-        bytes.
+        A file, a named pipe, or "-" for the standard input. Compressed content is found by its
+        first bytes.
+    encoding : str, optional
+        The encoding of the text; see `find_encoding`. Places in the text are those in UTF-8.
 
     Attributes
     ----------
@@ -103,22 +90,60 @@ class TextSource:
     [(1, b'a,b\n1,2\n'), (3, b'3,4\n')]
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, encoding: str | None = None) -> None:
         self.path = path
         self.name = "standard input" if path == "-" else path
+        self._encoding = None if encoding is None else check_encoding(encoding)
         status = None if path == "-" else os.stat(path)
         regular = status is not None and stat.S_ISREG(status.st_mode)
         self.size = status.st_size if status is not None and regular else None
         self._pipe = None if regular else self._open()
         self._begun = False
+        if self._pipe is not None and self._encoding is not None:
+            self._pipe.use(self._encoding)
 
-    def _open(self) -> "_Reader":
-        if self.path != "-":
-            return _Reader(open(self.path, "rb", buffering=0), self.size is not None)
-        if sys.stdin is None:
-            raise StreamError("the standard input is closed: name a file, or pipe rows into it")
-        buffered: Any = getattr(sys.stdin, "buffer", sys.stdin)
-        return _Reader(getattr(buffered, "raw", buffered), regular=False)
+    @property
+    def encoding(self) -> str:
+        """The encoding of the text, as it was told or found."""
+        return self._encoding or UTF8
+
+    def find_encoding(self, lines: int) -> None:
+        """Find the encoding by so many first lines, unless it is known already."""
+        if self._encoding is not None:
+            return
+        with self._beginning(lines, HEAD) as reader:
+            start = b"".join(bytes(reader.head[:HEAD]).splitlines(keepends=True)[:lines])
+            self._encoding = guess_encoding(start)
+        if self._pipe is not None:
+            self._pipe.use(self._encoding)
+
+    @contextmanager
+    def _beginning(self, lines: int, most: int) -> Iterator[Reader]:
+        """Let some lines or bytes be read ahead."""
+        reader = self._pipe or self._open()
+        try:
+            reader.peek(lines, most)
+            yield reader
+        finally:
+            if reader is not self._pipe:
+                reader.close()
+
+    def _open(self) -> Reader:
+        if self.path == "-":
+            if sys.stdin is None:
+                raise StreamError("the standard input is closed: name a file, or pipe rows into it")
+            buffered: Any = getattr(sys.stdin, "buffer", sys.stdin)
+            return Reader("-", getattr(buffered, "raw", buffered), regular=False)
+        regular = self.size is not None
+        raw = open(self.path, "rb", buffering=0)  # noqa: SIM115 - the reader closes it
+        try:
+            reader = Reader(self.path, raw, regular)
+        except StreamError:
+            raw.close()
+            raise
+        if regular and self._encoding is not None:
+            reader.use(self._encoding)
+        return reader
 
     def head(self, lines: int, most: int = HEAD) -> tuple[bytes, bool]:
         """Return the beginning, and whether it is all; a pipe will give it again.
@@ -133,15 +158,10 @@ class TextSource:
         Raises
         ------
         StreamError
-            If it is no text: it is empty, or an archive, or UTF-16.
+            If it is no text, or empty.
         """
-        reader = self._pipe or self._open()
-        try:
-            reader.peek(lines, most)
-        finally:
-            if reader is not self._pipe:
-                reader.close()
-        head = bytes(reader.head)
+        with self._beginning(lines, most) as reader:
+            head = bytes(reader.head)
         if not head and reader.fault is not None:
             raise StreamError(f"{self.name} cannot be read: {reader.fault}")
         _check_text(self.name, head)
@@ -195,7 +215,7 @@ class TextSource:
             if self.path != "-":
                 reader.close()
 
-    def _go_to(self, reader: "_Reader", start: int, line: int) -> int:
+    def _go_to(self, reader: Reader, start: int, line: int) -> int:
         """Make a row the next to be read, and return where it starts."""
         if start == 0:
             return len(BOM) * reader.drop(BOM)
@@ -220,7 +240,7 @@ class TextSource:
         return start
 
     def _blocks(
-        self, reader: "_Reader", start: int, line: int, most_lines: int, quotes: Quotes | None
+        self, reader: Reader, start: int, line: int, most_lines: int, quotes: Quotes | None
     ) -> Iterator[Block]:
         data = b""
         ended = False
@@ -248,156 +268,6 @@ class TextSource:
                 f"{self.name} cannot be read beyond line {line - 1}: {reader.fault}; the lines "
                 "before were read"
             )
-
-
-class _Reader:
-    """The bytes of a text in order, uncompressed.
-
-    Parameters
-    ----------
-    raw : file of bytes
-        Without a buffer: it gives what is there, and waits only if there is nothing.
-    regular : bool
-        Whether it can be read anywhere, and is never waited for.
-
-    Attributes
-    ----------
-    head : bytearray
-        What was read first: at least `HEAD` bytes, if there are as many.
-    consumed : int
-        How many bytes of the file were used up.
-    plain : bool
-        Whether it is not compressed.
-    fault : str or None
-        Why the text ends before its end.
-    ended : bool
-        Whether all was read.
-    """
-
-    def __init__(self, raw: BinaryIO, regular: bool) -> None:
-        self._raw = raw
-        self._regular = regular
-        self._input = b""  # of the file, to be inflated
-        self._ahead = b""  # of the text, to be handed out
-        self._keep = HEAD
-        self.head = bytearray()
-        self.consumed = 0
-        self.fault: str | None = None
-        self.ended = False
-        while len(self._input) < len(GZIP) and (piece := self._read_raw(RAW)):
-            self._input += piece
-        self.plain = not self._input.startswith(GZIP)
-        self._inflate = zlib.decompressobj(wbits=GZIP_BITS)
-
-    def close(self) -> None:
-        self._raw.close()
-
-    def ready(self) -> bool:
-        """Whether there are bytes, or the end, that need not be waited for."""
-        if self._regular or self._input or self._ahead:
-            return True
-        try:
-            return bool(select.select([self._raw], [], [], 0)[0])
-        except io.UnsupportedOperation:  # it is in memory
-            return True
-        except (OSError, ValueError):  # there is no telling, as for pipes on Windows
-            return False
-
-    def peek(self, lines: int, most: int) -> None:
-        """Let the head have some lines or bytes."""
-        self._keep = max(self._keep, most)
-        while not self.ended and self.head.count(b"\n") < lines and len(self.head) < most:
-            self._ahead += self._next(BLOCK)
-
-    def drop(self, start: bytes) -> bool:
-        """Leave out the next bytes if they are these, and say whether they were."""
-        while not self.ended and len(self._ahead) < len(start):
-            self._ahead += self._next(BLOCK)
-        found = self._ahead.startswith(start)
-        self._ahead = self._ahead.removeprefix(start)
-        return found
-
-    def skip(self, count: int) -> None:
-        """Leave out bytes, or all if there are fewer."""
-        if self.plain and self._regular:
-            self._raw.seek(count)
-            self._input = b""
-            return
-        while count and (data := self.read(min(count, BLOCK))):
-            count -= len(data)
-
-    def fill(self, data: bytes) -> tuple[bytes, bool]:
-        """Return data with more behind it, and whether that is the end.
-
-        It may wait for the first bytes; others are added, up to about a block, if they are there.
-        """
-        size = BLOCK if len(data) < BLOCK // 2 else len(data) + BLOCK
-        pieces = [data]
-        missing = size - len(data)
-        while missing:
-            piece = self.read(missing)
-            if not piece:
-                return b"".join(pieces), True
-            pieces.append(piece)
-            missing -= len(piece)
-            if not self.ready():
-                break
-        return b"".join(pieces), False
-
-    def read(self, most: int) -> bytes:
-        """Return some of the next bytes; none at the end."""
-        if not self._ahead:
-            return self._next(most)
-        data, self._ahead = self._ahead[:most], self._ahead[most:]
-        return data
-
-    def _next(self, most: int) -> bytes:
-        data = self._next_plain(most) if self.plain else self._next_inflated(most)
-        self.ended = not data
-        if len(self.head) < self._keep:
-            self.head += data
-        return data
-
-    def _next_plain(self, most: int) -> bytes:
-        if not self._input:
-            return self._read_raw(most)
-        data, self._input = self._input[:most], self._input[most:]
-        return data
-
-    def _next_inflated(self, most: int) -> bytes:
-        while self.fault is None:
-            try:
-                data = self._inflate.decompress(self._input, most)
-            except zlib.error:
-                self.fault = "its gzip data are damaged"
-                break
-            self._input = self._inflate.unconsumed_tail
-            if data:
-                return data
-            if self._inflate.eof and not self._next_member():
-                return b""
-            if not self._input:
-                self._input = self._read_raw(RAW)
-                if not self._input:
-                    self.fault = "its gzip data are cut off"
-        return b""
-
-    def _next_member(self) -> bool:
-        """Go on to the next part of a gzip file, if there is one behind zeros that fill it up."""
-        self._input = self._inflate.unused_data.lstrip(b"\0")
-        while not self._input:
-            piece = self._read_raw(RAW)
-            if not piece:
-                return False
-            self._input = piece.lstrip(b"\0")
-        self._inflate = zlib.decompressobj(wbits=GZIP_BITS)
-        return True
-
-    def _read_raw(self, most: int) -> bytes:
-        while (data := self._raw.read(most)) is None:  # a pipe that does not wait
-            select.select([self._raw], [], [])
-        self.consumed += len(data)
-        return data
 
 
 def _groups(
@@ -429,5 +299,6 @@ def _check_text(name: str, head: bytes) -> None:
             raise StreamError(f"{name} {complaint}")
     if b"\0" in head.partition(b"\n")[0]:
         raise StreamError(
-            f"{name} has zero bytes in its first line: it is UTF-16 or no text at all; {CONVERT}"
+            f"{name} has zero bytes in its first line: it is no text, or in an encoding that has "
+            "to be told, as by --encoding utf-16-le"
         )

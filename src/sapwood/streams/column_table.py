@@ -123,12 +123,13 @@ def _likeness(numbers: FloatArray, target: FloatArray, drop: str) -> Iterator[st
     if both is None or both.sum() < FEW:
         return
     x, y = numbers[both], target[both]
-    if x.std() == 0.0 or y.std() == 0.0:
+    if np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
         return
     if (x == y).all():
         yield f"is the same as the target: {drop}, unless it is known beforehand"
         return
     with np.errstate(all="ignore"):
+        x, y = x / np.abs(x).max(), y / np.abs(y).max()
         correlation = abs(float(np.corrcoef(x, y)[0, 1]))
     if correlation > NEARLY_ONE:
         yield (

@@ -1,6 +1,7 @@
 """Rows of tables in columns: Parquet and Arrow files, one of them or a folder.
 
-A folder is read file by file in the order of their names, folders within it too. Files and folders
+A folder is read file by file in the order of their names, in which numbers count by their values,
+folders within it too. Files and folders
 whose names begin with "." or "_" are passed over, and so are files of other kinds. What the names
 of folders say, such as "year=2026", is no column; links to folders are not followed. Each file
 must have all columns that are read, with values of the same look; others are left out.
@@ -41,6 +42,7 @@ from sapwood.streams.arrow import (
     stored_type,
 )
 from sapwood.streams.convert import convert
+from sapwood.streams.finding import in_natural_order
 from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.schema import Found, Schema, Wishes
 from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, Position, Stream, StreamError
@@ -60,13 +62,15 @@ SAMPLE_ROWS = 1000
 PAGE_BUFFER = 1 << 16  # bytes of each column that are read ahead of its pages
 
 
-def open_columnar(path: StrPath, wishes: Wishes, format: Format | None = None) -> Stream:
+def open_columnar(
+    path: StrPath | Sequence[str], wishes: Wishes, format: Format | None = None
+) -> Stream:
     """Open a Parquet or Arrow file, or a folder of such files, as a stream.
 
     Parameters
     ----------
-    path : path
-        The file or folder.
+    path : path, or sequence of paths
+        The file, the folder, or the files in order.
     wishes : Wishes
         What to read.
     format : {"parquet", "arrow"}, optional
@@ -92,6 +96,11 @@ def open_columnar(path: StrPath, wishes: Wishes, format: Format | None = None) -
     >>> stream.features, stream.length, chunk.columns, chunk.y
     ({'city': 'category'}, 2, {'city': ['Oslo', 'Bonn']}, array([700., 800.]))
     """
+    if not isinstance(path, str | bytes | os.PathLike):
+        parents = {os.path.dirname(os.path.abspath(name)) for name in path}
+        return ColumnarStream(
+            os.path.commonpath(parents), [_open_file(name, format) for name in path], wishes
+        )
     root = os.fsdecode(path)
     names = files_of(root, format) if os.path.isdir(root) else [root]
     files = [_open_file(name, format) for name in names]
@@ -383,7 +392,7 @@ def files_of(folder: str, format: Format | None = None) -> list[str]:
             f"{folder} is a folder without Parquet or Arrow files: their names end in "
             f"{', '.join(_suffixes(format))}"
         )
-    return sorted(found, key=lambda path: path.split(os.sep))
+    return in_natural_order(found)
 
 
 def _suffixes(format: Format | None) -> tuple[str, ...]:

@@ -257,8 +257,9 @@ def open_delimited(path: str, wishes: Wishes, delimiter: bytes | None = None) ->
     >>> chunk.bad[0].number, chunk.bad[0].reason, chunk.bad[0].text
     (3, 'target is not a number', b'Bonn;cheap')
     """
-    source = TextSource(path)
-    header = read_header(source, delimiter, soon=source.size is None and wishes.known is not None)
+    source = TextSource(path, wishes.encoding)
+    soon = source.size is None and wishes.known is not None
+    header = read_header(source, delimiter, soon, wishes.header)
     comma = header.quotes.delimiter == b","
     first = FirstRows(source.name, header.sample, header.found, wishes, comma_between=comma)
     stream = DelimitedStream(source, first.schema, header.quotes, header.start)

@@ -14,6 +14,7 @@ from sapwood.streams.looks import is_number, looks_of
 from sapwood.streams.quotes import Quotes, line_ends
 from sapwood.streams.schema import Found
 from sapwood.streams.stream import Position, StreamError
+from sapwood.streams.times import is_iso
 
 __all__ = ["SAMPLE_LINES", "Header", "check_names", "decoded", "first_values", "read_header"]
 
@@ -44,7 +45,9 @@ class Header:
     start: Position
 
 
-def read_header(source: TextSource, delimiter: bytes | None, soon: bool) -> Header:
+def read_header(
+    source: TextSource, delimiter: bytes | None, soon: bool, named: bool | None = None
+) -> Header:
     """Read the names of the columns, and look at the first rows if there is time.
 
     Parameters
@@ -56,12 +59,16 @@ def read_header(source: TextSource, delimiter: bytes | None, soon: bool) -> Head
     soon : bool
         Whether a pipe shall not be waited for longer than for the first row. What columns are is
         then not found at all: it must not depend on how much has come in already.
+    named : bool, optional
+        Whether the first line has the names of the columns; else they are called c1, c2 and so on.
+        If not given it has, unless it looks like a row, which is refused.
 
     Raises
     ------
     StreamError
         If there are no names, or not one for each column.
     """
+    source.find_encoding(2 if soon else SAMPLE_LINES)
     text, ended = source.head(2, LONGEST_LINE)
     if not (soon and text.count(b'"') % 2 == 0):
         text, ended = source.head(SAMPLE_LINES, max(HEAD, len(text)))
@@ -82,18 +89,28 @@ def read_header(source: TextSource, delimiter: bytes | None, soon: bool) -> Head
             "it is text with a row in each line"
         )
     end = int(rows.ends[0])
-    names = _names(f"{source.name}, line {line}", quotes.fields(text[:end].rstrip(b"\r\n")))
+    place = f"{source.name}, line {line}"
+    fields = quotes.fields(text[:end].rstrip(b"\r\n"))
+    if named is False:
+        names = [f"c{column}" for column in range(1, len(fields) + 1)]
+    else:
+        names = _names(place, fields, sure=named is not None)
     found: dict[str, Found | None] = dict.fromkeys(names)
     columns: dict[str, pa.Array] = {}
     if not soon:
         limit = min(HEAD, int(ends[:SAMPLE_LINES][-1]))
         rows_seen = [
             text[first:last].rstrip(b"\r\n")
-            for place, (first, last) in enumerate(itertools.pairwise(rows.ends.tolist()))
-            if (place == 0 or last <= limit) and place + 1 not in rows.unclosed
+            for place_of_row, (first, last) in enumerate(
+                itertools.pairwise([0, *rows.ends.tolist()])
+            )
+            if (place_of_row < 2 or last <= limit) and place_of_row not in rows.unclosed
         ]
+        rows_seen = rows_seen[named is not False :]
         columns = first_values(names, [quotes.fields(row) for row in rows_seen])
         found.update({name: looks_of(texts_of(values)) for name, values in columns.items()})
+    if named is False:
+        return Header(found, columns, quotes, {"byte": start, "line": line})
     lines = int(np.searchsorted(ends, end)) + 1
     return Header(found, columns, quotes, {"byte": start + end, "line": line + lines})
 
@@ -104,17 +121,35 @@ def _sniffed(line: bytes) -> bytes:
     return max(DELIMITERS, key=outside.count)
 
 
-def _names(place: str, fields: Sequence[bytes]) -> list[str]:
+def _names(place: str, fields: Sequence[bytes], sure: bool) -> list[str]:
     """Return the names of columns, or say what is wrong with them."""
     names = [decoded(place, field).strip() for field in fields]
+    if not sure:
+        values = [name for name in names if _is_value(name)]
+        if values and not _may_be_names(values, all_of_them=len(values) == len(names)):
+            last = f"c{len(names)}"
+            raise StreamError(
+                f"{place}: it looks like a row and not like the names of columns, as "
+                f"{door.shown(values[0])} is a value; with --no-header columns are called c1 to "
+                f"{last}, as in --target {last}; with --header the line is taken as it is"
+            )
     check_names(place, names)
-    # Whole numbers are the names that pandas gives to columns that have none.
-    if all(map(is_number, names)) and not all(map(str.isdecimal, names)):
-        raise StreamError(
-            f"{place}: the header holds numbers, such as {door.shown(names[0])}; put a line with "
-            "the names of the columns before them"
-        )
     return names
+
+
+def _is_value(name: str) -> bool:
+    return any(map(str.isdigit, name)) and (is_number(name) or is_iso(name))
+
+
+def _may_be_names(values: Sequence[str], all_of_them: bool) -> bool:
+    """Whether whole numbers are names, such as years, or those of pandas for columns without any.
+
+    They rise; and if there are no other names, each is one more than the one before it.
+    """
+    if not all(map(str.isdecimal, values)):
+        return False
+    steps = np.diff(list(map(int, values)))
+    return bool((steps == 1).all() if all_of_them else (steps > 0).all())
 
 
 def decoded(place: str, text: bytes) -> str:
@@ -123,8 +158,7 @@ def decoded(place: str, text: bytes) -> str:
         return text.decode()
     except UnicodeDecodeError:
         raise StreamError(
-            f"{place}: the header is not UTF-8; save the file as UTF-8, as by "
-            "`iconv -f LATIN1 -t UTF-8`"
+            f"{place}: the header is not UTF-8; say what it is, as by --encoding cp1252"
         ) from None
 
 

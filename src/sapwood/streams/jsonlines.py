@@ -342,6 +342,7 @@ def _check_nested(source: str, names: Sequence[str], columns: Mapping[str, Seque
 
 def _first_rows(source: TextSource, soon: bool) -> list[dict[str, Any]]:
     """Return the objects of the first lines; of the first one, if there is no time for more."""
+    source.find_encoding(1 if soon else SAMPLE_ROWS)
     text, ended = source.head(1, LONGEST_LINE)
     most = max(HEAD, text.find(b"\n") + 1 or len(text))
     if not soon:

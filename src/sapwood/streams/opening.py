@@ -3,12 +3,17 @@
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from sapwood import door
 from sapwood.atomic import StrPath
+from sapwood.streams.finding import find_files
 from sapwood.streams.schema import Wishes
 from sapwood.streams.stream import Kind, Stream, StreamError
+
+if TYPE_CHECKING:
+    from sapwood.streams.text import TextStream
 
 __all__ = ["FORMATS", "open_stream"]
 
@@ -21,8 +26,12 @@ FORMATS = {
     "arrow": ("arrow", "feather", "ipc", "arrows"),
 }
 """The formats, and how names of such files end."""
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
+"""How names of compressed files end."""
 TEXTS = ("csv", "tsv", "arff", "jsonl")
-"""Formats that can come from a pipe, or in gzip."""
+"""Formats that can come from a pipe, or compressed."""
+FORMATS_IN_FOLDERS = {"csv": ("csv",), "tsv": ("tsv",), "jsonl": ("jsonl", "ndjson")}
+"""How names of texts end that are taken from a folder: others may be there by chance."""
 FOLDER = "folder"
 TABLES: dict[str, Literal["parquet", "arrow"] | None] = {
     "parquet": "parquet",
@@ -32,7 +41,7 @@ TABLES: dict[str, Literal["parquet", "arrow"] | None] = {
 
 
 def open_stream(
-    source: StrPath,
+    source: StrPath | Sequence[StrPath],
     *,
     target: str | None = None,
     drop: Sequence[str] = (),
@@ -44,14 +53,19 @@ def open_stream(
     known_formats: Mapping[str, str] | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
+    encoding: str | None = None,
+    header: bool | None = None,
     format: str | None = None,
 ) -> Stream:
-    r"""Open a file, a folder of Parquet files, or the standard input as a stream of rows.
+    r"""Open a file, several of them, a folder, or the standard input as a stream of rows.
 
     Parameters
     ----------
-    source : path or "-"
-        What to read; "-" is the standard input. Texts may be in gzip.
+    source : path, "-", or sequence of paths
+        What to read; "-" is the standard input. Files of a folder, and those that a pattern such
+        as "days/*.csv" fits, are read in the order of their names, in which numbers count by their
+        values; those of a sequence as they stand. Texts may be compressed by gzip, bzip2, xz, zstd
+        or zip.
     target : str, optional
         The column to predict.
     drop : sequence of str
@@ -77,6 +91,11 @@ def open_stream(
         What stands before decimals; found by the data if not given.
     thousands : {".", ",", " ", "'"}, optional
         What stands between thousands; found by the data if not given.
+    encoding : str, optional
+        The encoding of a text, such as "cp1252"; found by its first rows if not given.
+    header : bool, optional
+        Whether the first line of a CSV file names its columns; if not, they are c1, c2 and so on.
+        If not given it does, and a line that looks like a row is refused.
     format : {"csv", "tsv", "arff", "jsonl", "parquet", "arrow"}, optional
         What the file is; found by the end of its name if not given, CSV for the standard input.
 
@@ -101,8 +120,8 @@ def open_stream(
     ({'city': 'category', 'area': 'number'},
      [({'city': 'Oslo', 'area': 50.0}, 700.0), ({'city': 'Bonn', 'area': None}, 800.0)])
     """
-    path = os.fspath(source)
-    format = _format_of(path) if format is None else format.lower()
+    name, paths = _files_of(source, format)
+    format = _common_format(paths) if format is None else format.lower()
     wishes = Wishes(
         target,
         _names("drop", drop),
@@ -114,13 +133,35 @@ def open_stream(
         dict(known_formats or {}),
         _mark("decimal", decimal, ".,"),
         _mark("thousands", thousands, "., '"),
+        encoding,
+        header,
     )
     if decimal is not None and decimal == thousands:
         raise StreamError(f"decimal and thousands are both {door.shown(decimal)}: change one")
-    if format in ("csv", "tsv"):
-        from sapwood.streams.delimited import open_delimited
+    if format in TABLES:
+        from sapwood.streams.columnar import open_columnar
 
-        return open_delimited(path, wishes, b"\t" if format == "tsv" else None)
+        if "-" in paths:
+            raise StreamError(
+                f"the standard input cannot be read as {format}: save it to a file, or give it as "
+                f"one of {', '.join(TEXTS)}"
+            )
+        return open_columnar(paths if len(paths) > 1 else paths[0], wishes, TABLES[format])
+    if format not in TEXTS:
+        raise StreamError(
+            f"{door.shown(format)} is no format: one of {', '.join(FORMATS)} is expected"
+        )
+    if header is not None and format not in ("csv", "tsv"):
+        raise StreamError(f"header is for CSV files, and {name} is {format}: leave it out")
+    if len(paths) == 1:
+        return _open_text(format, paths[0], wishes)
+    from sapwood.streams.chained import open_chained
+
+    return open_chained(name, paths, wishes, partial(_open_text, format), format != "jsonl")
+
+
+def _open_text(format: str, path: str, wishes: Wishes) -> "TextStream":
+    """Open one file of text."""
     if format == "arff":
         from sapwood.streams.arff import open_arff
 
@@ -129,17 +170,66 @@ def open_stream(
         from sapwood.streams.blocks import TextSource
         from sapwood.streams.jsonlines import JSONLinesStream
 
-        return JSONLinesStream(TextSource(path), wishes)
-    if format in TABLES:
-        from sapwood.streams.columnar import open_columnar
+        return JSONLinesStream(TextSource(path, wishes.encoding), wishes)
+    from sapwood.streams.delimited import open_delimited
 
-        if path == "-":
+    return open_delimited(path, wishes, b"\t" if format == "tsv" else None)
+
+
+def _files_of(source: StrPath | Sequence[StrPath], format: str | None) -> tuple[str, list[str]]:
+    """Return what messages call a source, and its files in order."""
+    if isinstance(source, str | os.PathLike):
+        name = os.fspath(source)
+        return name, _found_files(name, format)
+    names = [os.fspath(each) for each in source]
+    if not names:
+        raise StreamError("there are no files: name one at least")
+    if "-" in names and len(names) > 1:
+        raise StreamError("the standard input cannot be one of several files: name it alone")
+    paths = [path for name in names for path in _found_files(name, format)]
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}", paths
+
+
+def _found_files(name: str, format: str | None) -> list[str]:
+    """Return the files that a name means; a folder of Parquet or Arrow files is one of them."""
+    formats = FORMATS_IN_FOLDERS
+    if format is not None:
+        formats = {format: FORMATS_IN_FOLDERS.get(format, FORMATS.get(format, ()))}
+    suffixes = tuple(
+        f".{suffix}{packed}"
+        for which, endings in formats.items()
+        if which in TEXTS
+        for suffix in endings
+        for packed in ("", *PACKED)
+    )
+    if name == "-":
+        return [name]
+    found = find_files(name, suffixes)
+    if found is None or (os.path.isdir(name) and _has_tables(name)):
+        return [name]
+    if not found:
+        raise StreamError(
+            f"{name} is a folder without files of {', '.join(formats)}; name the files, or give "
+            "their format, as by --format csv"
+        )
+    return found
+
+
+def _has_tables(folder: str) -> bool:
+    suffixes = tuple(f".{suffix}" for format in ("parquet", "arrow") for suffix in FORMATS[format])
+    return bool(find_files(folder, suffixes))
+
+
+def _common_format(paths: Sequence[str]) -> str:
+    """Return the format that the names of files tell."""
+    formats = {path: _format_of(path) for path in paths}
+    first = formats[paths[0]]
+    for path, format in formats.items():
+        if format != first:
             raise StreamError(
-                f"the standard input cannot be read as {format}: save it to a file, or give it as "
-                f"one of {', '.join(TEXTS)}"
+                f"{path} is {format}, while {paths[0]} is {first}: read them one format at a time"
             )
-        return open_columnar(path, wishes, TABLES[format])
-    raise StreamError(f"{door.shown(format)} is no format: one of {', '.join(FORMATS)} is expected")
+    return first
 
 
 def _format_of(path: str) -> str:
@@ -148,18 +238,32 @@ def _format_of(path: str) -> str:
         return "csv"
     if stat.S_ISDIR(os.stat(path).st_mode):
         return FOLDER
-    name = os.path.basename(path).lower()
-    suffix = name.removesuffix(".gz").rpartition(".")[2]
+    packed, name = _unpacked_name(path)
+    suffix = name.rpartition(".")[2]
     for format, suffixes in FORMATS.items():
         if suffix in suffixes:
-            if name.endswith(".gz") and format not in TEXTS:
-                raise StreamError(f"{path} is compressed as a whole: unpack it, as by gunzip")
+            if packed and format not in TEXTS:
+                raise StreamError(f"{path} is compressed as a whole: unpack it")
             return format
     known = ", ".join(f".{suffix}" for suffixes in FORMATS.values() for suffix in suffixes)
     raise StreamError(
-        f"{path}: the name does not tell the format; end it by one of {known} (texts also by .gz), "
-        f"or give the format, as by --format csv"
+        f"{path}: the name does not tell the format; end it by one of {known} (texts also by "
+        f"{', '.join(PACKED)}), or give the format, as by --format csv"
     )
+
+
+def _unpacked_name(path: str) -> tuple[bool, str]:
+    """Return whether the name of a file says that it is compressed, and the name without that."""
+    name = os.path.basename(path).lower()
+    packed = next((suffix for suffix in PACKED if name.endswith(suffix)), None)
+    if packed is None:
+        return False, name
+    name = name.removesuffix(packed)
+    if packed == ".zip" and "." not in name:
+        from sapwood.streams.compression import member_of
+
+        name = member_of(path).lower()
+    return True, name
 
 
 def _names(what: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ REMEDIES = {
     NOT_FINITE: "give a number below 1.8e308, or leave the value empty if it is missing",
     NO_TIME: "mend the value, or give the column's format, as by --time-format",
     NO_BOOLEAN: "write true or false, or leave the value empty if it is missing",
-    BAD_ENCODING: "save the file as UTF-8",
+    BAD_ENCODING: "save the file as UTF-8, or say what it is, as by --encoding cp1252",
     UNCLOSED_QUOTE: "close the quote, or double a quote that belongs to the value",
     STRAY_RETURN: "end lines by a newline, with or without a carriage return before it",
     MALFORMED_JSON: "write one JSON object a line",

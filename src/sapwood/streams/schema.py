@@ -55,6 +55,11 @@ class Wishes:
         The formats by which that model's times and numbers were read; `time_formats` go before.
     decimal, thousands : str, optional
         What stands before decimals, and between thousands; found by the first rows if not given.
+    encoding : str, optional
+        The encoding of a text; found by the first rows if not given.
+    header : bool, optional
+        Whether the first line of a CSV file names its columns. If not given it does, and a line
+        that looks like a row is refused.
     """
 
     target: str | None = None
@@ -67,6 +72,8 @@ class Wishes:
     known_formats: Mapping[str, str] = field(default_factory=dict)
     decimal: str | None = None
     thousands: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,6 +226,8 @@ class Stream(ABC):
         `datetime.strptime`, a unit such as "milliseconds", or the number 1234.5 as it is written.
     column_notes : tuple of ColumnNote
         How each column of a file is read, found by its first rows; for people.
+    encoding : str
+        The encoding of a text, as it was told or found.
     """
 
     unit: ClassVar[Unit] = "row"
@@ -240,6 +242,7 @@ class Stream(ABC):
     time: str | None = None
     time_formats: tuple[tuple[str, str], ...] = ()
     column_notes: tuple[ColumnNote, ...] = ()
+    encoding: str = "utf-8"
 
     @abstractmethod
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:

@@ -39,6 +39,7 @@ class TextStream(Stream):
             declared=schema.declared,
             time=None if schema.time is None else schema.time.name,
             time_formats=schema.time_formats,
+            encoding=source.encoding,
         )
         self._source = source
         self._start = start

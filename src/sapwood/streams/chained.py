@@ -1,0 +1,124 @@
+"""Several files as one stream, one after the other, as files of single days are."""
+
+import os
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from sapwood import door
+from sapwood.streams.schema import Wishes
+from sapwood.streams.stream import MOST_ROWS, Chunk, Position, Stream, StreamError
+from sapwood.streams.text import TextStream
+
+__all__ = ["ChainedStream", "open_chained"]
+
+
+def open_chained(
+    name: str,
+    paths: Sequence[str],
+    wishes: Wishes,
+    open_one: Callable[[str, Wishes], TextStream],
+    same_columns: bool,
+) -> "ChainedStream":
+    """Open texts as one stream; all are read as the first one is.
+
+    Parameters
+    ----------
+    name : str
+        What messages and reports call them together.
+    paths : sequence of str
+        The files, in order.
+    wishes : Wishes
+        What is asked for.
+    open_one : callable
+        Opens one of them.
+    same_columns : bool
+        Whether each must have all columns that are read; else those that one lacks are missing.
+
+    Raises
+    ------
+    StreamError
+        If one lacks a column, or cannot be read.
+    """
+    first = open_one(paths[0], wishes)
+    wishes = replace(
+        wishes,
+        drop=(),
+        time_formats={},
+        time_parts=None,
+        known=dict(first.features),
+        known_formats=dict(first.time_formats),
+    )
+    streams = [first]
+    for path in paths[1:]:
+        stream = open_one(path, wishes)
+        needed = first.schema.read if same_columns else ()
+        for rule in needed:
+            if rule.name not in stream.schema.columns:
+                raise StreamError(
+                    f"{path} has no column {door.shown(rule.name)}, unlike {paths[0]}; mend the "
+                    f"file, leave it out, or leave out the column, as by --drop {rule.name}"
+                )
+        streams.append(stream)
+    return ChainedStream(name, streams)
+
+
+class ChainedStream(Stream):
+    """The rows of several streams of files, one after the other.
+
+    A position is that of the file that was being read, with its place as "file" and a "sign" of
+    its name.
+
+    Parameters
+    ----------
+    name : str
+        What messages and reports call it.
+    streams : sequence of TextStream
+        The files, in order; they have the same features.
+    """
+
+    unit = "line"
+
+    def __init__(self, name: str, streams: Sequence[TextStream]) -> None:
+        first = streams[0]
+        super().__init__(
+            name,
+            first.features,
+            first.target,
+            sum(stream.size or 0 for stream in streams),
+            None,
+            first.declared,
+            first.time,
+            first.time_formats,
+            first.column_notes,
+            first.encoding,
+        )
+        self._streams = streams
+
+    def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
+        """Yield the rows from a position on; see `Stream.chunks`."""
+        inner = None if start is None else dict(start)
+        first = 0 if inner is None else inner.pop("file")
+        if inner is not None and (
+            first >= len(self._streams) or inner.pop("sign") != self._sign(first)
+        ):
+            raise StreamError(
+                f"{self.name}: file {first + 1} is not the one that was being read; files must be "
+                "added behind it, by their names, and those before it must stay"
+            )
+        done = sum(stream.size or 0 for stream in self._streams[:first])
+        for place in range(first, len(self._streams)):
+            stream = self._streams[place]
+            for chunk in stream.chunks(inner if place == first else None, most_rows):
+                behind = {"file": place, "sign": self._sign(place), **chunk.next}
+                columns = {name: chunk.columns[name] for name in self.features}
+                yield replace(chunk, columns=columns, next=behind, done=done + chunk.done)
+            done += stream.size or 0
+
+    def _sign(self, place: int) -> int:
+        return zlib.crc32(os.fsencode(os.path.basename(self._streams[place].name)))
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the first file."""
+        return self._streams[0].fingerprint
