@@ -100,7 +100,7 @@ def write_pair(folder, format, lines=20_000, each=50):
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
 def test_every_broken_line_is_told_and_the_others_are_learned(folder, format) -> None:
     wrong = write_pair(folder, format)
-    skip = ("--on-bad-row", "skip", "--bad-rows", "bad.csv")
+    skip = ("--encoding", "utf-8", "--on-bad-row", "skip", "--bad-rows", "bad.csv")
     ended = invoke("evaluate", f"dirty.{format}", "-t", "y", *skip, "--save", "m1", "--json")
     assert ended.code == 0, ended.stderr
     told = read_csv("bad.csv")
@@ -151,7 +151,7 @@ def test_the_first_broken_line_stops_the_work(folder, format, way) -> None:
 
 def test_training_and_predicting_leave_out_the_same_rows(folder) -> None:
     wrong = write_pair(folder, "csv", lines=1000)
-    skip = ("--on-bad-row", "skip", "--bad-rows")
+    skip = ("--encoding", "utf-8", "--on-bad-row", "skip", "--bad-rows")
     ended = invoke("train", "dirty.csv", "-t", "y", *skip, "bad1.csv", "--save", "m1")
     assert ended.code == 0
     assert "rows: 1,000 read, 980 predicted, 980 learned, 20 refused" in ended.stderr
@@ -225,7 +225,7 @@ def test_what_the_model_refuses_after_the_end_is_told_too(folder, delay) -> None
 
 def test_rows_left_out_can_be_read_from_standard_output(folder) -> None:
     write_pair(folder, "csv", lines=500)
-    skip = ("--on-bad-row", "skip", "--bad-rows", "-")
+    skip = ("--encoding", "utf-8", "--on-bad-row", "skip", "--bad-rows", "-")
     ended = invoke("evaluate", "dirty.csv", "-t", "y", *skip)
     assert ended.stdout.splitlines()[0] == "file,place,reason,column,value,text"
     assert len(ended.stdout.splitlines()) == 11

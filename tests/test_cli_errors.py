@@ -151,11 +151,14 @@ FILES = {
     "blank.csv": (lambda path: path.write_bytes(b"\n\n\n"), ["no header"]),
     "header.csv": (lambda path: path.write_text(HEADER + "\n"), ["has no rows"]),
     "garbage.csv": (lambda path: path.write_bytes(bytes(range(256)) * 40), ["garbage.csv"]),
-    "numbers.csv": (lambda path: path.write_text("1.5,2\n1,2\n"), ["header holds numbers"]),
+    "numbers.csv": (
+        lambda path: path.write_text("1.5,2\n1,2\n"),
+        ["looks like a row", "--no-header"],
+    ),
     "twice.csv": (lambda path: path.write_text("y,y\n1,2\n"), ["columns 1 and 2", "'y'"]),
     "alone.csv": (lambda path: path.write_text("y\n1\n"), ["has no features"]),
     "a.xyz": (lambda path: path.write_text("y,a\n1,2\n"), [".csv", "--format"]),
-    "utf16.csv": (lambda path: path.write_text("y,a\n1,2\n", "utf-16"), ["UTF-16", "iconv"]),
+    "zeros.csv": (lambda path: path.write_bytes(b"y,a\0\n1,2\n"), ["zero bytes", "--encoding"]),
     "empty.jsonl": (lambda path: path.write_bytes(b""), ["is empty"]),
     "array.jsonl": (
         lambda path: path.write_text('[{"y": 1}]'),
@@ -168,7 +171,7 @@ FILES = {
     "text.parquet": (lambda path: path.write_text("y,a\n1,2\n"), ["cannot be read"]),
     "damaged.parquet": (damaged_parquet, ["damaged.parquet cannot be read"]),
     "text.arrow": (lambda path: path.write_text("y,a\n1,2\n"), ["cannot be read"]),
-    "folder": (lambda path: path.mkdir(), ["without Parquet or Arrow files"]),
+    "folder": (lambda path: path.mkdir(), ["is a folder without files of csv, tsv, jsonl"]),
 }
 
 
