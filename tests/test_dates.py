@@ -217,6 +217,20 @@ def test_parts_can_be_chosen_and_left_out(folder):
     assert_fails(ended, "'week' is no part of a time")
 
 
+def test_a_file_is_looked_at_further_if_days_and_months_are_in_doubt(tmp_path):
+    minutes = [datetime(2012, 10, 2) + timedelta(minutes=n) for n in range(20_000)]
+    lines = [f"{minute:%m/%d/%Y %H:%M},1" for minute in minutes]
+    path = write_csv(tmp_path / "a.csv", lines, "t,y")
+    assert recognise_text("t", [line[:-2] for line in lines[:999]]).format == "%d/%m/%Y %H:%M"
+    stream = open_stream(path, target="y")
+    assert dict(stream.time_formats) == {"t": "%m/%d/%Y %H:%M"}
+    assert stream.column_notes[0].rows == 999
+    assert not any("taken for" in warning for warning in stream.column_notes[0].warnings)
+    write_csv(path, lines[:5_000], "t,y")
+    notes = open_stream(path, target="y").column_notes
+    assert "10/02/2012 00:00 is taken for day first" in notes[0].warnings[-1]
+
+
 def test_a_format_that_is_none_of_any_kind(folder):
     ended = invoke("evaluate", "a.csv", "-t", "y", "--time-format", "date_time=ms")
     assert_fails(ended, "'ms' is no format of times", "milliseconds")

@@ -235,6 +235,35 @@ def test_a_file_that_is_added_is_learned_after_a_checkpoint(days):
     assert_fails(invoke(*typed, "m"), "file 11 is not the one that was being read")
 
 
+def test_a_folder_may_begin_with_one_file(days):
+    for day in range(2, 12):
+        (days / "days" / f"day{day}.csv").rename(days / f"later{day}.csv")
+    typed = ("train", "days", "-t", "y", "--checkpoint", "c", "--save")
+    assert invoke(*typed, "m").code == 0
+    for day in range(2, 12):
+        (days / f"later{day}.csv").rename(days / "days" / f"day{day}.csv")
+    assert invoke(*typed, "m").code == 0
+    assert invoke("train", "all.csv", "-t", "y", "--save", "whole").code == 0
+    assert (days / "m").read_bytes() == (days / "whole").read_bytes()
+    ended = invoke("train", "days/day1.csv", "-t", "y", "--checkpoint", "c", "--save", "m")
+    assert_fails(ended, "c belongs to another run, whose stream differed")
+
+
+def test_a_checkpoint_belongs_to_its_encoding(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{'Köln' if place % 2 else 'Oslo'},{place % 7}" for place in range(3000)]
+    (tmp_path / "a.csv").write_bytes("\n".join(["city,y", *lines, ""]).encode("cp1252"))
+    typed = ("train", "a.csv", "-t", "y", "--checkpoint", "c", "--save")
+    assert invoke(*typed, "m").code == 0
+    with (tmp_path / "a.csv").open("ab") as file:
+        file.write("Köln,3\n".encode("cp1252") * 10)
+    assert invoke(*typed, "m").code == 0
+    assert invoke("train", "a.csv", "-t", "y", "--save", "whole").code == 0
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
+    ended = invoke(*typed, "m", "--encoding", "utf-8", "--on-bad-row", "skip")
+    assert_fails(ended, "whose encoding was cp1252, not utf-8")
+
+
 def test_files_must_have_the_columns_of_the_first(days):
     lines = [line.split(",") for line in rows_of(20)]
     turned = [",".join([line[5], *line[:5], "more"]) for line in lines]

@@ -197,6 +197,7 @@ def make_run(
         "categorical": list(stream.declared),
         "time": stream.time,
         "time_formats": dict(stream.time_formats),
+        "encoding": stream.encoding,
         "model": " ".join([model, *set_]),
         **asdict(scoring),
     }

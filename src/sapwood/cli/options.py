@@ -33,7 +33,7 @@ STREAM_HELP = (
 
 Format = Literal["csv", "tsv", "parquet", "arrow", "arff", "jsonl"]
 
-StreamArgument = Annotated[list[str], typer.Argument(metavar="STREAM...", help=STREAM_HELP)]
+StreamArgument = Annotated[list[str], typer.Argument(metavar="STREAM", help=STREAM_HELP)]
 Target = Annotated[
     str | None, typer.Option("--target", "-t", metavar="NAME", help="The column to predict.")
 ]

@@ -120,5 +120,5 @@ class ChainedStream(Stream):
 
     @property
     def fingerprint(self) -> str:
-        """That of the first file."""
-        return self._streams[0].fingerprint
+        """That of the first file, but not the same: places in a file alone are other positions."""
+        return f"files: {self._streams[0].fingerprint}"

@@ -6,7 +6,7 @@ Times of ISO 8601 need no format. Others are known by their shape: a date with i
 Oct 2012); and a time of day (9:00, 09:00:15.25, 9:00 PM), with a zone or without, behind a date or
 alone. All values have to be of one shape, but for one in ten.
 
-Whether the day or the month comes first is told by a part above 12. If the first rows have none,
+Whether the day or the month comes first is told by a part above 12. If the values have none,
 it is the reading by which they are in order; if both are, the one by which they are closer
 together; and if that is the same, the day is first. In all of these cases `Recognised.doubt` says
 so.

@@ -26,6 +26,10 @@ from sapwood.streams.text import TextStream
 __all__ = ["DelimitedStream", "Flaw", "TextRows", "open_delimited"]
 
 
+FURTHER = 50
+"""How many times more of a file is looked at to know whether days or months are first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Flaw:
     """What makes a row bad; fields are as those of `BadRow`."""
@@ -260,8 +264,16 @@ def open_delimited(path: str, wishes: Wishes, delimiter: bytes | None = None) ->
     source = TextSource(path, wishes.encoding)
     soon = source.size is None and wishes.known is not None
     header = read_header(source, delimiter, soon, wishes.header)
-    comma = header.quotes.delimiter == b","
-    first = FirstRows(source.name, header.sample, header.found, wishes, comma_between=comma)
+    first = FirstRows(
+        source.name,
+        header.sample,
+        header.found,
+        wishes,
+        comma_between=header.quotes.delimiter == b",",
+        look_further=None
+        if source.size is None
+        else lambda name: read_header(source, delimiter, soon, wishes.header, FURTHER).sample[name],
+    )
     stream = DelimitedStream(source, first.schema, header.quotes, header.start)
     stream.column_notes = first.notes
     return stream

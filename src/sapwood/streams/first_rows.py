@@ -1,6 +1,6 @@
 """What the first rows of a file tell: what its columns hold, how it is written, and what to add."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -40,6 +40,8 @@ class FirstRows:
         Whether the file says itself what text and numbers mean.
     comma_between : bool
         Whether fields are separated by commas.
+    look_further : callable, optional
+        Returns many more values of a column, for what the first ones leave in doubt.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class FirstRows:
     wishes: Wishes
     declared: bool = False
     comma_between: bool = False
+    look_further: Callable[[str], pa.Array] | None = None
 
     @cached_property
     def schema(self) -> Schema:
@@ -100,8 +103,15 @@ class FirstRows:
                 recognise = recognise_numbers if numbers else recognise_text
                 times = None if looks == "number" and not numbers else recognise(name, values)
                 if times is not None:
-                    found[name] = times
+                    found[name] = self._surely(name, times)
         return found
+
+    def _surely(self, name: str, times: Recognised) -> Recognised:
+        """Return how times are written, by more values if the first ones leave that in doubt."""
+        if not times.doubt or self.looks[name] == "number" or self.look_further is None:
+            return times
+        again = recognise_text(name, list(first_texts(self.look_further(name))))
+        return times if again is None or again.doubt else again
 
     @cached_property
     def _numbers(self) -> dict[str, NumbersFound]:

@@ -46,7 +46,11 @@ class Header:
 
 
 def read_header(
-    source: TextSource, delimiter: bytes | None, soon: bool, named: bool | None = None
+    source: TextSource,
+    delimiter: bytes | None,
+    soon: bool,
+    named: bool | None = None,
+    times: int = 1,
 ) -> Header:
     """Read the names of the columns, and look at the first rows if there is time.
 
@@ -62,6 +66,8 @@ def read_header(
     named : bool, optional
         Whether the first line has the names of the columns; else they are called c1, c2 and so on.
         If not given it has, unless it looks like a row, which is refused.
+    times : int
+        How many times more lines and bytes than usual are looked at.
 
     Raises
     ------
@@ -71,7 +77,7 @@ def read_header(
     source.find_encoding(2 if soon else SAMPLE_LINES)
     text, ended = source.head(2, LONGEST_LINE)
     if not (soon and text.count(b'"') % 2 == 0):
-        text, ended = source.head(SAMPLE_LINES, max(HEAD, len(text)))
+        text, ended = source.head(times * SAMPLE_LINES, max(times * HEAD, len(text)))
     start = len(BOM) * text.startswith(BOM)
     line = 1
     while text[start : start + 2].startswith((b"\n", b"\r\n")):
@@ -98,7 +104,7 @@ def read_header(
     found: dict[str, Found | None] = dict.fromkeys(names)
     columns: dict[str, pa.Array] = {}
     if not soon:
-        limit = min(HEAD, int(ends[:SAMPLE_LINES][-1]))
+        limit = min(times * HEAD, int(ends[: times * SAMPLE_LINES][-1]))
         rows_seen = [
             text[first:last].rstrip(b"\r\n")
             for place_of_row, (first, last) in enumerate(

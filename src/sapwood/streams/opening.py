@@ -153,8 +153,8 @@ def open_stream(
         )
     if header is not None and format not in ("csv", "tsv"):
         raise StreamError(f"header is for CSV files, and {name} is {format}: leave it out")
-    if len(paths) == 1:
-        return _open_text(format, paths[0], wishes)
+    if paths == [name]:
+        return _open_text(format, name, wishes)
     from sapwood.streams.chained import open_chained
 
     return open_chained(name, paths, wishes, partial(_open_text, format), format != "jsonl")
@@ -178,10 +178,8 @@ def _open_text(format: str, path: str, wishes: Wishes) -> "TextStream":
 
 def _files_of(source: StrPath | Sequence[StrPath], format: str | None) -> tuple[str, list[str]]:
     """Return what messages call a source, and its files in order."""
-    if isinstance(source, str | os.PathLike):
-        name = os.fspath(source)
-        return name, _found_files(name, format)
-    names = [os.fspath(each) for each in source]
+    sources = [source] if isinstance(source, str | os.PathLike) else source
+    names = [os.fspath(each) for each in sources]
     if not names:
         raise StreamError("there are no files: name one at least")
     if "-" in names and len(names) > 1:
