@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from sapwood.streams.arrow import NUMBER, as_array, first_texts
 from sapwood.streams.convert import read_column
+from sapwood.streams.numbers import sign_of
 from sapwood.streams.schema import Role, Rule, Schema
 from sapwood.streams.stream import ColumnNote, FloatArray
 
@@ -91,7 +92,7 @@ def _warnings(
     """Yield what a feature may not be meant for."""
     drop = f"leave it out with --drop {rule.name}"
     distinct = len(set(texts))
-    if not texts:
+    if not texts and len(values):
         yield f"has no value in the first rows: {drop}"
     elif distinct == 1 and len(texts) >= FEW:
         yield "is constant in the first rows: of use only if that changes"
@@ -99,6 +100,11 @@ def _warnings(
         numbers = sum(PLAIN.fullmatch(text) is not None for text in texts)
         if len(texts) >= MANY and distinct >= NEARLY_ALL * len(texts):
             yield f"has another text in nearly every row: an id? {drop}"
+            return
+        signs = dict.fromkeys(sign for text in texts if (sign := sign_of(text)))
+        if len(signs) > 1 and sum(map(bool, map(sign_of, texts))) > len(texts) / 2:
+            some = " and ".join([*signs][:3])
+            yield f"holds amounts of {some}, which stay text: convert them to one"
         elif not rule.declared and len(texts) / 2 < numbers < len(texts):
             other = next(text for text in texts if not PLAIN.fullmatch(text))
             yield (

@@ -86,6 +86,11 @@ def read_header(
     text = text[start:]
     if not text:
         raise StreamError(f"{source.name} has no header: all of its lines are blank")
+    if b"\n" not in text and b"\r" in text.rstrip(b"\r"):
+        raise StreamError(
+            f"{source.name}: lines end by carriage returns alone, as on old Macintoshes; end them "
+            "by newlines, as by `tr '\\r' '\\n'`"
+        )
     quotes = Quotes(_sniffed(text.split(b"\n", 1)[0]) if delimiter is None else delimiter)
     ends = line_ends(text, ended)
     rows = quotes.split(text, ends, ended)

@@ -25,7 +25,7 @@ from sapwood.streams.arrow import NUMBER, as_numpy
 from sapwood.streams.schema import EXAMPLE
 from sapwood.streams.stream import FloatArray, StreamError
 
-__all__ = ["NumberFormat", "NumbersFound", "read_numbers", "recognise_written"]
+__all__ = ["NumberFormat", "NumbersFound", "read_numbers", "recognise_written", "sign_of"]
 
 ENOUGH = 0.9
 """The share of the values that decides: a few broken ones do not make text of numbers."""
@@ -198,7 +198,7 @@ def _fitting(values: Sequence[str], marks: Sequence[tuple[str, str]]) -> list[Nu
             return []
         may_be_either = all(map(EITHER.fullmatch, pointed)) and (",", ".") in marks
         return [NumberFormat(), *([NumberFormat(",", ".")] if may_be_either else [])]
-    signs = {sign for value in counts if (sign := _sign(value))}
+    signs = {sign for value in counts if (sign := sign_of(value))}
     if len(signs) > 1:
         return []  # amounts of several currencies cannot be compared
     formats = [NumberFormat(point, mark, next(iter(signs), "")) for point, mark in marks]
@@ -219,8 +219,14 @@ def _is(value: str, format: NumberFormat) -> bool:
     return re.match(_pattern(format), value) is not None
 
 
-def _sign(value: str) -> str:
-    """Return the sign of percent or of a currency that a value has; empty if it has none."""
+def sign_of(value: str) -> str:
+    """Return the sign of percent or of a currency that a value has; empty if it has none.
+
+    Examples
+    --------
+    >>> sign_of("-5,50 €"), sign_of("5"), sign_of("€uro")
+    ('€', '', '')
+    """
     found = SIGNED.fullmatch(value)
     return "" if found is None else found["front"] or found["end"] or ""
 

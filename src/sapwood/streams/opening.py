@@ -28,6 +28,7 @@ FORMATS = {
 """The formats, and how names of such files end."""
 PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 """How names of compressed files end."""
+WORKBOOKS = ("xls", "xlsx", "xlsm", "ods")
 TEXTS = ("csv", "tsv", "arff", "jsonl")
 """Formats that can come from a pipe, or compressed."""
 FORMATS_IN_FOLDERS = {"csv": ("csv",), "tsv": ("tsv",), "jsonl": ("jsonl", "ndjson")}
@@ -243,6 +244,8 @@ def _format_of(path: str) -> str:
             if packed and format not in TEXTS:
                 raise StreamError(f"{path} is compressed as a whole: unpack it")
             return format
+    if suffix in WORKBOOKS:
+        raise StreamError(f"{path} is a workbook, not text: save its sheet as CSV")
     known = ", ".join(f".{suffix}" for suffixes in FORMATS.values() for suffix in suffixes)
     raise StreamError(
         f"{path}: the name does not tell the format; end it by one of {known} (texts also by "
