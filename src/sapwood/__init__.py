@@ -1,19 +1,26 @@
-"""Sapwood: online regression trees that learn from a stream one row at a time."""
+"""Sapwood: online regression trees that learn from a stream one row at a time.
 
-from importlib.metadata import version
+What is imported from here is loaded when it is first used, so that programs start quickly.
+"""
 
-from sapwood.modelfile import ModelFileError
-from sapwood.moments import Moments
-from sapwood.observers import (
-    Candidates,
-    EBSTObserver,
-    Observer,
-    QuantizerObserver,
-    Split,
-    TEBSTObserver,
-)
-from sapwood.tree import HoeffdingTreeRegressor
-from sapwood.tree.storage import load
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sapwood.modelfile import ModelFileError
+    from sapwood.moments import Moments
+    from sapwood.observers import (
+        Candidates,
+        EBSTObserver,
+        Observer,
+        QuantizerObserver,
+        Split,
+        TEBSTObserver,
+    )
+    from sapwood.tree import HoeffdingTreeRegressor
+    from sapwood.tree.storage import load
+
+    __version__: str
 
 __all__ = [
     "Candidates",
@@ -28,4 +35,29 @@ __all__ = [
     "load",
 ]
 
-__version__ = version("sapwood")
+_PLACES = {
+    "HoeffdingTreeRegressor": "sapwood.tree",
+    "ModelFileError": "sapwood.modelfile",
+    "Moments": "sapwood.moments",
+    "load": "sapwood.tree.storage",
+}
+_MODULES = ("evaluate", "export", "observers", "plot", "report", "streams", "tree")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        found = getattr(import_module(_PLACES.get(name, "sapwood.observers")), name)
+    elif name in _MODULES:
+        found = import_module(f"sapwood.{name}")
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        found = version("sapwood")
+    else:
+        raise AttributeError(f"module 'sapwood' has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES, "__version__"})

@@ -1,8 +1,10 @@
 """The command line: `sapwood --help`."""
 
+import gc
 import io
 import os
 import sys
+from typing import Any
 
 __all__ = ["main"]
 
@@ -12,6 +14,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command that was typed."""
+    _start_quickly()
     try:
         _prepare_streams()
         from sapwood.cli.app import app
@@ -26,6 +29,31 @@ def main() -> None:
         _fail(f"standard output: {(error.strerror or str(error)).lower()}")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    finally:
+        gc.freeze()  # lest all objects are searched once more at the end
+
+
+def _start_quickly() -> None:
+    """Leave out what a command would load, and not use.
+
+    NumPy starts threads for linear algebra, of which trees have none. And pyarrow imports pandas
+    if it can, which takes longer than all else that `predict` does; only models of other people
+    may need it, and `predict` has none. Imports make many objects that stay, so that a search for
+    unused ones among them is rarely worth it.
+    """
+    gc.set_threshold(50_000, 20, 50)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if sys.argv[1:2] == ["predict"]:
+        sys.meta_path.insert(0, _WithoutPandas())
+
+
+class _WithoutPandas:
+    """Lets an import of pandas fail, as if it were not installed."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Find nothing, and let others look for all but pandas."""
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is not used here", name=name)
 
 
 def _prepare_streams() -> None:

@@ -1,32 +1,55 @@
-"""All commands together."""
+"""All commands together; each is loaded when it is called."""
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-import sapwood
-from sapwood.cli.compare import compare
-from sapwood.cli.evaluate import evaluate
-from sapwood.cli.inspect import inspect
-from sapwood.cli.paper import paper
-from sapwood.cli.predict import predict
-from sapwood.cli.train import train
+__all__ = ["COMMANDS", "app"]
 
-__all__ = ["app"]
+COMMANDS = {
+    "evaluate": "Predict each row of a stream, then learn it, and tell how well that went.",
+    "train": "Learn a stream, and keep the model.",
+    "predict": "Write a prediction for each row of a stream, in order, as rows come.",
+    "inspect": "Show what a saved model has learned: its size, its features, its tree.",
+    "compare": "Evaluate several models on several streams, and rank them.",
+    "paper": "Reproduce the study of the Quantizer Observer's paper.",
+}
+"""The commands, with the first lines of their own help."""
+
+
+class _Commands(TyperGroup):
+    """Commands that stand in for the real ones until they are called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Find the command that was typed, and load it."""
+        name, stand_in, rest = super().resolve_command(ctx, args)
+        return name, None if stand_in is None else _loaded(str(stand_in.name)), rest
+
+
+def _loaded(name: str) -> Any:
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command()(getattr(import_module(f"sapwood.cli.{name}"), name))
+    return typer.main.get_command(alone)
+
 
 app = typer.Typer(
     name="sapwood",
+    cls=_Commands,
     help="Online regression trees that learn from a stream one row at a time.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (evaluate, train, predict, inspect, compare, paper):
-    app.command()(command)
+for _name, _help in COMMANDS.items():
+    app.command(_name, help=_help)(lambda: None)
 
 
 def _tell_version(asked: bool) -> None:
     if asked:
+        import sapwood
+
         print(f"sapwood {sapwood.__version__}")
         raise typer.Exit
 

@@ -9,10 +9,6 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
-from sapwood.evaluate.checkpoint import CheckpointError
-from sapwood.modelfile import ModelFileError
-from sapwood.streams.stream import BadRowError, StreamError
-
 __all__ = ["INTERRUPTED", "Terminal", "UsageError", "failing_in_one_line", "visible"]
 
 FAILED = 2
@@ -68,8 +64,6 @@ def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
     extra : str
         The extra of the package that has the optional dependencies of the command.
     """
-    from sapwood.paper.errors import StudyError
-
     try:
         yield
         sys.stdout.flush()
@@ -77,10 +71,6 @@ def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
     except KeyboardInterrupt:
         terminal.say("sapwood: interrupted")
         raise typer.Exit(INTERRUPTED) from None
-    except (StudyError, UsageError, StreamError, ModelFileError, CheckpointError) as error:
-        message = str(error)
-        if isinstance(error, BadRowError):
-            message += "; or leave such rows out by --on-bad-row skip"
     except BrokenPipeError:
         # Whoever read the output has enough: nothing is wrong, and nothing can be said there.
         _drop_output()
@@ -94,8 +84,26 @@ def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
             raise
         message = _of_system(error)
         _drop_output()
+    except Exception as error:
+        told = _told(error)
+        if told is None:
+            raise
+        message = told
     terminal.say(f"sapwood: {' '.join(message.split())}")
     raise typer.Exit(FAILED)
+
+
+def _told(error: Exception) -> str | None:
+    """Return what is wrong, if that is something that a user can mend."""
+    from sapwood.evaluate.checkpoint import CheckpointError
+    from sapwood.modelfile import ModelFileError
+    from sapwood.paper.errors import StudyError
+    from sapwood.streams.stream import BadRowError, StreamError
+
+    if isinstance(error, BadRowError):
+        return f"{error}; or leave such rows out by --on-bad-row skip"
+    mendable = (StudyError, UsageError, StreamError, ModelFileError, CheckpointError)
+    return str(error) if isinstance(error, mendable) else None
 
 
 def _drop_output() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from sapwood.cli.failure import UsageError
 from sapwood.cli.values import split_spec
-from sapwood.evaluate.checkpoint import CheckpointFile
 from sapwood.streams.stream import StreamError
 
 __all__ = ["STDOUT", "check_files", "is_stdout"]
@@ -88,6 +87,8 @@ def check_files(
         _check_place(path, replaced=True)
         uses.add(path, option)
     if checkpoint is not None:
+        from sapwood.evaluate.checkpoint import CheckpointFile
+
         for path in map(Path, CheckpointFile(checkpoint).beside):
             _check_no_folder(path)
             uses.add(path, "--checkpoint", f"{checkpoint}, which needs {path}")

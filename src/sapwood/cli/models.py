@@ -3,17 +3,18 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sapwood import HoeffdingTreeRegressor, load
 from sapwood.cli.failure import UsageError
 from sapwood.cli.values import byte_count, literal, split_spec
-from sapwood.evaluate.baselines import LastValue, RunningMean
-from sapwood.evaluate.prequential import Prequential
 from sapwood.factories import find_factory, make, see_current_folder
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import Stream, StreamError
+
+if TYPE_CHECKING:
+    from sapwood.evaluate.prequential import Prequential
 
 __all__ = [
     "DEFAULTS_SHOWN",
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 TREE = "tree"
-BASELINES = {"mean": RunningMean, "last": LastValue}
+BASELINES = ("mean", "last")
 BYTES_PER_FEATURE = 1_200_000
 LEAST_FEATURES = 10
 
@@ -74,7 +75,7 @@ def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
     if name in BASELINES:
         if given:
             raise UsageError(f"model {name} has no parameter {next(iter(given))}")
-        return BASELINES[name]()
+        return _baselines()[name]()
     if ":" in name:
         return _make_other(name, {key: literal(value) for key, value in given.items()})
     known = [TREE, *BASELINES]
@@ -91,17 +92,23 @@ def check_savable(model: Any, option: str) -> None:
 
 
 @contextmanager
-def blaming_others(run: Prequential) -> Iterator[None]:
+def blaming_others(run: "Prequential") -> Iterator[None]:
     """Tell errors of a model that is not ours as what they are."""
     try:
         yield
     except (OSError, StreamError, UsageError):
         raise
     except Exception as error:
-        if isinstance(run.model, (HoeffdingTreeRegressor, *BASELINES.values())):
+        if isinstance(run.model, (HoeffdingTreeRegressor, *_baselines().values())):
             raise
         model = type(run.model).__name__
         raise UsageError(f"model {model}: {type(error).__name__}: {error}") from error
+
+
+def _baselines() -> dict[str, type[Any]]:
+    from sapwood.evaluate.baselines import LastValue, RunningMean
+
+    return dict(zip(BASELINES, (RunningMean, LastValue), strict=True))
 
 
 def _make_tree(settings: Mapping[str, str], stream: Stream) -> HoeffdingTreeRegressor:

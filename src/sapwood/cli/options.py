@@ -13,7 +13,6 @@ from sapwood import HoeffdingTreeRegressor
 from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
 from sapwood.cli.values import settings, split_spec
-from sapwood.streams.generators import GENERATORS, generator
 from sapwood.streams.opening import open_stream
 from sapwood.streams.schema import PARTS, nearest
 from sapwood.streams.stream import MOST_ROWS, Chunk, Kind, Position, Stream
@@ -24,6 +23,17 @@ READING = "How the stream is read"
 MODEL = "The model"
 OUTPUT = "What is written"
 EMBEDDED = "demand"
+GENERATORS = (
+    "friedman",
+    "friedman-gra",
+    "friedman-gsg",
+    "friedman-lea",
+    "mv",
+    "planes2d",
+    "hyperplane",
+    "demand",
+)
+"""Those of `sapwood.streams`, which take a while to load."""
 
 STREAM_HELP = (
     "A file (CSV, TSV, Parquet, Arrow, ARFF, JSON lines; text may be compressed), several of them, "
@@ -333,6 +343,8 @@ def _generated(name: str) -> Stream | None:
     """Return the generated stream of a name, None if it is that of a file."""
     if name.partition(":")[0] not in GENERATORS or os.path.exists(name):
         return None
+    from sapwood.streams.generators import generator
+
     return generator(name)
 
 

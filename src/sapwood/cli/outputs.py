@@ -7,15 +7,16 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from sapwood.atomic import write_atomically
 from sapwood.cli.files import STDOUT, is_stdout
-from sapwood.evaluate.checkpoint import CheckpointError
-from sapwood.evaluate.prequential import Step
-from sapwood.streams.stream import BadRow
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from sapwood.evaluate.prequential import Step
+    from sapwood.streams.stream import BadRow
 
 __all__ = ["BadRowFile", "GrowingFile", "PredictionFile", "write_curve"]
 
@@ -50,6 +51,8 @@ class GrowingFile:
 
     def _opened_at(self, length: int) -> BinaryIO:
         if not os.path.exists(self.path) or os.path.getsize(self.path) < length:
+            from sapwood.evaluate.checkpoint import CheckpointError
+
             raise CheckpointError(
                 f"{self.path} has less than the {length} bytes that the checkpoint knows of: "
                 "restore it, or remove the checkpoint to start anew"
@@ -108,7 +111,7 @@ class PredictionFile(GrowingFile):
     def __init__(self, path: Path, unit: str) -> None:
         super().__init__(path, [unit, "target", "prediction"])
 
-    def write(self, step: Step) -> None:
+    def write(self, step: "Step") -> None:
         """Write what a step has predicted."""
         for numbers, targets, predictions in step.predicted:
             columns = (numbers.tolist(), targets.tolist(), predictions.tolist())
@@ -121,11 +124,11 @@ class BadRowFile(GrowingFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path, ["file", "place", "reason", "column", "value", "text"])
 
-    def write(self, step: Step) -> None:
+    def write(self, step: "Step") -> None:
         """Write what a step has left out."""
         self.write_bad(step.bad)
 
-    def write_bad(self, rows: Iterable[BadRow]) -> None:
+    def write_bad(self, rows: "Iterable[BadRow]") -> None:
         """Write rows."""
         self._write_rows(
             [
@@ -145,7 +148,7 @@ def _encodable(text: str | None) -> str | None:
     return text and text.encode(errors="backslashreplace").decode()
 
 
-def write_curve(path: Path, curve: np.ndarray) -> None:
+def write_curve(path: Path, curve: "np.ndarray[Any, Any]") -> None:
     """Write a learning curve as CSV."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")

@@ -1,9 +1,8 @@
 """`sapwood predict`: a prediction for each row, in order, as rows come."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from sapwood import HoeffdingTreeRegressor, load
@@ -11,8 +10,12 @@ from sapwood.cli import options
 from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.files import check_files
 from sapwood.cli.outputs import BadRowFile, GrowingFile
-from sapwood.evaluate.prequential import OnBadRow
 from sapwood.streams.stream import BadRowError, Chunk, Stream
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from sapwood.evaluate.prequential import OnBadRow
 
 __all__ = ["predict"]
 
@@ -79,7 +82,7 @@ def _predict(
     stream: Stream,
     output: Path,
     bad_rows: Path | None,
-    on_bad_row: OnBadRow,
+    on_bad_row: "OnBadRow",
 ) -> tuple[int, int]:
     """Predict all rows; return how many were read, and how many of them refused."""
     read = refused = 0

@@ -1,17 +1,24 @@
-"""Rows in: files, pipes and generators, in chunks, at constant memory."""
+"""Rows in: files, pipes and generators, in chunks, at constant memory.
 
-from sapwood.streams.generators import (
-    GENERATORS,
-    demand,
-    friedman,
-    friedman_drift,
-    generator,
-    hyperplane,
-    mv,
-    planes2d,
-)
-from sapwood.streams.opening import open_stream
-from sapwood.streams.stream import BadRow, BadRowError, Chunk, ColumnNote, Stream, StreamError
+What is imported from here is loaded when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sapwood.streams.generators import (
+        GENERATORS,
+        demand,
+        friedman,
+        friedman_drift,
+        generator,
+        hyperplane,
+        mv,
+        planes2d,
+    )
+    from sapwood.streams.opening import open_stream
+    from sapwood.streams.stream import BadRow, BadRowError, Chunk, ColumnNote, Stream, StreamError
 
 __all__ = [
     "GENERATORS",
@@ -30,3 +37,23 @@ __all__ = [
     "open_stream",
     "planes2d",
 ]
+
+_PLACES = {
+    "open_stream": "opening",
+    **dict.fromkeys(
+        ("BadRow", "BadRowError", "Chunk", "ColumnNote", "Stream", "StreamError"), "stream"
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'sapwood.streams' has no attribute {name!r}")
+    place = _PLACES.get(name, "generators")
+    found = getattr(import_module(f"sapwood.streams.{place}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,9 +4,9 @@ import math
 import os
 import unicodedata
 from dataclasses import dataclass
+from html import escape
 from itertools import accumulate
 from typing import Literal, NamedTuple
-from xml.sax.saxutils import escape
 
 from sapwood.atomic import StrPath, write_atomically
 from sapwood.tree.tables import LEAF

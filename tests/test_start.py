@@ -1,0 +1,76 @@
+"""What a start loads: no more than is used, and all that is promised."""
+
+import inspect
+import json
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import sapwood
+from sapwood import streams
+from sapwood.cli import options
+from sapwood.cli.app import COMMANDS
+
+LATER = "import json, sys; print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+
+
+def loaded_by(code, *arguments, stdin=b""):
+    """The modules that are there after some code was run in a process of its own."""
+    command = [sys.executable, "-c", f"{code}\n{LATER}", *map(str, arguments)]
+    run = subprocess.run(command, input=stdin, capture_output=True, check=True)
+    return set(json.loads(run.stderr.decode().splitlines()[-1]))
+
+
+def command(*arguments, stdin=b""):
+    code = "import sapwood.cli\ntry: sapwood.cli.main()\nexcept SystemExit: pass"
+    return loaded_by(code, *arguments, stdin=stdin)
+
+
+def test_an_import_loads_nothing_that_was_not_asked_for():
+    modules = loaded_by("import sapwood")
+    assert not {"numpy", "importlib.metadata", "sapwood.tree", "sapwood.observers"} & modules
+    modules = loaded_by("from sapwood import QuantizerObserver")
+    assert "sapwood.tree" not in modules
+
+
+def test_help_loads_no_command():
+    modules = command("--help")
+    assert not {"numpy", "pyarrow", "matplotlib", "sapwood.tree"} & modules
+    assert not {f"sapwood.cli.{name}" for name in COMMANDS} & modules
+
+
+def test_predicting_loads_neither_pandas_nor_what_evaluates(tmp_path):
+    tree = sapwood.HoeffdingTreeRegressor()
+    tree.learn_many({"a": [1.0, 2.0], "city": ["Oslo", "Rome"]}, [10.0, 20.0])
+    tree.save(tmp_path / "model.sapwood")
+    modules = command("predict", tmp_path / "model.sapwood", stdin=b"a,city\n1,Oslo\n,\n")
+    assert {"pyarrow", "sapwood.cli.predict"} <= modules
+    others = {"pandas", "matplotlib", "scipy", "sapwood.evaluate", "sapwood.streams.generators"}
+    assert not others & modules
+
+
+@pytest.mark.parametrize("module", [sapwood, streams], ids=lambda module: module.__name__)
+def test_all_that_is_promised_is_there(module):
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+        assert name in dir(module)
+    with pytest.raises(AttributeError, match="has no attribute 'forest'"):
+        module.forest  # noqa: B018
+
+
+def test_packages_are_found_without_another_import():
+    code = "import sapwood; print(sapwood.streams.demand(rows=5).length, sapwood.__version__)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert run.stdout.decode().split() == ["5", sapwood.__version__]
+
+
+def test_commands_stand_for_the_real_ones():
+    for name, words in COMMANDS.items():
+        real = getattr(import_module(f"sapwood.cli.{name}"), name)
+        assert words == inspect.getdoc(real).split("\n\n")[0]
+
+
+def test_generators_are_those_that_there_are():
+    assert list(options.GENERATORS) == list(streams.GENERATORS)
