@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import naive_evaluate as naive
 from sapwood.evaluate.curve import POINTS, Curve
 from sapwood.evaluate.refusals import RefusalLog
-from sapwood.evaluate.result import CURVE
+from sapwood.evaluate.result import BESIDE, CURVE
 from sapwood.evaluate.scores import Scores
 
 
@@ -38,7 +38,7 @@ def test_the_points_are_those_of_the_twin(count, seed, most):
     predictions, y = scored_rows(count, seed)
     scores, curve = Scores(0.9, 150), Curve()
     feed(scores, curve, (predictions, y), most)
-    points, speed = curve.finished(scores, count // 50, count * 8, count * 0.5)
+    points, speed, _ = curve.finished(scores, count // 50, count * 8, count * 0.5)
     expected = naive.curve(predictions.tolist(), y.tolist(), 0.9, 150)
     assert points["row"].tolist() == [point[0] for point in expected]
     for point, of_twin in zip(points.tolist(), expected, strict=True):
@@ -53,7 +53,7 @@ def test_points_are_thinned_out_where_there_are_too_many(count):
     scores, curve = Scores(window=10), Curve()
     predictions, y = scored_rows(count)
     feed(scores, curve, (predictions, y))
-    points, _ = curve.finished(scores, 0, 0, 0.0)
+    points, _, _ = curve.finished(scores, 0, 0, 0.0)
     assert points["row"].tolist() == naive.curve_rows(count)
     late = points[[len(points) // 2, -1]]
     for point in late:
@@ -68,8 +68,11 @@ def test_ten_million_rows_keep_the_curve_small():
     predictions, y = scored_rows(1_000_000)
     for _ in range(10):
         feed(scores, curve, (predictions, y))
-        assert sum(array.nbytes for array in curve.to_arrays().values()) <= POINTS * 104 + 8
-    points, speed = curve.finished(scores, 0, 0, 0.0)
+        assert (
+            sum(array.nbytes for array in curve.to_arrays().values())
+            <= POINTS * (CURVE.itemsize + 8 + BESIDE.itemsize) + 8
+        )
+    points, speed, _ = curve.finished(scores, 0, 0, 0.0)
     assert curve.interval == 100 * 2**8
     assert points["row"].tolist() == [*range(25_600, 10_000_000, 25_600), 10_000_000]
     assert len(points) == len(speed) == 391
@@ -77,7 +80,7 @@ def test_ten_million_rows_keep_the_curve_small():
 
 
 def test_without_rows_there_is_no_point():
-    points, speed = Curve().finished(Scores(), 1, 1, 0.0)
+    points, speed, _ = Curve().finished(Scores(), 1, 1, 0.0)
     assert (points.shape, points.dtype, speed.shape) == ((0,), CURVE, (0, 2))
 
 
@@ -85,10 +88,10 @@ def test_the_last_point_is_there_once():
     scores, curve = Scores(), Curve()
     feed(scores, curve, scored_rows(200))
     for _ in range(2):
-        points, _ = curve.finished(scores, 3, 4, 9.0)
+        points, _, _ = curve.finished(scores, 3, 4, 9.0)
         assert points["row"].tolist() == [100, 200]
     scores.update(1.0, 1.0)
-    points, speed = curve.finished(scores, 3, 4, 102.5)
+    points, speed, _ = curve.finished(scores, 3, 4, 102.5)
     assert points["row"].tolist() == [100, 200, 201]
     assert (points["leaves"][-1], points["bytes"][-1]) == (3, 4)
     assert speed[-1].tolist() == [102.5, 0.4]
@@ -97,7 +100,7 @@ def test_the_last_point_is_there_once():
 def test_a_clock_that_stands_still_gives_no_speed():
     scores, curve = Scores(), Curve()
     feed(scores, curve, scored_rows(300), seconds_per_row=0.0)
-    _, speed = curve.finished(scores, 0, 0, 0.0)
+    _, speed, _ = curve.finished(scores, 0, 0, 0.0)
     assert np.isnan(speed[:, 1]).all()
 
 

@@ -256,7 +256,9 @@ def test_rows_that_wait_survive_a_file_to_the_last_bit(values, y, clock):
     delay = Delay(0.1, by_time=True)
     delay.advance(clock)
     for row, value in enumerate(values):
-        delay.put(Waiting({"x": value, "z": 1.0}, y, -y, "file", row + 1, row))
+        delay.put(
+            Waiting({"x": value, "z": 1.0}, y, -y, "file", row + 1, row, float(row), [0.5] * 5)
+        )
     data = modelfile.pack("test", delay.to_header(), {})
     twin = Delay(0.1, by_time=True).restore(modelfile.unpack(data, "test")[0])
     assert repr(twin.waiting) == repr(delay.waiting)  # which tells -0.0 from 0.0, and 1 from True
@@ -264,6 +266,7 @@ def test_rows_that_wait_survive_a_file_to_the_last_bit(values, y, clock):
 
 
 ROW = {"x": {}, "y": 1.0, "prediction": 1.0, "source": "f", "number": 1, "row": 0, "due": 3.0}
+ROW |= {"time": 0.0, "told": [0.0] * 5}
 
 
 @pytest.mark.parametrize(
@@ -284,7 +287,7 @@ ROW = {"x": {}, "y": 1.0, "prediction": 1.0, "source": "f", "number": 1, "row": 
 )
 def test_what_no_delay_has_saved_is_refused_and_changes_nothing(header):
     delay = Delay(2, by_time=False)
-    delay.put(Waiting({}, 1.0, 1.0, "f", 1, 0))
+    delay.put(Waiting({}, 1.0, 1.0, "f", 1, 0, 0.0, [0.0] * 5))
     before = delay.to_header()
     with pytest.raises((KeyError, TypeError, ValueError)):
         delay.restore(header)

@@ -136,7 +136,7 @@ def evaluate(
         if save is not None:
             run.model.save(save)
         if curve is not None:
-            write_curve(curve, found.curve)
+            write_curve(curve, found.curve, found.beside)
         if report is not None:
             _write_report(report, found, run, delay)
         if as_json:
@@ -207,8 +207,6 @@ def make_run(
 def _late_by(delay: str | None, stream: "Stream") -> float | None:
     """Return how many rows or seconds late labels are."""
     if delay is None:
-        if stream.time is not None:
-            raise UsageError("--time is for labels that come late: say how late by --delay")
         return None
     late, by_time = amount(delay, "--delay")
     if by_time != (stream.time is not None):

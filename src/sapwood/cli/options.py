@@ -163,7 +163,8 @@ Time = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="The column that tells the time of a row, for --delay.",
+        help="The column that tells the time of a row: for --delay, for the same hour last week, "
+        "and for the report. The first column of times, if not given.",
         rich_help_panel=READING,
     ),
 ]

@@ -148,10 +148,11 @@ def _encodable(text: str | None) -> str | None:
     return text and text.encode(errors="backslashreplace").decode()
 
 
-def write_curve(path: Path, curve: "np.ndarray[Any, Any]") -> None:
-    """Write a learning curve as CSV."""
+def write_curve(path: Path, *tables: "np.ndarray[Any, Any]") -> None:
+    """Write a learning curve, and what stands beside its points, as CSV."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(curve.dtype.names or ())
-    writer.writerows(curve.tolist())
+    writer.writerow([name for table in tables for name in table.dtype.names or ()])
+    for points in zip(*(table.tolist() for table in tables), strict=True):
+        writer.writerow([value for point in points for value in point])
     write_atomically(path, text.getvalue().encode())

@@ -3,7 +3,7 @@
 from rich.table import Table
 
 from sapwood.cli.failure import Terminal
-from sapwood.evaluate.result import UNSCORED, Evaluation
+from sapwood.evaluate.result import BASELINES, UNSCORED, Evaluation
 from sapwood.tree.words import number, r_squared
 
 __all__ = ["print_counts", "print_result"]
@@ -21,7 +21,12 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
     table.add_row("MAE", *(number(error.mae, 5) for error in errors))
     table.add_row("RMSE", *(number(error.rmse, 5) for error in errors))
     table.add_row("R²", *(r_squared(error.r2) for error in errors))
+    table.add_section()
+    for name, rival in found.baselines.items():
+        rivals = (rival.total, rival.faded, rival.window)
+        table.add_row(f"RMSE of {BASELINES[name]}", *(number(each.rmse, 5) for each in rivals))
     terminal.print(table)
+    terminal.say(found.headline)
     print_counts(found, terminal)
 
 

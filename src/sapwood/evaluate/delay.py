@@ -7,10 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from sapwood import door
+from sapwood.evaluate._baselines import FORECASTS
 
 __all__ = ["Delay", "Waiting"]
 
-SAVED_TYPES = {"x": dict, "y": float, "prediction": float, "source": str, "number": int, "row": int}
+SAVED_TYPES = {
+    "x": dict,
+    "y": float,
+    "prediction": float,
+    "source": str,
+    "number": int,
+    "row": int,
+    "time": float,
+    "told": list,
+}
 
 
 @dataclass(slots=True)
@@ -25,6 +35,10 @@ class Waiting:
         The file, and the line or row there.
     row : int
         How many rows of the stream were read before it.
+    time : float
+        Its time in seconds since 1970, NaN if that is not known.
+    told : list of float
+        What baselines forecast for it, as `BaselineScores.forecast` returned it.
     due : float
         When its label comes; minus infinity as long as no row had a time.
     """
@@ -35,6 +49,8 @@ class Waiting:
     source: str
     number: int
     row: int
+    time: float
+    told: list[float]
     due: float = -math.inf
 
 
@@ -101,6 +117,8 @@ class Delay:
             wrong = [name for name, kind in SAVED_TYPES.items() if type(values[name]) is not kind]
             if wrong:
                 raise TypeError(f"{wrong[0]} of a row that waits is {door.shown(row[wrong[0]])}")
+            if len(values["told"]) != FORECASTS or {*map(type, values["told"])} != {float}:
+                raise TypeError(f"{door.shown(values['told'])} are no forecasts of baselines")
             waiting.append(Waiting(**values, due=_or_minus_infinity(row["due"])))
         if not self.by_time and clock < len(waiting):
             raise ValueError(f"{len(waiting)} rows wait after {clock:g} of them")

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door
+from sapwood.evaluate.baseline_scores import BaselineScores
 from sapwood.evaluate.curve import Curve
 from sapwood.evaluate.delay import Delay, Waiting
+from sapwood.evaluate.history import History, ImportanceLog
 from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.refusals import RefusalLog
 from sapwood.evaluate.result import Evaluation
@@ -25,6 +27,7 @@ from sapwood.streams.stream import (
     BadRow,
     BadRowError,
     Chunk,
+    Column,
     FloatArray,
     IntArray,
     Position,
@@ -148,7 +151,11 @@ class Prequential:
         self.on_bad_row = on_bad_row
         self.learner = Learner(model, late=delay is not None)
         self.scores = Scores(fade, window)
+        self.baselines = BaselineScores(self.scores.fade, self.scores.window_rows)
         self.curve = Curve()
+        self.history = History()
+        self.importances = ImportanceLog()
+        self.time = math.nan  # of the last row that was scored
         self.refusals = RefusalLog()
         self.delay = None if delay is None else Delay(delay, stream.time is not None)
         self.position: Position | None = None
@@ -197,7 +204,9 @@ class Prequential:
         """Return what was found, with the labels that are still to come."""
         self.learn_rest()
         learner = self.learner
-        curve, speed = self.curve.finished(self.scores, *self._size(), self.seconds)
+        curve, speed, beside = self.curve.finished(
+            self.scores, *self._size(), self.seconds, self.baselines.point(self.time)
+        )
         return Evaluation(
             stream=self.stream.name,
             target=self.stream.target or "",
@@ -221,6 +230,11 @@ class Prequential:
             target_deviation=self.scores.target_deviation,
             unscored=self.scores.unscored,
             first_unscored=self.first_unscored,
+            bias=self.baselines.bias,
+            baselines=self.baselines.finished(self.scores),
+            beside=beside,
+            sample=self.history.finished(),
+            importances=self.importances.finished(self.scores.rows, self.model),
         )
 
     @property
@@ -248,11 +262,13 @@ class Prequential:
         stopped = chunk.bad[0] if chunk.bad and self.on_bad_row == "error" else None
         stop = len(chunk) if stopped is None else stopped.after
         if self.delay is None:
-            start = 0
+            before, start = self.scores.rows, 0
             while start < stop:
                 end = min(stop, start + self.curve.rows_until_due(self.scores.rows))
                 self._predict_learn(chunk, start, end, step)
                 start = end
+            if step.predicted:
+                self._keep(before, chunk, step)
         else:
             self._predict_and_wait(chunk, stop, self.delay, step)
         for earlier, bad in enumerate(chunk.bad):
@@ -284,22 +300,55 @@ class Prequential:
         step.predicted.append((chunk.numbers[start:end], y, predictions))
         self.rows_predicted += end - start
         self.rows_learned += end - start
-        self._score(predictions, y, chunk, start)
+        self._score(predictions, y, chunk, start, end)
 
-    def _score(self, predictions: FloatArray, y: FloatArray, chunk: Chunk, start: int) -> None:
+    def _score(
+        self, predictions: FloatArray, y: FloatArray, chunk: Chunk, start: int, end: int
+    ) -> None:
         """Score rows that follow each other in a chunk."""
         before = self.scores.rows
-        self.scores.update_many(predictions, y)
+        times = self._times(chunk)
+        self.scores.take(predictions, y)
+        self.baselines.take_many(predictions, y, None if times is None else times[start:end])
         if self.scores.unscored and self.first_unscored is None:
             first = start + int(np.argmin(scorable(predictions, y)))
             self.first_unscored = self._place(chunk.source, int(chunk.numbers[first]))
+        if times is not None:
+            self.time = float(times[end - 1])
         self._add_point(before)
+
+    def _keep(self, before: int, chunk: Chunk, step: Step) -> None:
+        """Keep some of the rows that were scored, for pictures; before them were so many others."""
+        numbers, y, predictions = map(np.concatenate, zip(*step.predicted, strict=True))
+        kept = scorable(predictions, y)
+        places = np.flatnonzero(np.isin(chunk.numbers, numbers)) if len(y) < len(chunk) else None
+        if not kept.all():
+            y, predictions = y[kept], predictions[kept]
+            places = np.flatnonzero(kept) if places is None else places[kept]
+        times, columns = self._times(chunk), chunk.columns
+        if places is not None:
+            times = None if times is None else times[places]
+            columns = {
+                name: [column[place] for place in places]
+                for name, column in columns.items()
+                if not isinstance(column, np.ndarray)
+            }
+        self.history.take(before, predictions, y, times, columns)
+
+    def _times(self, chunk: Chunk) -> FloatArray | None:
+        """Return the times of a chunk's rows, if they are known."""
+        if chunk.times is not None:
+            return chunk.times
+        column = chunk.columns.get(self.stream.clock or "")
+        return column if isinstance(column, np.ndarray) else None
 
     def _add_point(self, before: int) -> None:
         """Add a point to the curve if one is due since so many rows were scored."""
         if before < self.scores.rows and not self.scores.rows % self.curve.interval:
             elapsed = self.seconds + time.perf_counter() - self._resumed_at
-            self.curve.add(self.scores, *self._size(), elapsed)
+            beside = self.baselines.point(self.time)
+            self.curve.add(self.scores, *self._size(), elapsed, beside)
+            self.importances.add(self.scores.rows, self.model)
 
     def _place(self, source: str, number: int) -> str:
         return f"{source}, {self.stream.unit} {number}"
@@ -316,6 +365,8 @@ class Prequential:
         Late by rows, a label comes when so many later rows were predicted; late by seconds, it
         is there before the first row that is so much later.
         """
+        known = self._times(chunk)
+        moments = [math.nan] * len(chunk) if known is None else known.tolist()
         times = [None] * len(chunk) if chunk.times is None else chunk.times.tolist()
         targets = np.empty(0) if chunk.y is None else chunk.y
         predictions = np.empty(stop)
@@ -334,7 +385,10 @@ class Prequential:
                 self._refuse(self._refused(chunk.source, number, error, place), row, step)
                 continue
             is_predicted[place] = True
-            delay.put(Waiting(x, y, float(predictions[place]), chunk.source, number, row))
+            told = self.baselines.forecast(moments[place])
+            prediction = float(predictions[place])
+            at = (chunk.source, number, row, moments[place])
+            delay.put(Waiting(x, y, prediction, *at, told))
             if not delay.by_time:
                 self._learn_arrived(delay.arrived(), place, step)
         self.rows_predicted += int(is_predicted.sum())
@@ -356,9 +410,22 @@ class Prequential:
             self.rows_learned += 1
             before = self.scores.rows
             self.scores.update(row.prediction, row.y)
-            if self.scores.unscored and self.first_unscored is None:
+            self.baselines.take_one(row.told, row.prediction, row.y, row.time)
+            if self.scores.rows > before:
+                self.time = row.time
+                self._keep_one(before, row)
+            elif self.first_unscored is None:
                 self.first_unscored = self._place(row.source, row.number)
             self._add_point(before)
+
+    def _keep_one(self, before: int, row: Waiting) -> None:
+        """Keep a row for pictures, if it is its turn."""
+        if not before % self.history.interval:
+            labels: dict[str, Column] = {
+                name: [label] for name, label in row.x.items() if isinstance(label, str | int)
+            }
+            prediction, y, time = map(np.array, ([row.prediction], [row.y], [row.time]))
+            self.history.take(before, prediction, y, time, labels)
 
     # -- rows that cannot be used -----------------------------------------------------------------
 
@@ -398,8 +465,10 @@ class Prequential:
             "refusals": self.refusals.to_header(),
             "first_unscored": self.first_unscored,
             "first_refused": self.first_refused,
+            "time": None if math.isnan(self.time) else self.time,
         }
-        arrays = {**self.scores.to_arrays(), **self.curve.to_arrays()}
+        parts = (self.scores, self.baselines, self.curve, self.history, self.importances)
+        arrays = {name: array for part in parts for name, array in part.to_arrays().items()}
         if self.delay is not None:
             # As text in an array: headers are held short, and a queue may be long.
             text = json.dumps(self.delay.to_header()).encode()
@@ -417,6 +486,8 @@ class Prequential:
         scores, curve = Scores.from_arrays(arrays, self.scores.fade), Curve.from_arrays(arrays)
         if scores.window_rows != self.scores.window_rows:
             raise ValueError(f"the saved window has {scores.window_rows} rows")
+        baselines = BaselineScores.from_arrays(arrays, scores.fade, scores.window_rows)
+        history, importances = History.from_arrays(arrays), ImportanceLog.from_arrays(arrays)
         refusals = RefusalLog.from_header(header["refusals"])
         position = _position(header["position"])
         names = ("rows_read", "rows_predicted", "rows_learned")
@@ -426,11 +497,16 @@ class Prequential:
         for first in (first_unscored, first_refused):
             if not isinstance(first, str | None):
                 raise TypeError(f"the first row not scored or refused is {door.shown(first)}")
+        moment = header["time"]
+        if moment is not None and type(moment) is not float:
+            raise TypeError(f"the time of the last row is {door.shown(moment)}")
         if (self.delay is None) != (DELAY not in arrays):
             raise ValueError("labels were late in only one of the saved run and this one")
         if self.delay is not None:
             self.delay.restore(json.loads(arrays[DELAY].tobytes()))
         self.scores, self.curve, self.refusals, self.position = scores, curve, refusals, position
+        self.baselines, self.history, self.importances = baselines, history, importances
+        self.time = math.nan if moment is None else moment
         self.rows_read, self.rows_predicted, self.rows_learned = read, predicted, learned
         self.first_unscored, self.first_refused = first_unscored, first_refused
         self.seconds, self.learner.seconds = seconds, model_seconds

@@ -1,13 +1,29 @@
 """What an evaluation has found."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CURVE", "UNSCORED", "Errors", "Evaluation", "Refusals"]
+from sapwood.tree.words import number
+
+__all__ = [
+    "BASELINES",
+    "BESIDE",
+    "CURVE",
+    "MEASURES",
+    "ROW",
+    "UNSCORED",
+    "Baseline",
+    "Errors",
+    "Evaluation",
+    "Refusals",
+    "Sample",
+    "compared",
+]
 
 CURVE = np.dtype(
     [
@@ -28,6 +44,37 @@ CURVE = np.dtype(
 """A point of the learning curve: the errors after so many scored rows, of all of them, faded, and
 of the last window; and the model then. -1 stands for leaves or bytes that the model cannot tell."""
 
+BASELINES = {
+    "last": "repeating the last value",
+    "mean": "the mean so far",
+    "faded_mean": "the faded mean",
+    "week": "the same hour last week",
+}
+"""What any model has to beat, in words."""
+MEASURES = ("mae", "rmse", "faded_mae", "faded_rmse")
+"""The errors of a baseline along the curve."""
+BESIDE = np.dtype(
+    [
+        ("time", np.float64),
+        ("bias", np.float64),
+        ("faded_bias", np.float64),
+        *((f"{name}_{measure}", np.float64) for name in BASELINES for measure in MEASURES),
+    ]
+)
+"""What stands beside a point of the learning curve: the time of its last row in seconds since 1970,
+if that is known; how much the model predicts too much, on average; and the errors of baselines."""
+
+ROW = np.dtype(
+    [
+        ("row", np.int64),
+        ("time", np.float64),
+        ("y", np.float64),
+        ("prediction", np.float64),
+    ]
+)
+"""A row of a sample: how many rows were scored with it, its time in seconds since 1970 (NaN if that
+is not known), what was right, and what was predicted."""
+
 UNSCORED = "prediction or target is not finite or beyond 1e140"
 """Why a row has no error, in words."""
 
@@ -39,6 +86,15 @@ class Errors:
     mae: float
     rmse: float
     r2: float
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The errors of a forecast that needs no model, of the same rows as the model's."""
+
+    total: Errors
+    faded: Errors
+    window: Errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +114,26 @@ class Refusals:
     count: int
     reasons: Mapping[str, int]
     where: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some of the rows that were scored, for pictures.
+
+    Parameters
+    ----------
+    rows : structured array
+        Each of `ROW`.
+    interval : int
+        One row in so many is there.
+    groups : mapping of names to tuples
+        For the first categories among the features, the labels that there are, and for each row of
+        the sample the number of its label among them; -1 if it is missing or none of them.
+    """
+
+    rows: NDArray[Any]
+    interval: int
+    groups: Mapping[str, tuple[list[str], NDArray[np.int64]]]
 
 
 @dataclass(frozen=True)
@@ -97,6 +173,18 @@ class Evaluation:
         NaN, infinite or beyond 1e140, or the target beyond that.
     first_unscored : str, optional
         Where the first of them is, such as "bikes.csv, line 17".
+    bias : float
+        How much the model predicts too much, on average over all scored rows.
+    baselines : mapping of str to Baseline
+        The errors of forecasts that need no model, for the same rows: see `BASELINES`. The same
+        hour last week is there if the stream has times, and goes on for more than two weeks or so.
+    beside : structured array
+        For each point of the curve what stands beside it: see `BESIDE`.
+    sample : Sample, optional
+        Some of the rows, at equal distances.
+    importances : list of pairs
+        At a few moments, how many rows were scored until then, and the importance of each feature;
+        empty for a model that is none of Sapwood's trees.
     """
 
     stream: str
@@ -121,11 +209,44 @@ class Evaluation:
     target_deviation: float
     unscored: int = 0
     first_unscored: str | None = None
+    bias: float = math.nan
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    beside: NDArray[Any] = field(default_factory=lambda: np.zeros(0, BESIDE))
+    sample: Sample | None = None
+    importances: Sequence[tuple[int, Mapping[str, float]]] = ()
 
     @property
     def rows_per_second(self) -> float:
         """Rows read, predicted, learned and scored in a second."""
         return self.rows_read / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def headline(self) -> str:
+        """The error in one line, beside that of the best baseline.
+
+        Examples
+        --------
+        >>> from sapwood.evaluate import prequential
+        >>> from sapwood.evaluate.baselines import LastValue
+        >>> prequential(LastValue(), ([[0.0]] * 4, [1.0, 2.0, 3.0, 3.5])).headline
+        'RMSE 0.9014, as good as repeating the last value'
+        """
+        told = f"RMSE {number(self.total.rmse, 4)}"
+        best = self.best_baseline
+        if best is None or not math.isfinite(self.total.rmse):
+            return told
+        rival = self.baselines[best].total.rmse
+        return f"{told}, {compared(self.total.rmse, rival)} {BASELINES[best]}"
+
+    @property
+    def best_baseline(self) -> str | None:
+        """The name of the baseline whose RMSE over all rows is the least; None if there is none."""
+        known = {
+            name: found.total.rmse
+            for name, found in self.baselines.items()
+            if math.isfinite(found.total.rmse)
+        }
+        return min(known, key=known.__getitem__, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the curve in terms of JSON.
@@ -150,12 +271,37 @@ class Evaluation:
                 "unscored": self.unscored,
                 "first_unscored": self.first_unscored,
             },
+            "headline": self.headline,
             "total": errors(self.total),
             "faded": {**errors(self.faded), "fade": self.fade},
             "window": {**errors(self.window), "rows": self.window_rows},
+            "bias": self.bias if np.isfinite(self.bias) else None,
+            "baselines": {
+                name: {over: errors(getattr(found, over)) for over in ("total", "faded", "window")}
+                for name, found in self.baselines.items()
+            },
             "leaves": self.leaves,
             "bytes": self.model_bytes,
             "seconds": self.seconds,
             "model_seconds": self.model_seconds,
             "rows_per_second": self.rows_per_second,
         }
+
+
+def compared(error: float, rival: float) -> str:
+    """Return in words how much better or worse an error is than that of a rival.
+
+    Examples
+    --------
+    >>> compared(0.951, 0.98), compared(3.0, 2.0), compared(9.0, 2.0), compared(1.0, 1.001)
+    ('3 % better than', '50 % worse than', '4.5 times that of', 'as good as')
+    """
+    if rival == 0.0:
+        return "as good as" if error == 0.0 else "worse than"
+    percent = 100 * (1 - error / rival)
+    if abs(percent) < 0.5:
+        return "as good as"
+    if percent <= -100:
+        return f"{number(error / rival, 2)} times that of"
+    digits = 3 if percent > 99 else 2
+    return f"{number(abs(percent), digits)} % {'better' if percent > 0 else 'worse'} than"

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,8 @@ from sapwood.evaluate._scores import FIELDS, score
 from sapwood.evaluate.result import Errors
 
 __all__ = ["Scores", "scorable"]
+
+Over = Literal["total", "faded", "window"]
 
 FADE = 0.999
 WINDOW = 1000
@@ -80,7 +82,10 @@ class Scores:
 
     def update_many(self, predictions: ArrayLike, y: ArrayLike) -> None:
         """Score predictions in the order of their rows: the same as one by one."""
-        predicted, right = door.column(predictions, "predictions"), door.column(y, "y")
+        self.take(door.column(predictions, "predictions"), door.column(y, "y"))
+
+    def take(self, predicted: NDArray[np.float64], right: NDArray[np.float64]) -> None:
+        """Score predictions that are known to be arrays of numbers."""
         if len(predicted) == len(right):
             kept = scorable(predicted, right)
             if not kept.all():
@@ -97,24 +102,44 @@ class Scores:
     @property
     def total(self) -> Errors:
         """The errors over all rows."""
-        return _errors(float(self._state[0]), *self._state[[1, 2, 4]].tolist())
+        return _errors(*self._means("total"))
 
     @property
     def faded(self) -> Errors:
         """The errors with the weights of rows fading."""
-        return _errors(float(self._state[5]), *self._state[[6, 7, 9]].tolist())
+        return _errors(*self._means("faded"))
 
     @property
     def window(self) -> Errors:
         """The errors of the last rows."""
+        return _errors(*self._means("window"))
+
+    def errors_of(self, over: Over, absolute: float, square: float) -> Errors:
+        """Return the errors of other forecasts of the same rows.
+
+        Parameters
+        ----------
+        over : {"total", "faded", "window"}
+            Which rows.
+        absolute, square : float
+            The mean absolute and the mean squared error of those forecasts.
+        """
+        weight, _, _, spread = self._means(over)
+        return _errors(weight, absolute, square, spread)
+
+    def _means(self, over: Over) -> tuple[float, float, float, float]:
+        """Return the weight of rows, the means of errors, and the squares of y around its mean."""
+        if over != "window":
+            weight, *means = self._state[[0, 1, 2, 4] if over == "total" else [5, 6, 7, 9]].tolist()
+            return (weight, *means)
         known = self._recent[: min(self.rows, len(self._recent))]
         if not len(known):
-            return _errors(0.0, 0.0, 0.0, 0.0)
+            return (0.0, 0.0, 0.0, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            absolute, square = np.abs(known[:, 0]).mean(), np.square(known[:, 0]).mean()
+            absolute, square = _mean(np.abs(known[:, 0])), _mean(np.square(known[:, 0]))
             y = known[:, 1] - known[0, 1]  # exactly 0 where y does not vary
-            spread = np.square(y - y.mean()).sum()
-        return _errors(len(known), float(absolute), float(square), float(spread))
+            spread = _mean(np.square(y - _mean(y))) * len(y)
+        return (float(len(known)), absolute, square, spread)
 
     @property
     def target_mean(self) -> float:
@@ -167,6 +192,11 @@ def scorable(predictions: NDArray[np.float64], y: NDArray[np.float64]) -> NDArra
     """
     good: NDArray[np.bool_] = (np.abs(predictions) <= LARGEST) & (np.abs(y) <= LARGEST)
     return good
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    """Return what `values.mean()` does, in half the time."""
+    return float(np.add.reduce(values) / len(values))
 
 
 def _errors(weight: float, absolute: float, square: float, spread: float) -> Errors:

@@ -167,6 +167,11 @@ class ColumnarStream(Stream):
                 )
 
     @property
+    def clock(self) -> str | None:
+        """The feature that is the time of rows; see `Stream.clock`."""
+        return self._schema.clock
+
+    @property
     def fingerprint(self) -> str:
         """A digest of the columns, the first row, and the name of a folder's first file."""
         first = self._files[0]

@@ -141,6 +141,11 @@ class Schema:
         return features
 
     @property
+    def clock(self) -> str | None:
+        """The first feature that is a time."""
+        return next((rule.name for rule in self.rules if rule.role == "time"), None)
+
+    @property
     def declared(self) -> tuple[str, ...]:
         """The features that were declared to be categories."""
         return tuple(rule.name for rule in self.rules if rule.declared)

@@ -267,6 +267,11 @@ class Stream(ABC):
     def fingerprint(self) -> str:
         """What tells this stream from others, and stays the same when rows are appended."""
 
+    @property
+    def clock(self) -> str | None:
+        """The feature that is the time of rows, in seconds since 1970; None if there is none."""
+        return None
+
     def __iter__(self) -> Iterator[tuple[dict[str, Any], float]]:
         """Yield pairs of a dict of features and a target; stop at a bad row by BadRowError."""
         for chunk in self.chunks():

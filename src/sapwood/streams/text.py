@@ -85,6 +85,11 @@ class TextStream(Stream):
         return {"byte": block.end, "line": block.line + block.lines, **decided}
 
     @property
+    def clock(self) -> str | None:
+        """The feature that is the time of rows; see `Stream.clock`."""
+        return self.schema.clock
+
+    @property
     def fingerprint(self) -> str:
         """A digest of the text up to its first row."""
         return self._source.fingerprint(self._start["line"])
