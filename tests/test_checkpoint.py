@@ -14,6 +14,7 @@ import naive_evaluate as naive
 from sapwood import HoeffdingTreeRegressor, atomic, modelfile
 from sapwood.evaluate import Prequential
 from sapwood.evaluate.checkpoint import KIND, CheckpointError, CheckpointFile
+from sapwood.report import render
 
 IDENTITY = {"stream": "a list", "window": 30}
 OUTPUTS = {"predictions.csv": 12, "bad.csv": 0}
@@ -125,8 +126,30 @@ def test_a_run_that_is_killed_goes_on_to_the_same_end(
         each.seconds = each.learner.seconds = 0.0
         each.curve._seconds[:] = 0.0
     assert state_of(run) == state_of(whole)
-    assert repr(run.finish().total) == repr(whole.finish().total)
+    found, expected = run.finish(), whole.finish()
+    assert found.to_dict() == expected.to_dict()
+    for name in ("curve", "beside", "recent"):
+        assert getattr(found, name).tobytes() == getattr(expected, name).tobytes()
+    assert found.sample.rows.tobytes() == expected.sample.rows.tobytes()
+    assert found.sample.groups["c"][0] == expected.sample.groups["c"][0]
+    assert found.importances == expected.importances
     assert run.model.to_bytes() == whole.model.to_bytes()
+
+
+def test_a_resumed_run_writes_the_same_report(tmp_path):
+    file = CheckpointFile(tmp_path / "run.checkpoint")
+    whole, run = new_run(TIMED, None), new_run(TIMED, None)
+    for _ in whole.steps(40):
+        pass
+    next(run.steps(40))
+    file.save(run, IDENTITY, OUTPUTS)
+    run = resumed(CheckpointFile(tmp_path / "run.checkpoint").load(), stream=TIMED, delay=None)
+    for _ in run.steps(40):
+        pass
+    for each in (whole, run):
+        each.seconds = each.learner.seconds = 0.0
+        each.curve._seconds[:] = 0.0
+    assert render(run.finish(), run.model) == render(whole.finish(), whole.model)
 
 
 def test_before_anything_was_saved_there_is_nothing(folder):

@@ -409,7 +409,7 @@ def test_a_file_that_has_become_shorter_is_told(folder) -> None:
 # -- starved --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("limit", "file"), [(700_000, "predictions.csv"), (120_000, "C")])
+@pytest.mark.parametrize(("limit", "file"), [(700_000, "predictions.csv"), (230_000, "C")])
 def test_a_full_disk_leaves_the_checkpoint_before(case, limit, file) -> None:
     folder, expected = case
     typed = command()

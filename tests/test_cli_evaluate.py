@@ -98,9 +98,14 @@ def test_the_table_tells_errors_and_rows(file) -> None:
     result = prequential(tree(), open_stream(file, target="y"))
     lines = ended.stdout.splitlines()
     assert lines[0] == f"{file}: errors in predicting y"
-    [rmse] = [line.split("│") for line in lines if "RMSE" in line]
+    [rmse] = [line.split("│") for line in lines if "│ RMSE  " in line]
     errors = (result.total.rmse, result.faded.rmse, result.window.rmse)
     assert [float(cell) for cell in rmse[2:5]] == pytest.approx(errors, rel=1e-3)
+    [last] = [line.split("│") for line in lines if "RMSE of repeating the last value" in line]
+    rival = result.baselines["last"]
+    errors = (rival.total.rmse, rival.faded.rmse, rival.window.rmse)
+    assert [float(cell) for cell in last[2:5]] == pytest.approx(errors, rel=1e-3)
+    assert result.headline in lines
     assert "rows: 3,000 read, 3,000 predicted, 3,000 learned, 0 refused" in lines
     assert lines[-1].startswith("model: ")
 

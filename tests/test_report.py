@@ -15,17 +15,20 @@ import pytest
 from hypothesis import given
 
 import sapwood
-from report_cases import drifting, drifting_run, evaluate
+from report_cases import START, drifting, drifting_run, evaluate, timed_run
 from sapwood.evaluate.result import Errors, Refusals
 from sapwood.report import render, write_report
 from sapwood.report.charts import chart, inline
-from sapwood.report.page import verdict
+from sapwood.report.page import file_name, verdict
 from sapwood.report.tree_view import DEEPEST, MOST_NODES, leaf_rule, render_tree, written_nodes
 from sapwood.tree.view import PICTURE_RECORD, TreePicture
 from test_view import CITIES, chain, leaf, picture, split, trees
 
 LEAF, NUMBER = 0, 1
-PARTS = ["result", "error", "speed", "size", "importances", "refused", "tree", "settings"]
+PARTS = [
+    *("result", "predictions", "error", "residuals", "size", "speed", "importances", "refused"),
+    *("tree", "settings"),
+]
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 HOSTILE = (
     '<img src=x onerror=alert(1)>&"\'</script>$\\frac{1$ \x00\n温度 id="y" #0072b2 --> ]]> \ud800'
@@ -166,9 +169,9 @@ def test_curves_carry_their_numbers(run, page):
         ["faded", "all rows"],
         ["faded", "all rows"],
         ["faded", "all rows"],
-        ["rows per second"],
         ["leaves"],
         ["memory (MB)"],
+        ["rows per second"],
     ]
     evaluation = run[0]
     assert curves[0]["rows"] == evaluation.curve["row"].tolist()
@@ -410,3 +413,101 @@ def test_the_rule_of_a_leaf_has_the_nearest_bounds():
         f"2 <= temp < 5; city in {{{CITIES[0]}, {CITIES[1]}}}",
         f"temp >= 5; city in {{{CITIES[0]}, {CITIES[1]}}}",
     ]
+
+
+# Rows, and what any model has to beat
+
+
+@pytest.fixture(scope="module")
+def timed():
+    return timed_run()
+
+
+@pytest.fixture(scope="module")
+def timed_page(timed):
+    return Page(render(*timed))
+
+
+def test_baselines_are_in_the_table_and_in_the_verdict(timed, timed_page):
+    evaluation, told = timed[0], timed_page.text("result")
+    assert verdict(evaluation).startswith(f"{evaluation.headline}. On average")
+    assert re.search(r"RMSE [\d.]+, \d+ % better than the faded mean\.", told)
+    for name, words in (("last", "repeating the last value"), ("mean", "the mean so far")):
+        found = evaluation.baselines[name].total
+        line = f"{words} {found.mae:.2f} {found.rmse:.2f} {found.r2:.4f}".replace("-", "−")
+        assert line in told
+    assert "the same hour last week" in told
+
+
+def test_a_file_is_called_by_its_name(timed, timed_page):
+    assert "HoeffdingTreeRegressor on drifting.csv" in timed_page.text(None)
+    assert "/data/a folder" not in timed_page.text(None)
+    assert "stream /data/a folder/drifting.csv" in timed_page.text("settings")
+    assert file_name("demand") == "demand"
+    assert file_name("/a/folder/") == "folder"
+
+
+def test_predictions_are_there_in_full(timed, timed_page):
+    curves = [json.loads(data) for data in timed_page.data if data.startswith('{"time":true,"x"')]
+    sample = timed[0].sample
+    assert [line["name"] for line in curves[0]["lines"]] == ["came", "predicted"]
+    assert curves[0]["rows"] == sample.rows["row"].tolist()
+    assert curves[0]["x"][0] == START / 86400
+    np.testing.assert_allclose(curves[0]["lines"][0]["values"], sample.rows["y"], rtol=1e-4)
+    np.testing.assert_allclose(
+        curves[0]["lines"][1]["values"], sample.rows["prediction"], rtol=1e-4
+    )
+    assert f"one row in {sample.interval}" in timed_page.text("predictions")
+
+
+def test_residuals_by_hour_and_category(timed, timed_page):
+    told = timed_page.text("residuals")
+    assert "Errors by hour of the day" in told
+    assert "hour of the day (UTC)" in told
+    sample = timed[0].sample
+    labels, codes = sample.groups["city"]
+    rows = sample.rows[codes == labels.index("Oslo")]
+    error = rows["prediction"] - rows["y"]
+    assert f"Oslo {100 * len(rows) / len(sample.rows):.1f} % {np.abs(error).mean():.3f}" in told
+    share = timed[0].bias / timed[0].total.mae
+    assert ("next to no bias" in told) == (abs(share) < 0.02)
+
+
+def test_curves_of_a_stream_with_times_go_along_them(timed_page, page):
+    assert "time (UTC)" in timed_page.text("error")
+    assert "time (UTC)" not in page.text("error")
+    assert "Over the stream" in timed_page.text("importances")
+    assert "Changes of the tree" in timed_page.text("size")
+
+
+def test_columns_are_told_if_the_stream_tells(timed):
+    note = SimpleNamespace(
+        name="<id>",
+        kind="category",
+        is_target=False,
+        format="%d.%m.%Y",
+        parts=("hour",),
+        example="<b>",
+        missing=3,
+        distinct=7,
+        rows=1000,
+        warnings=("nearly unique: an id?",),
+    )
+    page = Page(render(dataclasses.replace(timed[0], columns=(note,))))
+    told = page.text("columns")
+    assert "By the first 1,000 rows." in told
+    assert "<id> category, %d.%m.%Y; also its hour <b> 3 7 nearly unique: an id?" in told
+
+
+def test_speed_is_told_without_the_start(timed):
+    rows = np.arange(100, 2100, 100)
+    seconds = 5.0 + rows / 1000  # five seconds until the first row
+    made = dataclasses.replace(
+        timed[0],
+        curve=np.array([(row, *[0.0] * 9, 1, 1) for row in rows], timed[0].curve.dtype),
+        speed=np.column_stack([seconds, seconds]),
+        rows_read=2000,
+        seconds=7.0,
+    )
+    assert made.steady_rows_per_second == pytest.approx(1000)
+    assert made.rows_per_second == pytest.approx(2000 / 7)

@@ -6,12 +6,13 @@ import re
 import shutil
 import subprocess
 from base64 import b64encode
+from datetime import datetime
 from html import unescape
 
 import pytest
 
 from cases import PATIENCE
-from report_cases import drifting_run
+from report_cases import timed_run
 from sapwood.report import render
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -19,7 +20,10 @@ BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason=f"no browser: none of {', '.join(NAMES)}")
 
-PARTS = ["result", "error", "speed", "size", "importances", "refused", "tree", "settings"]
+PARTS = [
+    *("result", "predictions", "error", "residuals", "size", "speed", "importances", "refused"),
+    *("tree", "settings"),
+]
 
 COLLECT = """
 window.faults = [];
@@ -53,13 +57,54 @@ found.letters = Math.min(...all("figure.chart text").map((text) => {
   const scale = text.getScreenCTM();
   return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(scale.a, scale.b);
 }));
-const svg = document.querySelector("figure.chart svg");
+const figure = document.querySelector("#error figure.chart");
+const svg = figure.querySelector("svg");
 const box = svg.getBoundingClientRect();
 const pointer = (x) => svg.dispatchEvent(new PointerEvent("pointermove", { clientX: x }));
 pointer(box.left + box.width / 2);
-found.tip = document.querySelector(".tip").innerText;
+found.tip = figure.querySelector(".tip").innerText;
 pointer(box.left);
-found.tipHidden = document.querySelector(".tip").hidden;
+found.tipHidden = figure.querySelector(".tip").hidden;
+const zoom = document.querySelector("figure.zoom");
+const view = () => zoom.dataset.view.split(" ").map(Number);
+const press = (words) => [...zoom.querySelectorAll("button")]
+  .find((button) => button.textContent === words).click();
+const shownPlot = [...zoom.querySelectorAll(".plot")].filter((plot) => plot.offsetWidth > 0);
+found.plots = shownPlot.length;
+const canvas = shownPlot[0].querySelector("svg");
+const drag = (type, share) => {
+  const box = canvas.getBoundingClientRect();
+  canvas.dispatchEvent(new PointerEvent(type, { clientX: box.left + box.width * share }));
+};
+const points = () => canvas.querySelectorAll("path[d]").length
+  && Math.max(...[...canvas.querySelectorAll("g[clip-path] path")]
+    .map((path) => path.getAttribute("d").split(/[ML]/).length - 1));
+const ticked = () => [...canvas.querySelectorAll(".ticked")].map((text) => text.textContent);
+found.views = [view()];
+found.ticked = [ticked()];
+found.points = [points()];
+drag("pointermove", 0.5);
+found.zoomTip = shownPlot[0].querySelector(".tip").innerText;
+drag("pointerdown", 0.4);
+drag("pointermove", 0.5);
+drag("pointerup", 0.6);
+found.views.push(view());
+found.ticked.push(ticked());
+found.points.push(points());
+for (const words of ["Zoom in", "Later", "Zoom out"]) {
+  press(words);
+  found.views.push(view());
+}
+found.zoomTexts = meeting([...canvas.querySelectorAll("text")]);
+found.range = zoom.querySelector(".range").textContent;
+press("All");
+found.views.push(view());
+const paper = document.querySelector(".paper");
+found.cue = [paper.scrollWidth > paper.clientWidth,
+  getComputedStyle(paper.nextElementSibling).display !== "none"];
+paper.scrollLeft = paper.scrollWidth;
+paper.dispatchEvent(new Event("scroll"));
+found.cueAtEnd = getComputedStyle(paper.nextElementSibling).display !== "none";
 all("details").forEach((each) => { each.open = true; });
 found.wideUnfolded = wide();
 const buttons = all("table.leaves th button");
@@ -69,7 +114,7 @@ buttons[3].click();
 found.down = means();
 buttons[3].click();
 found.up = means();
-all(".buttons button")[1].click();
+all("#tree .buttons button")[1].click();
 found.folded = all(".tree details").every((each) => !each.open);
 found.faults = faults;
 parent.postMessage(found, "*");
@@ -105,7 +150,7 @@ def watched(source):
 def found(tmp_path_factory):
     """What the scripts have found, for each width."""
     folder = tmp_path_factory.mktemp("report")
-    source = watched(render(*drifting_run(20_000)))
+    source = watched(render(*timed_run()))
     (folder / "report.html").write_text(source, encoding="utf-8")
     frames = "".join(
         f'<iframe src="report.html" style="border: 0; height: 900px; width: {width}px"></iframe>'
@@ -148,9 +193,13 @@ def test_nothing_in_charts_overlaps_and_letters_can_be_read(shown):
 
 
 def test_the_pointer_finds_numbers(shown):
-    row, faded, total = shown["tip"].split("\n")
-    evaluation = drifting_run(20_000)[0]
-    place = evaluation.curve["row"].tolist().index(int(row.removeprefix("row ").replace(",", "")))
+    moment, rival, faded, total = shown["tip"].split("\n")
+    evaluation = timed_run()[0]
+    seconds = datetime.fromisoformat(f"{moment}Z").timestamp()
+    place = evaluation.beside["time"].tolist().index(seconds)
+    assert float(rival.removeprefix("the faded mean, faded: ")) == pytest.approx(
+        evaluation.beside["faded_mean_faded_mae"][place], rel=1e-3
+    )
     assert float(faded.removeprefix("faded: ")) == pytest.approx(
         evaluation.curve["faded_mae"][place], rel=1e-3
     )
@@ -161,7 +210,36 @@ def test_the_pointer_finds_numbers(shown):
 
 
 def test_leaves_can_be_sorted_and_nodes_folded(shown):
-    assert len(shown["down"]) == drifting_run(20_000)[1].n_leaves
+    assert len(shown["down"]) == timed_run()[1].n_leaves
     assert shown["down"] == sorted(shown["down"], reverse=True)
     assert shown["up"] == sorted(shown["up"])
     assert shown["folded"]
+
+
+def test_predictions_can_be_zoomed(shown):
+    whole, chosen, nearer, later, wider, again = shown["views"]
+    assert shown["plots"] == 1  # of two widths
+    sample = timed_run()[0].sample.rows
+    assert whole == again == pytest.approx([sample["time"][0] / 86400, sample["time"][-1] / 86400])
+    assert whole[0] < chosen[0] < chosen[1] < whole[1]
+    width = chosen[1] - chosen[0]
+    assert 0.15 < width / (whole[1] - whole[0]) < 0.35  # a fifth of the picture, axes included
+    assert nearer[1] - nearer[0] == pytest.approx(width / 2)
+    assert sum(nearer) == pytest.approx(sum(chosen))
+    assert later == pytest.approx([nearer[0] + width / 4, nearer[1] + width / 4])
+    assert wider[1] - wider[0] == pytest.approx(width)
+    assert shown["points"][1] < 0.4 * shown["points"][0]
+    assert shown["ticked"][0] != shown["ticked"][1]
+    assert all(re.fullmatch(r"(\w{3} )?20\d\d", words) for words in shown["ticked"][0])
+    assert shown["zoomTexts"] == []
+    start, end = shown["range"].split(" to ")
+    assert start < end
+    told = r"202\d-\d\d-\d\d \d\d:\d\d, row [\d,]+\ncame: [\d.]+\npredicted: [\d.]+"
+    assert re.fullmatch(told, shown["zoomTip"])
+
+
+def test_a_picture_that_is_too_wide_says_so(shown):
+    overflows, told = shown["cue"]
+    assert overflows == (shown["width"] == 390)
+    assert told == overflows
+    assert not shown["cueAtEnd"]

@@ -56,7 +56,7 @@ class BaselineScores:
     >>> baselines.finished(scores)["last"].total.rmse  # 0, then 1, then 2 were told
     1.4142135623730951
     >>> baselines.bias
-    -0.6666666666666667
+    -0.6666666666666666
     """
 
     def __init__(self, fade: float, window: int) -> None:

@@ -234,6 +234,8 @@ class Prequential:
             baselines=self.baselines.finished(self.scores),
             beside=beside,
             sample=self.history.finished(),
+            recent=self.scores.recent,
+            columns=getattr(self.stream, "column_notes", ()),
             importances=self.importances.finished(self.scores.rows, self.model),
         )
 

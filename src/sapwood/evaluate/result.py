@@ -182,6 +182,10 @@ class Evaluation:
         For each point of the curve what stands beside it: see `BESIDE`.
     sample : Sample, optional
         Some of the rows, at equal distances.
+    recent : structured array
+        The rows of the window, each of `ROW`; without times.
+    columns : sequence of notes
+        How the stream's columns were read, if it tells: see `sapwood.streams.ColumnNote`.
     importances : list of pairs
         At a few moments, how many rows were scored until then, and the importance of each feature;
         empty for a model that is none of Sapwood's trees.
@@ -213,12 +217,23 @@ class Evaluation:
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     beside: NDArray[Any] = field(default_factory=lambda: np.zeros(0, BESIDE))
     sample: Sample | None = None
+    recent: NDArray[Any] = field(default_factory=lambda: np.zeros(0, ROW))
+    columns: Sequence[Any] = ()
     importances: Sequence[tuple[int, Mapping[str, float]]] = ()
 
     @property
     def rows_per_second(self) -> float:
         """Rows read, predicted, learned and scored in a second."""
         return self.rows_read / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def steady_rows_per_second(self) -> float:
+        """The same without the first tenth of the rows, in which the program starts."""
+        rows, seconds = self.curve["row"], self.speed[:, 0] if len(self.speed) else np.zeros(0)
+        late = np.flatnonzero(rows >= 0.1 * rows[-1]) if len(rows) else rows
+        if len(late) < 2 or seconds[-1] <= seconds[late[0]]:
+            return self.rows_per_second
+        return float((rows[-1] - rows[late[0]]) / (seconds[-1] - seconds[late[0]]))
 
     @property
     def headline(self) -> str:

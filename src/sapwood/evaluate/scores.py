@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sapwood import door
 from sapwood.evaluate._scores import FIELDS, score
-from sapwood.evaluate.result import Errors
+from sapwood.evaluate.result import ROW, Errors
 
 __all__ = ["Scores", "scorable"]
 
@@ -140,6 +140,17 @@ class Scores:
             y = known[:, 1] - known[0, 1]  # exactly 0 where y does not vary
             spread = _mean(np.square(y - _mean(y))) * len(y)
         return (float(len(known)), absolute, square, spread)
+
+    @property
+    def recent(self) -> NDArray[Any]:
+        """The rows of the window in order, each of `sapwood.evaluate.result.ROW`."""
+        window, count = len(self._recent), min(self.rows, len(self._recent))
+        numbers = np.arange(self.rows - count, self.rows)
+        known = self._recent[numbers % window]
+        found = np.zeros(count, ROW)
+        found["row"], found["time"] = numbers + 1, np.nan
+        found["y"], found["prediction"] = known[:, 1], known[:, 1] - known[:, 0]
+        return found
 
     @property
     def target_mean(self) -> float:

@@ -14,14 +14,30 @@ except ImportError as error:
 
 from sapwood.plot.evaluation import Measure, learning_curve, leaves, memory, refused, size, speed
 from sapwood.plot.model import importances, observer, tree
+from sapwood.plot.residuals import (
+    bias,
+    changes,
+    errors_by_hour,
+    errors_by_prediction,
+    importances_over_time,
+    predictions,
+    recent,
+)
 
 __all__ = [
     "Measure",
+    "bias",
+    "changes",
+    "errors_by_hour",
+    "errors_by_prediction",
     "importances",
+    "importances_over_time",
     "learning_curve",
     "leaves",
     "memory",
     "observer",
+    "predictions",
+    "recent",
     "refused",
     "size",
     "speed",

@@ -10,9 +10,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from sapwood.door import shown
-from sapwood.evaluate.result import Evaluation
+from sapwood.evaluate.result import BASELINES, Evaluation
+from sapwood.plot.clock import Along, label_along, places_of
 from sapwood.plot.style import (
     BLUE,
+    GREEN,
     MUTED,
     ORANGE,
     axis,
@@ -40,6 +42,7 @@ def learning_curve(
     evaluations: Evaluation | Mapping[str, Evaluation],
     measure: Measure = "mae",
     ax: Axes | None = None,
+    along: Along = "rows",
 ) -> Axes:
     """Draw how the error went on, faded and over all rows.
 
@@ -51,11 +54,14 @@ def learning_curve(
         The error.
     ax : matplotlib.axes.Axes, optional
         Where to draw.
+    along : {"rows", "time"}
+        What the axis below is of; the time has to be known for all points.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The axis. That of R² ends at -1, that of an error at 8 times its median: what is beyond
+        The axis, with the best baseline if there is one evaluation. That of R² ends at -1, that of
+        an error at 8 times its median: what is beyond
         is told in words.
 
     Examples
@@ -75,20 +81,33 @@ def learning_curve(
     alone = len(named) == 1
     faded: list[Line2D] = []
     total: list[Line2D] = []
+    rivals: list[Line2D] = []
+    best = None
     for name, evaluation in named.items():
         colour, marker = looks[name]
         points = evaluation.curve
         values = points[f"faded_{measure}"]
+        x = points["row"]
+        if along == "time":
+            x = places_of(points["row"], evaluation.beside["time"], along)
+        best = evaluation.best_baseline if alone and measure != "r2" else None
+        if best is not None:
+            rival = {"color": GREEN, "linestyle": "-.", "linewidth": 1.2}
+            error = evaluation.beside[f"{best}_faded_{measure}"]
+            rivals = _line(ax, x, error, label=f"{BASELINES[best]}, faded", **rival)
         look: dict[str, Any] = {"color": colour, "marker": "" if alone else marker}
-        faded += _line(ax, points["row"], values, label="faded", **look)
+        faded += _line(ax, x, values, label="faded", **look)
         look = {"color": ORANGE if alone else colour, "linestyle": "--", "linewidth": 1.2}
-        total += _line(ax, points["row"], points[measure], label="all rows", **look)
+        total += _line(ax, x, points[measure], label="all rows", **look)
     targets = {evaluation.target for evaluation in named.values()}
     unit = f"units of {plain(targets.pop(), 18)}" if len(targets) == 1 else "units of y"
     label_axes(ax, "rows", "R²" if measure == "r2" else f"{measure.upper()} ({unit})")
-    _limit(ax, [*faded, *total], measure == "r2")
-    handles: list[Artist] = [*faded, *total]
-    labels = ["faded", "all rows"]
+    _limit(ax, [*faded, *total, *rivals], measure == "r2")
+    if along == "time":
+        ax.set_xlim(left=ax.dataLim.x0)
+        label_along(ax, along)
+    handles: list[Artist] = [*faded, *total, *rivals]
+    labels = ["faded", "all rows", *(BASELINES[best] for _ in rivals if best)]
     if not alone:
         ways = [Line2D([], [], color=MUTED, linestyle=dash) for dash in ("-", "--")]
         handles = [*faded, *ways]

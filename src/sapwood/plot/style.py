@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 __all__ = [
     "BLUE",
     "COLOURS",
+    "GREEN",
     "INK",
     "LETTERS",
     "MUTED",
@@ -30,8 +31,8 @@ __all__ = [
 INK, MUTED, RULE = "#222222", "#767676", "#dddddd"
 
 # Okabe and Ito's palette; a line also has a marker of its own.
-BLUE, ORANGE = "#0072b2", "#d55e00"
-COLOURS = (BLUE, ORANGE, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
+BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
+COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", INK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 LETTERS = 9.0  # points

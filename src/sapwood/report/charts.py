@@ -13,12 +13,16 @@ import numpy as np
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from sapwood.plot.style import BLUE, INK, MUTED, ORANGE, RULE, axis
+from sapwood.plot.style import BLUE, GREEN, INK, MUTED, ORANGE, RULE, axis
 
-__all__ = ["chart", "for_json", "inline"]
+__all__ = ["chart", "for_json", "inline", "rounded", "zoom_chart"]
 
 WIDTH, HEIGHT = 4.15, 2.55  # inches of 96 pixels
+WIDE = 8.4
+LINE, AXIS = "zoomed-line", "zoomed-axis"
+"""Parts of a picture that the page draws anew when it is zoomed."""
 
 SETTINGS: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "sapwood"}
 
@@ -30,6 +34,7 @@ ROLES = {
     RULE: "var(--rule)",
     BLUE: "var(--blue)",
     ORANGE: "var(--orange)",
+    GREEN: "var(--green)",
 }
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -44,6 +49,7 @@ def chart(
     title: str,
     draw: Callable[[Axes], object],
     height: float = HEIGHT,
+    is_time: bool = False,
 ) -> str:
     """Return a figure of the page.
 
@@ -57,22 +63,65 @@ def chart(
         Draws on an axis.
     height : float
         In inches of 96 pixels.
+    is_time : bool
+        Whether the axis below goes along days since 1970.
     """
-    # Whatever style the caller uses elsewhere, the page has its own.
-    with style.context(["default", SETTINGS]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph .* missing from")  # browsers have more fonts
-        ax = axis(None, WIDTH, height)
-        draw(ax)
-        buffer = io.BytesIO()
-        figure = cast(Figure, ax.figure)
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    svg = inline(buffer.getvalue().decode(), name, title)
-    lines = _lines(ax, height)
+    ax, svg = _drawn(name, title, draw, WIDTH, height)
+    lines = _lines(ax, WIDTH, height)
+    if lines:
+        lines["time"] = is_time
     data = f'<script type="application/json">{for_json(lines)}</script>' if lines else ""
     return (
         f'<figure class="chart"><figcaption><b>{title}</b></figcaption>'
         f'<div class="plot">{svg}</div>{data}</figure>'
     )
+
+
+def zoom_chart(
+    name: str, title: str, draw: Callable[[Axes], object], data: dict[str, Any], words: str = ""
+) -> str:
+    """Return a figure whose axis below can be zoomed, in two widths of which one is shown.
+
+    Parameters
+    ----------
+    name, title, draw
+        As for `chart`.
+    data : dict
+        The curves in full, as `_lines` returns them, for the page to draw.
+    words : str
+        What is said beside the title.
+    """
+    plots = []
+    for kind, width in (("wide-only", WIDE), ("narrow-only", WIDTH)):
+        ax, svg = _drawn(f"{name}-{kind}", title, draw, width, HEIGHT)
+        frame = {name: _lines(ax, width, HEIGHT).get(name) for name in ("frame", "y")}
+        plots.append(
+            f'<div class="plot {kind}">{svg}'
+            f'<script type="application/json">{for_json(frame)}</script></div>'
+        )
+    return (
+        f'<figure class="zoom"><figcaption><b>{title}</b><small>{words}</small></figcaption>'
+        f"{''.join(plots)}"
+        f'<script type="application/json" class="curves">{for_json(data)}</script></figure>'
+    )
+
+
+def _drawn(
+    name: str, title: str, draw: Callable[[Axes], object], width: float, height: float
+) -> tuple[Axes, str]:
+    """Draw on a new axis; return it, and the picture as an element of the page."""
+    # Whatever style the caller uses elsewhere, the page has its own.
+    with style.context(["default", SETTINGS]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from")  # browsers have more fonts
+        ax = axis(None, width, height)
+        draw(ax)
+        for line in _curves(ax):
+            line.set_gid(LINE)
+        ax.xaxis.set_gid(AXIS)
+        buffer = io.BytesIO()
+        figure = cast(Figure, ax.figure)
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    return ax, inline(buffer.getvalue().decode(), name, title)
 
 
 def inline(svg: str, name: str, title: str) -> str:
@@ -112,7 +161,9 @@ def inline(svg: str, name: str, title: str) -> str:
 def _adopt(element: ET.Element, name: str, used: set[str]) -> None:
     """Rename the ids of an element, and let the page decide its colours and fonts."""
     identity = element.attrib.pop("id", None)
-    if identity in used:
+    if identity in (LINE, AXIS):
+        element.set("class", identity)
+    elif identity in used:
         element.set("id", f"{name}-{identity}")
     link = element.attrib.pop(LINK, None)
     if link is not None:
@@ -131,14 +182,18 @@ def _adapted(key: str, value: str) -> str:
     return value
 
 
-def _lines(ax: Axes, height: float) -> dict[str, Any]:
-    """Return the curves of an axis and where it is, so that the page can tell their numbers."""
+def _curves(ax: Axes) -> list[Line2D]:
     curves = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
-    curves = [line for line in curves if np.size(line.get_xdata()) > 1]
+    return [line for line in curves if np.size(line.get_xdata()) > 1]
+
+
+def _lines(ax: Axes, width: float, height: float) -> dict[str, Any]:
+    """Return the curves of an axis and where it is, so that the page can tell their numbers."""
+    curves = _curves(ax)
     if not curves:
         return {}
     frame = ax.get_position()
-    wide, high = 72 * WIDTH, 72 * height
+    wide, high = 72 * width, 72 * height
     return {
         "frame": [frame.x0 * wide, high * (1 - frame.y1), frame.x1 * wide, high * (1 - frame.y0)],
         "x": [*ax.get_xlim()],
@@ -148,14 +203,15 @@ def _lines(ax: Axes, height: float) -> dict[str, Any]:
             {
                 "name": str(line.get_label()),
                 "colour": ROLES.get(str(line.get_color()), "var(--ink)"),
-                "values": [_rounded(value) for value in np.asarray(line.get_ydata()).tolist()],
+                "values": [rounded(value) for value in np.asarray(line.get_ydata()).tolist()],
             }
             for line in curves
         ],
     }
 
 
-def _rounded(value: float) -> float | None:
+def rounded(value: float) -> float | None:
+    """Return a number in five digits, None if it is not finite."""
     return float(f"{value:.5g}") if math.isfinite(value) else None
 
 

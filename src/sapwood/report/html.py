@@ -11,6 +11,7 @@ __all__ = [
     "ABSENT",
     "Column",
     "count",
+    "left_out",
     "measured",
     "megabytes",
     "section",
@@ -110,6 +111,11 @@ def section(name: str, title: str, *parts: str) -> str:
     """Return a part of the page; its name is where links go."""
     body = "\n".join(part for part in parts if part)
     return f'<section id="{name}">\n<h2>{title}</h2>\n{body}\n</section>\n'
+
+
+def left_out(why: str) -> str:
+    """Return what stands in place of a part that is left out."""
+    return f'<p class="quiet">Left out: {why}.</p>'
 
 
 class Column(NamedTuple):

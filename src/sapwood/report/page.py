@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import os
 import platform
 import re
 from base64 import b64encode
@@ -14,13 +15,15 @@ import numpy as np
 
 from sapwood import plot
 from sapwood.atomic import StrPath, write_atomically
-from sapwood.evaluate.result import UNSCORED, Evaluation
+from sapwood.evaluate.result import BASELINES, UNSCORED, Errors, Evaluation
+from sapwood.plot.clock import along_of
 from sapwood.plot.model import MOST_BARS, picture_of, tree_of
 from sapwood.report.charts import chart
 from sapwood.report.html import (
     ABSENT,
     Column,
     count,
+    left_out,
     measured,
     megabytes,
     section,
@@ -29,21 +32,25 @@ from sapwood.report.html import (
     text,
     told_alike,
 )
+from sapwood.report.rows import render_columns, render_predictions, render_residuals
 from sapwood.report.tree_view import render_tree
 from sapwood.tree.view import TreePicture
 from sapwood.tree.words import number, plain
 
-__all__ = ["render", "verdict", "write_report"]
+__all__ = ["file_name", "render", "verdict", "whole_page", "write_report"]
 
 MOST_POINTS = 20  # of the curve that a table shows
 
 TITLES = {
     "result": "Result",
+    "predictions": "Predictions",
     "error": "Error",
-    "speed": "Speed",
+    "residuals": "Residuals",
     "size": "Size",
+    "speed": "Speed",
     "importances": "Importances",
     "refused": "Refused rows",
+    "columns": "Columns",
     "tree": "Tree",
     "settings": "Settings",
 }
@@ -100,22 +107,40 @@ def render(
     absent = "no model was given" if model is None else "the model is none of Sapwood's trees"
     parts = {
         "result": _result(evaluation),
+        "predictions": render_predictions(evaluation),
         "error": _error(evaluation),
-        "speed": _speed(evaluation),
+        "residuals": render_residuals(evaluation),
         "size": _size(evaluation),
-        "importances": _importances(picture, absent),
+        "speed": _speed(evaluation),
+        "importances": _importances(evaluation, picture, absent),
         "refused": _refused(evaluation),
-        "tree": _left_out(absent) if picture is None else render_tree(picture, evaluation.target),
+        "columns": render_columns(evaluation.columns) if evaluation.columns else None,
+        "tree": left_out(absent) if picture is None else render_tree(picture, evaluation.target),
         "settings": _settings(evaluation, model, settings or {}),
     }
-    made = {name: section(name, TITLES[name], body) for name, body in parts.items()}
-    links = " ".join(f'<a href="#{name}">{title}</a>' for name, title in TITLES.items())
-    middle = "".join(made[name] for name in ("speed", "size", "importances", "refused"))
-    headline = f"{text(_short_name(evaluation.model))} on {text(evaluation.stream)}"
+    known = {name: body for name, body in parts.items() if body is not None}
+    made = {name: section(name, TITLES[name], body) for name, body in known.items()}
+    links = " ".join(f'<a href="#{name}">{TITLES[name]}</a>' for name in known)
+    middle = "".join(made[name] for name in ("size", "speed", "importances", "refused"))
+    headline = f"{text(_short_name(evaluation.model))} on {text(file_name(evaluation.stream))}"
+    top = "".join(made[name] for name in ("result", "predictions", "error", "residuals"))
     main = (
-        f'{made["result"]}{made["error"]}<div class="side-by-side">\n{middle}</div>\n'
-        f"{made['tree']}{made['settings']}"
+        f'{top}<div class="side-by-side">\n{middle}</div>\n'
+        f"{made.get('columns', '')}{made['tree']}{made['settings']}"
     )
+    return whole_page("evaluation", headline, _course(evaluation), links, main)
+
+
+def whole_page(kind: str, headline: str, words: str, links: str, main: str) -> str:
+    """Return a page of parts.
+
+    Parameters
+    ----------
+    kind : str
+        What the page is of.
+    headline, words, links, main : str
+        Its title, what stands below, the links to its parts, and the parts, as pieces of a page.
+    """
     css, script = _file("page.css"), _file("page.js")
     # Nothing is fetched, and no script runs but this one.
     known = b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -133,9 +158,9 @@ def render(
 </head>
 <body>
 <header>
-<p class="kind">Sapwood · evaluation</p>
+<p class="kind">Sapwood · {kind}</p>
 <h1>{headline}</h1>
-<p>{_course(evaluation)}</p>
+<p>{words}</p>
 <nav aria-label="Parts">{links}</nav>
 </header>
 <main>
@@ -150,14 +175,15 @@ def _file(name: str) -> str:
     return resources.files("sapwood.report").joinpath(name).read_text(encoding="utf-8")
 
 
+def file_name(stream: str) -> str:
+    """Return the name of a file without its folders; of other streams the whole name."""
+    return os.path.basename(os.path.normpath(stream)) or stream
+
+
 def _short_name(model: str) -> str:
     """Return the name of a class alone if its repr is given."""
     found = re.match(r"<(\w+)\(", model)
     return found[1] if found else model
-
-
-def _left_out(why: str) -> str:
-    return f'<p class="quiet">Left out: {why}.</p>'
 
 
 def _course(evaluation: Evaluation) -> str:
@@ -181,7 +207,8 @@ def verdict(evaluation: Evaluation) -> str:
     if evaluation.rows_predicted == 0 or not math.isfinite(total.mae):
         return f"No prediction could be scored, so there is nothing to judge.{unscored}"
     target = plain(evaluation.target, 40)
-    told = [f"On average a prediction of {target} was off by {measured(total.mae)}."]
+    told = [f"{evaluation.headline}."] if evaluation.baselines else []
+    told += [f"On average a prediction of {target} was off by {measured(total.mae)}."]
     mean = f"always predicting the mean ({measured(evaluation.target_mean)})"
     if math.isnan(total.r2):
         told.append("The target does not vary, so there is nothing to compare this with.")
@@ -218,7 +245,7 @@ def _result(evaluation: Evaluation) -> str:
         ("R²", measured(total.r2), "1 is perfect, 0 is the mean"),
         ("Rows", count(evaluation.rows_read), "read"),
         ("Refused", count(refused), f"{text(share(refused, evaluation.rows_read))} of them"),
-        ("Speed", _rate(evaluation.rows_per_second), "rows per second"),
+        ("Speed", _rate(evaluation.steady_rows_per_second), "rows per second, once started"),
         (
             "Leaves",
             ABSENT if evaluation.leaves is None else count(evaluation.leaves),
@@ -248,13 +275,15 @@ def _error_table(evaluation: Evaluation) -> str:
         "all rows",
         f"faded <small>{_fading(evaluation.fade)}</small>",
         f"last {count(min(evaluation.window_rows, scored))} rows",
-        "the mean alone",
     ]
-    nan = math.nan
+    if evaluation.baselines:
+        names += [BASELINES[name] for name in evaluation.baselines]
+        found += [baseline.total for baseline in evaluation.baselines.values()]
+    else:
+        names.append("the mean alone")
+        found.append(Errors(math.nan, evaluation.target_deviation, 0.0))
     columns = [
-        told_alike([*(each.mae for each in found), nan]),
-        told_alike([*(each.rmse for each in found), evaluation.target_deviation]),
-        told_alike([*(each.r2 for each in found), 0.0]),
+        told_alike([getattr(each, name) for each in found]) for name in ("mae", "rmse", "r2")
     ]
     unit = text(plain(evaluation.target, 40))
     heads = [Column("over", numbers=False), Column("MAE"), Column("RMSE"), Column("R²")]
@@ -286,8 +315,14 @@ def _error(evaluation: Evaluation) -> str:
         "rmse": "Root mean squared error (RMSE)",
         "r2": "R², against the mean alone",
     }
+    along = along_of(evaluation)
     charts = "\n".join(
-        chart(name, title, partial(plot.learning_curve, evaluation, name))
+        chart(
+            name,
+            title,
+            partial(plot.learning_curve, evaluation, name, along=along),
+            is_time=along == "time",
+        )
         for name, title in names.items()
     )
     return f'<div class="charts">{charts}</div>\n{_curve_table(evaluation)}'
@@ -322,7 +357,7 @@ def _rate(value: float) -> str:
 
 def _speed(evaluation: Evaluation) -> str:
     if not evaluation.seconds > 0:
-        return _left_out("no time was measured")
+        return left_out("no time was measured")
     took = f"{measured(evaluation.seconds, 3)} s"
     part = share(evaluation.model_seconds, evaluation.seconds)
     words = f"{took} in all, {part} of it the model's."
@@ -332,27 +367,38 @@ def _speed(evaluation: Evaluation) -> str:
 
 def _size(evaluation: Evaluation) -> str:
     if evaluation.leaves is None and evaluation.model_bytes is None:
-        return _left_out("the model tells neither its leaves nor its memory")
+        return left_out("the model tells neither its leaves nor its memory")
     told = []
     charts = []
     if evaluation.leaves is not None:
         told.append(f"{count(evaluation.leaves)} leaves")
         charts.append(chart("leaves", "Leaves", partial(plot.leaves, evaluation)))
+        if len(evaluation.curve) > 1:
+            charts.append(
+                chart("changes", "Changes of the tree", partial(plot.changes, evaluation))
+            )
     if evaluation.model_bytes is not None:
         told.append(megabytes(evaluation.model_bytes))
         charts.append(chart("memory", "Memory", partial(plot.memory, evaluation)))
     return f'<p>In the end {" and ".join(told)}.</p>\n<div class="charts">{"".join(charts)}</div>'
 
 
-def _importances(picture: TreePicture | None, absent: str) -> str:
+def _importances(evaluation: Evaluation, picture: TreePicture | None, absent: str) -> str:
     if picture is None:
-        return _left_out(absent)
+        return left_out(absent)
     bars = min(len(picture.names), MOST_BARS + 1)
     height = max(1.3, 0.55 + 0.2 * bars)
     drawn = partial(plot.importances, picture)
+    over_time = chart(
+        "importances-over-time",
+        "Over the stream",
+        partial(plot.importances_over_time, evaluation),
+    )
+    made = chart("importances", "Share of the error removed", drawn, height=height)
+    made += over_time if len(evaluation.importances) > 1 else ""
     return (
         "<p>What splits on each feature achieved. Linear models in the leaves may use others.</p>\n"
-        + chart("importances", "Share of the error removed", drawn, height=height)
+        f'<div class="charts">{made}</div>'
     )
 
 

@@ -155,7 +155,11 @@ def _drawing(picture: TreePicture, target: str) -> str:
     root.set("aria-label", f"the top of the tree, to depth {TOP}; all of it is below as text")
     for each in root.iter():
         each.tag = each.tag.removeprefix(f"{{{SVG}}}")
-    return f'<div class="scroll paper">{ET.tostring(root, encoding="unicode")}</div>'
+    picture_itself = ET.tostring(root, encoding="unicode")
+    return (
+        f'<div class="scroll paper" tabindex="0">{picture_itself}</div>'
+        '<p class="cue">The picture goes on at the right: scroll it sideways.</p>'
+    )
 
 
 def _leaf_table(picture: TreePicture) -> str:

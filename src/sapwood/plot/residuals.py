@@ -1,0 +1,261 @@
+"""Pictures of predictions beside what came: over time, by prediction, by hour; and of change."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from sapwood.evaluate.result import Evaluation
+from sapwood.plot.clock import DAY, along_of, label_along, places_of
+from sapwood.plot.style import BLUE, COLOURS, MUTED, ORANGE, axis, label_axes, legend, say
+from sapwood.tree.words import plain
+
+__all__ = [
+    "bias",
+    "changes",
+    "errors_by_hour",
+    "errors_by_prediction",
+    "importances_over_time",
+    "predictions",
+    "recent",
+]
+
+FloatArray = NDArray[np.float64]
+
+BINS = 12
+LEAST_ROWS = 30  # of a sample, for a picture of its parts
+FEATURES = 4
+STEPS = 40
+NOTHING = "no row was scored"
+
+
+def predictions(evaluation: Evaluation, ax: Axes | None = None, most: int = 500) -> Axes:
+    """Draw what was predicted and what came, for a sample of rows over the whole stream.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; along the time of rows, if they have one.
+    most : int
+        How many rows of the sample are drawn at the most.
+    """
+    ax = axis(ax)
+    sample = evaluation.sample
+    if sample is None or not len(sample.rows):
+        say(ax, NOTHING)
+        label_axes(ax, "rows", plain(evaluation.target, 24))
+        return ax
+    along = along_of(evaluation)
+    rows = sample.rows[:: max(1, -(-len(sample.rows) // most))]
+    x = places_of(rows["row"], rows["time"], along)
+    _draw_pair(ax, x, rows["y"], rows["prediction"], evaluation)
+    label_along(ax, along)
+    return ax
+
+
+def recent(evaluation: Evaluation, ax: Axes | None = None, most: int = 300) -> Axes:
+    """Draw what was predicted and what came, for each of the last rows.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    most : int
+        How many rows are drawn at the most.
+    """
+    ax = axis(ax)
+    rows = evaluation.recent[-most:]
+    if not len(rows):
+        say(ax, NOTHING)
+        label_axes(ax, "rows", plain(evaluation.target, 24))
+        return ax
+    _draw_pair(ax, rows["row"], rows["y"], rows["prediction"], evaluation)
+    return ax
+
+
+def _draw_pair(
+    ax: Axes, x: Any, right: FloatArray, predicted: FloatArray, evaluation: Evaluation
+) -> None:
+    marker = "o" if len(x) == 1 else ""
+    truth = ax.plot(x, right, color=ORANGE, linewidth=1.1, label="came", marker=marker)
+    guess = ax.plot(x, predicted, color=BLUE, linewidth=1.1, label="predicted", marker=marker)
+    label_axes(ax, "rows", plain(evaluation.target, 24))
+    ax.margins(x=0)
+    low, high = np.percentile(np.concatenate([right, predicted]), [0.1, 99.9])
+    spread = float(high - low) or abs(float(high)) or 1.0
+    ax.set_ylim(low - 0.08 * spread, high + 0.08 * spread)
+    legend(ax, [*truth, *guess], ["came", "predicted"])
+
+
+def bias(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw how much too much was predicted lately, on average, over the stream.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    """
+    ax = axis(ax)
+    points = evaluation.beside
+    label_axes(ax, "rows", f"prediction − {plain(evaluation.target, 18)}")
+    if not len(points):
+        say(ax, NOTHING)
+        return ax
+    along = along_of(evaluation)
+    x = places_of(evaluation.curve["row"], points["time"], along)
+    faded = ax.plot(x, points["faded_bias"], color=BLUE, linewidth=1.7, label="faded")
+    total = ax.plot(
+        x, points["bias"], color=ORANGE, linestyle="--", linewidth=1.2, label="all rows"
+    )
+    none = ax.axhline(0.0, color=MUTED, linestyle=":", linewidth=1.2)
+    far = float(np.nanpercentile(np.abs([points["faded_bias"], points["bias"]]), 98)) or 1.0
+    ax.set_ylim(-1.25 * far, 1.25 * far)
+    legend(ax, [*faded, *total, none], ["faded", "all rows", "none"])
+    label_along(ax, along)
+    return ax
+
+
+def errors_by_prediction(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw the errors of rows by what was predicted: their mean, and where most of them are.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw, by its sample.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. The line is the mean of a twelfth of the rows, the band has 80 % of them.
+    """
+    ax = axis(ax)
+    target = plain(evaluation.target, 18)
+    label_axes(ax, f"predicted {target}", f"prediction − {target}")
+    sample = evaluation.sample
+    if sample is None or len(sample.rows) < LEAST_ROWS:
+        say(ax, "too few rows")
+        return ax
+    order = np.argsort(sample.rows["prediction"], kind="stable")
+    parts = np.array_split(sample.rows[order], BINS)
+    _draw_band(
+        ax,
+        np.array([part["prediction"].mean() for part in parts]),
+        [part["prediction"] - part["y"] for part in parts],
+    )
+    return ax
+
+
+def errors_by_hour(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw the errors of rows by the hour of the day.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw, by its sample; its stream has to have times.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. The line is the mean, the band has 80 % of the rows.
+    """
+    ax = axis(ax)
+    label_axes(ax, "hour of the day (UTC)", f"prediction − {plain(evaluation.target, 18)}")
+    hours = hours_of(evaluation)
+    if hours is None or evaluation.sample is None:
+        say(ax, "the stream has no times of day")
+        return ax
+    rows = evaluation.sample.rows
+    known = np.unique(hours[hours >= 0])
+    parts = [rows[hours == hour] for hour in known]
+    _draw_band(ax, known.astype(float), [part["prediction"] - part["y"] for part in parts])
+    ax.set_xlim(known[0], known[-1])
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 3, 6]))
+    return ax
+
+
+def hours_of(evaluation: Evaluation) -> NDArray[np.int64] | None:
+    """Return the hour of the day of each row of the sample, -1 where it has no time.
+
+    None is returned if there are no times, or if all are of the same hour.
+    """
+    sample = evaluation.sample
+    if sample is None or len(sample.rows) < LEAST_ROWS:
+        return None
+    times = sample.rows["time"]
+    known = np.isfinite(times)
+    hours = np.where(known, np.where(known, times, 0.0) % DAY // 3600, -1).astype(np.int64)
+    return hours if len(np.unique(hours[known])) > 1 else None
+
+
+def _draw_band(ax: Axes, x: FloatArray, parts: list[FloatArray]) -> None:
+    """Draw the mean of each part, and where 80 % of it are."""
+    low, high = np.array([np.percentile(part, [10, 90]) for part in parts]).T
+    means = np.array([part.mean() for part in parts])
+    band = ax.fill_between(x, low, high, color=BLUE, alpha=0.18, linewidth=0)
+    line = ax.plot(x, means, color=BLUE, linewidth=1.7, label="mean error")
+    none = ax.axhline(0.0, color=MUTED, linestyle=":", linewidth=1.2)
+    legend(ax, [*line, band, none], ["mean", "80 % of rows", "no error"])
+
+
+def importances_over_time(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw how the importances of features went on, of those that are largest in the end.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw; its model has to be a tree.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    """
+    ax = axis(ax)
+    label_axes(ax, "rows", "share (%)")
+    moments = evaluation.importances
+    if not moments or not any(moments[-1][1].values()):
+        say(ax, "the tree has not split yet" if moments else "the model does not tell")
+        return ax
+    last = moments[-1][1]
+    names = sorted(last, key=lambda name: -last[name])[:FEATURES]
+    rows = [row for row, _ in moments]
+    lines = []
+    for name, colour in zip(names, COLOURS, strict=False):
+        shares = [100 * shares.get(name, 0.0) for _, shares in moments]
+        marker = "o" if len(rows) == 1 else ""
+        lines += ax.plot(
+            rows, shares, color=colour, linewidth=1.7, label=plain(name, 16), marker=marker
+        )
+    legend(ax, lines, [plain(name, 20) for name in names])
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    return ax
+
+
+def changes(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw how many leaves the tree gained and lost on its way.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    """
+    ax = axis(ax)
+    label_axes(ax, "rows", "leaves gained, lost")
+    curve = evaluation.curve
+    if len(curve) < 2 or curve["leaves"][-1] < 0:
+        say(ax, "the model does not tell")
+        return ax
+    steps = np.diff(curve["leaves"], prepend=1)
+    edges = np.unique(np.linspace(0, curve["row"][-1], STEPS + 1).astype(np.int64))
+    place = np.clip(np.searchsorted(edges, curve["row"]) - 1, 0, len(edges) - 2)
+    gained = np.bincount(place, np.maximum(steps, 0), len(edges) - 1)
+    lost = np.bincount(place, np.minimum(steps, 0), len(edges) - 1)
+    ax.stairs(gained, edges, fill=True, color=BLUE)
+    if lost.any():
+        ax.stairs(lost, edges, fill=True, color=ORANGE)
+    ax.axhline(0.0, color=MUTED, linewidth=0.8)
+    ax.set_xlim(0, edges[-1])
+    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    return ax

@@ -1,0 +1,176 @@
+"""Parts of the report about rows: predictions beside what came, errors, and columns as read."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import plot
+from sapwood.evaluate.result import Evaluation, Sample
+from sapwood.plot.clock import along_of, places_of
+from sapwood.plot.residuals import hours_of
+from sapwood.report.charts import chart, rounded, zoom_chart
+from sapwood.report.html import Column, count, left_out, measured, share, table, text, told_alike
+from sapwood.tree.words import plain
+
+__all__ = ["render_columns", "render_predictions", "render_residuals"]
+
+LABELS = 8  # of a category that its table shows
+LEAST_LABELS = 2
+LEAST_ROWS = 5  # of a label
+MOST_COLUMNS = 60
+
+
+def render_predictions(evaluation: Evaluation) -> str:
+    """Return what was predicted and what came, over the stream and for the last rows."""
+    sample = evaluation.sample
+    if sample is None or len(sample.rows) < 2:
+        return left_out("no rows were kept to be shown")
+    along = along_of(evaluation)
+    rows = sample.rows
+    if along == "time":
+        x = [round(day, 6) for day in places_of(rows["row"], rows["time"], along).tolist()]
+    else:
+        x = rows["row"].tolist()
+    lines = [("came", "y", "var(--orange)"), ("predicted", "prediction", "var(--blue)")]
+    data = {
+        "time": along == "time",
+        "x": x,
+        "rows": rows["row"].tolist(),
+        "lines": [
+            {"name": name, "colour": colour, "values": [rounded(v) for v in rows[field].tolist()]}
+            for name, field, colour in lines
+        ],
+    }
+    every = "every row" if sample.interval == 1 else f"one row in {count(sample.interval)}"
+    whole = zoom_chart(
+        "predictions-all",
+        f"Over the whole stream, {every}",
+        partial(plot.predictions, evaluation),
+        data,
+        "drag across the picture to zoom in",
+    )
+    last = chart(
+        "predictions-last",
+        f"The last {count(min(300, len(evaluation.recent)))} rows",
+        partial(plot.recent, evaluation),
+    )
+    return f'<div class="charts">{whole}{last}</div>'
+
+
+def render_residuals(evaluation: Evaluation) -> str:
+    """Return how far off predictions were, and for which rows."""
+    if not len(evaluation.beside) or not math.isfinite(evaluation.bias):
+        return left_out("no row was scored")
+    charts = [
+        chart(
+            "bias",
+            "Bias: how much too much was predicted",
+            partial(plot.bias, evaluation),
+            is_time=along_of(evaluation) == "time",
+        ),
+        chart(
+            "by-prediction", "Errors by prediction", partial(plot.errors_by_prediction, evaluation)
+        ),
+    ]
+    if hours_of(evaluation) is not None:
+        charts.append(
+            chart("by-hour", "Errors by hour of the day", partial(plot.errors_by_hour, evaluation))
+        )
+    sample = evaluation.sample
+    names = () if sample is None else sample.groups
+    tables = "".join(_by_label(sample, name) for name in names if sample is not None)
+    errors = f"<p>{_bias_in_words(evaluation)} {_sampled(sample)}</p>"
+    labels = f'<div class="side-by-side groups">{tables}</div>' if tables else ""
+    return f'{errors}\n<div class="charts">{"".join(charts)}</div>\n{labels}'
+
+
+def _bias_in_words(evaluation: Evaluation) -> str:
+    bias, error = evaluation.bias, evaluation.total.mae
+    if error > 0 and abs(bias) < 0.02 * error:
+        return f"There is next to no bias: predictions are {_sized(bias)} on average."
+    return f"On average predictions are {_sized(bias)}."
+
+
+def _sized(bias: float) -> str:
+    return f"{measured(abs(bias), 3)} too {'high' if bias > 0 else 'low'}" if bias else "right"
+
+
+def _sampled(sample: Sample | None) -> str:
+    if sample is None or sample.interval == 1:
+        return ""
+    return (
+        f"Errors by prediction, hour and category are those of a sample of "
+        f"{count(len(sample.rows))} rows, one in {count(sample.interval)}."
+    )
+
+
+def _by_label(sample: Sample, name: str) -> str:
+    """Return a table of the errors for the labels of a category that most rows have."""
+    labels, codes = sample.groups[name]
+    counts = np.bincount(codes[codes >= 0], minlength=len(labels))
+    order = np.argsort(-counts, kind="stable")[:LABELS]
+    order = order[counts[order] >= LEAST_ROWS]
+    if len(order) < LEAST_LABELS:
+        return ""
+    errors = [_errors_of(sample.rows[codes == place]) for place in order]
+    columns = [
+        [text(plain(labels[place], 24)) for place in order],
+        [text(share(int(counts[place]), len(sample.rows))) for place in order],
+        told_alike([float(np.abs(error).mean()) for error in errors]),
+        told_alike([float(error.mean()) for error in errors]),
+    ]
+    named = Column(text(plain(name, 24)), numbers=False)
+    heads = [named, Column("rows"), Column("MAE"), Column("bias")]
+    rest = len(np.flatnonzero(counts)) - len(order)
+    more = f"<small>and {count(rest)} more</small>" if rest else ""
+    caption = f"Errors by {text(plain(name, 24))}{more}"
+    return f'<div class="scroll">{table(heads, zip(*columns, strict=True), caption=caption)}</div>'
+
+
+def _errors_of(rows: NDArray[Any]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = rows["prediction"] - rows["y"]
+    return found
+
+
+def render_columns(notes: Sequence[Any]) -> str:
+    """Return how the columns of a stream were read, as its notes tell."""
+    heads = [
+        Column("column", numbers=False),
+        Column("read as", numbers=False),
+        Column("example", numbers=False),
+        Column("missing"),
+        Column("distinct"),
+        Column("worth a look", numbers=False),
+    ]
+    shown = [note for place, note in enumerate(notes) if place < MOST_COLUMNS or note.warnings]
+    rows = [
+        (
+            text(note.name),
+            text(_kind(note)),
+            text("" if note.example is None else note.example, 60),
+            count(note.missing),
+            count(note.distinct),
+            text("; ".join(note.warnings), 300),
+        )
+        for note in shown
+    ]
+    looked_at = max(note.rows for note in notes)
+    hidden = len(notes) - len(shown)
+    more = f" {count(hidden)} more are not shown." if hidden else ""
+    return (
+        f"<p>By the first {count(looked_at)} rows.{more}</p>\n"
+        f'<div class="scroll columns">{table(heads, rows)}</div>'
+    )
+
+
+def _kind(note: Any) -> str:
+    words = "the target" if note.is_target else note.kind
+    if note.format:
+        words += f", {note.format}"
+    if note.parts:
+        words += f"; also its {', '.join(note.parts)}"
+    return words
