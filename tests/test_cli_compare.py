@@ -2,12 +2,15 @@
 
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from cli_cases import TIMES, assert_fails, invoke, rows_of, write_csv
+from sapwood.evaluate import prequential
+from sapwood.evaluate.others import LightGbm, River, Sgd
 from sapwood.evaluate.ranking import critical_difference
 
 STREAMS = [f"{name}:rows=600" for name in ("friedman", "mv", "planes2d", "hyperplane", "demand")]
@@ -182,3 +185,98 @@ def test_a_saved_model_takes_part_as_it_is(folder) -> None:
     found = json.loads(invoke("compare", "a.csv", "-t", "y", *models, "--json").stdout)
     saved, fresh = (cell["total"]["mae"] for cell in found["results"])
     assert saved < fresh
+
+
+def test_it_goes_on_when_a_model_fails(folder) -> None:
+    (folder / "quitters.py").write_text(OTHERS)
+    models = ["quitters:Thousand", "tree", "last"]
+    streams = ["friedman:rows=600", "friedman:rows=300"]
+    ended = invoke("compare", *streams, "--models", ",".join(models), "--json")
+    assert ended.code == 0
+    found = json.loads(ended.stdout)
+    cells = {(cell["stream"], cell["model"]): cell for cell in found["results"]}
+    failed = cells["friedman:rows=600", "quitters:Thousand"]
+    assert failed["failed"] == "ArithmeticError: enough is enough"
+    assert failed["rows"]["learned"] == 400
+    assert "failed" not in cells["friedman:rows=300", "quitters:Thousand"]
+    # The last of three on the first stream, and 0 is worse than the tree on the second.
+    assert found["ranks"]["quitters:Thousand"] == 2.5 + 0.5 * (
+        cells["friedman:rows=300", "last"]["total"]["rmse"]
+        < cells["friedman:rows=300", "quitters:Thousand"]["total"]["rmse"]
+    )
+    told = invoke("compare", *streams, "-m", ",".join(models)).stdout
+    assert (
+        "friedman:rows=600: quitters:Thousand is last, for it failed after 400 rows: "
+        "ArithmeticError: enough is enough"
+    ) in told
+    assert "failed" in told.splitlines()[4]
+
+
+def test_a_comparison_has_a_report(folder) -> None:
+    (folder / "deserters.py").write_text(OTHERS)
+    models = "tree,last,deserters:Thousand"
+    ended = invoke("compare", *STREAMS[:2], "-m", models, "--report", "report.html")
+    assert ended.code == 0
+    assert "report: report.html" in ended.stderr
+    text = (folder / "report.html").read_text()
+    assert "<h1>3 models on 2 streams</h1>" in text
+    assert "deserters:Thousand failed: ArithmeticError: enough is enough" in text
+    assert text.count("<i>the mean so far</i>") == 2
+    assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+
+
+def numbers_and_labels(count, seed=1):
+    rng = np.random.default_rng(seed)
+    a, city = rng.normal(size=count), rng.choice(["Oslo", "Rome"], count)
+    y = 3.0 * a + np.where(city == "Oslo", 5.0, -5.0)
+    a[::17] = np.nan
+    return {"a": a, "city": [None if row % 29 == 3 else str(c) for row, c in enumerate(city)]}, y
+
+
+@pytest.mark.parametrize("make", [Sgd, lambda: River("linearregression")], ids=["sgd", "river"])
+def test_models_of_other_libraries_learn(make) -> None:
+    columns, y = numbers_and_labels(4000)
+    found = prequential(make(), (columns, y), on_bad_row="skip")
+    assert found.rows_learned == 4000
+    assert found.window.r2 > 0.7
+
+
+def test_batches_do_not_depend_on_how_rows_are_handed_over() -> None:
+    columns, y = numbers_and_labels(950)
+    whole, parts, singly = Sgd(), Sgd(), Sgd()
+    expected = whole.predict_learn_many(columns, y)
+    found = []
+    for start in range(0, 950, 130):
+        part = {name: column[start : start + 130] for name, column in columns.items()}
+        found += parts.predict_learn_many(part, y[start : start + 130]).tolist()
+    np.testing.assert_array_equal(found, expected)
+    for row in range(250):
+        x = {"a": float(columns["a"][row]), "city": columns["city"][row] or None}
+        assert singly.predict_one(x) == expected[row]
+        singly.learn_one(x, float(y[row]))
+
+
+def test_names_of_models_that_are_none() -> None:
+    with pytest.raises(ValueError, match=r"river has no 'HoefdingTree': did you mean"):
+        River("HoefdingTree")
+    ended = invoke("compare", "mv:rows=50", "-m", "forrest")
+    assert_fails(ended, "neither a file nor a model", "river:CLASS")
+    assert_fails(invoke("compare", "mv:rows=50", "-m", "sgd:size=3"), "model sgd", "size")
+    model = Sgd()
+    model.learn_one({"a": 1.0}, 1.0)
+    with pytest.raises(ValueError, match="feature 'b' is new"):
+        model.learn_one({"b": 1.0}, 1.0)
+
+
+def test_lightgbm_is_named_if_it_is_missing(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(ModuleNotFoundError):
+        LightGbm()
+    ended = invoke("compare", "mv:rows=50", "-m", "lightgbm")
+    assert_fails(ended, "model lightgbm: lightgbm is not installed: pip install lightgbm")
+
+
+def test_lightgbm_learns() -> None:
+    pytest.importorskip("lightgbm")
+    columns, y = numbers_and_labels(4000)
+    assert prequential(LightGbm(), (columns, y)).window.r2 > 0.7

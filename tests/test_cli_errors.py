@@ -81,7 +81,6 @@ TYPED = [
     ((*EVALUATE, "--delay", "0"), ["--delay 0", "rows (5000) or a duration"]),
     ((*EVALUATE, "--delay", "soon"), ["--delay soon", "rows (5000) or a duration"]),
     ((*EVALUATE, "--delay", "2000000000"), ["delay = 2000000000"]),
-    ((*EVALUATE, "--time", "sold"), ["--time", "--delay"]),
     ((*EVALUATE, "--delay", "2h", "--time", "city"), ["'city' holds no times", "--time-format"]),
     ((*EVALUATE, "--every", "often"), ["--every often", "rows (5000) or a duration"]),
     ((*EVALUATE, "--fade", "1.5"), ["fade = 1.5", "from 0 to below 1"]),

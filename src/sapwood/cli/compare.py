@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,10 +16,11 @@ from sapwood.cli.evaluate import Scoring, make_run
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line, visible
 from sapwood.cli.files import check_files
 from sapwood.cli.follow import check_not_empty
-from sapwood.cli.models import blaming_others
 from sapwood.cli.progress import RunProgress
+from sapwood.cli.values import split_models
 from sapwood.evaluate.prequential import OnBadRow
 from sapwood.evaluate.result import UNSCORED, Evaluation
+from sapwood.streams.stream import StreamError
 from sapwood.tree.words import number
 
 if TYPE_CHECKING:
@@ -31,6 +33,19 @@ TITLES = {"mae": "MAE", "rmse": "RMSE", "r2": "R²"}
 MODELS = ["tree", "tree:split_on=target", "tree:leaf=mean", "last", "mean"]
 PICTURES = (".svg", ".png", ".pdf")
 STREAMS = ["friedman", "friedman-lea", "mv", "planes2d", "hyperplane", "demand"]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A model that could not go on, what it said, and after how many rows."""
+
+    words: str
+    rows_learned: int
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return that in terms of JSON."""
+        return {"failed": self.words, "rows": {"learned": self.rows_learned}}
 
 
 def compare(
@@ -47,12 +62,13 @@ def compare(
     model: Annotated[
         list[str],
         typer.Option(
+            "--models",
             "--model",
             "-m",
-            metavar="MODEL",
-            help="As for evaluate; parameters follow after a colon, as in tree:leaf=mean; may be "
-            "repeated.",
-            show_default=" ".join(MODELS),
+            metavar="MODEL,...",
+            help="As for evaluate, joined by commas; parameters follow after a colon, as in "
+            "tree,tree:leaf=mean,lightgbm; may be repeated.",
+            show_default=",".join(MODELS),
         ),
     ] = MODELS,
     target: options.Target = None,
@@ -75,12 +91,24 @@ def compare(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page with tables and pictures (HTML, opens anywhere).",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Evaluate several models on several streams, and rank them."""
+    """Evaluate several models on several streams, and rank them.
+
+    A model that fails on a stream is the last there; the others go on.
+    """
     terminal = Terminal(stderr=True)
     with failing_in_one_line(terminal, extra="cli"):
-        check_files({"--diagram": diagram}, read=stream, models=model)
+        model = split_models(model)
+        check_files({"--diagram": diagram, "--report": report}, read=stream, models=model)
         _check_names(stream, model, diagram)
         reading = options.Reading(
             target=target,
@@ -98,6 +126,7 @@ def compare(
             [_evaluate(terminal, name, spec, reading, on_bad_row) for spec in model]
             for name in stream
         ]
+        _check_some_went_on(model, found)
         values = np.array([[_value(cell, measure) for cell in row] for row in found])
         ranking = _rank(values, model, measure)
         if as_json:
@@ -107,6 +136,16 @@ def compare(
         if diagram is not None:
             _draw(diagram, ranking, measure)
             terminal.say(f"diagram: {diagram}")
+        if report is not None:
+            results = {
+                name: {
+                    spec: cell.words if isinstance(cell, Failed) else cell
+                    for spec, cell in zip(model, row, strict=True)
+                }
+                for name, row in zip(stream, found, strict=True)
+            }
+            _write_report(report, results, ranking, measure)
+            terminal.say(f"report: {report}")
 
 
 def _check_names(streams: list[str], models: list[str], diagram: Path | None) -> None:
@@ -128,22 +167,37 @@ def _check_names(streams: list[str], models: list[str], diagram: Path | None) ->
             )
 
 
+def _check_some_went_on(models: list[str], found: list[list[Evaluation | Failed]]) -> None:
+    """Complain if all models have failed on all streams, by the words of the first."""
+    first = found[0][0]
+    if isinstance(first, Failed) and all(isinstance(cell, Failed) for row in found for cell in row):
+        raise UsageError(f"model {models[0]}: {first.words}")
+
+
 def _evaluate(
     terminal: Terminal, name: str, model: str, reading: options.Reading, on_bad_row: OnBadRow
-) -> Evaluation:
+) -> Evaluation | Failed:
     run, _ = make_run(name, reading, model, [], Scoring(on_bad_row=on_bad_row))
     title = f"{model} on {run.stream.name}"
-    with blaming_others(run), RunProgress(terminal, run, title=title) as progress:
-        for step in run.steps():
-            progress.update(step.done)
-        check_not_empty(run)
-        found = run.finish()
-        run.check_used()
-        return found
+    try:
+        with RunProgress(terminal, run, title=title) as progress:
+            for step in run.steps():
+                progress.update(step.done)
+            found = run.finish()
+    except (OSError, StreamError):
+        raise  # of the stream, which no other model could read either
+    except Exception as error:  # whatever a model raises
+        words = " ".join(f"{type(error).__name__}: {error}".split())
+        return Failed(words, run.rows_learned)
+    check_not_empty(run)
+    run.check_used()
+    return found
 
 
-def _value(cell: Evaluation, measure: Measure) -> float:
+def _value(cell: Evaluation | Failed, measure: Measure) -> float:
     """Return what a model is ranked by: NaN, the worst, if it has no error on all rows."""
+    if isinstance(cell, Failed):
+        return math.nan
     return math.nan if cell.unscored else float(getattr(cell.total, measure))
 
 
@@ -156,7 +210,7 @@ def _rank(values: "np.ndarray[Any, Any]", models: list[str], measure: Measure) -
 def _show(
     streams: list[str],
     models: list[str],
-    found: list[list[Evaluation]],
+    found: list[list[Evaluation | Failed]],
     measure: Measure,
     ranking: "Ranking",
 ) -> None:
@@ -172,7 +226,12 @@ def _show(
         known = [value for value in values if not math.isnan(value)]
         best = (max if larger else min)(known, default=math.nan)
         cells = [f"[bold]{number(v, 4)}[/]" if v == best else number(v, 4) for v in values]
-        table.add_row(escape(visible(Path(name).name)), f"{row[0].rows_learned:,}", *cells)
+        cells = [
+            "failed" if isinstance(cell, Failed) else words
+            for cell, words in zip(row, cells, strict=True)
+        ]
+        rows = max(cell.rows_learned for cell in row)
+        table.add_row(escape(visible(Path(name).name)), f"{rows:,}", *cells)
     table.add_section()
     places = dict(zip(ranking.models, ranking.ranks, strict=True))
     table.add_row("average rank", "", *(f"{places[model]:.2f}" for model in models))
@@ -180,10 +239,17 @@ def _show(
     table.add_row("seconds", "", *(number(value, 3) for value in seconds))
     terminal.print(table)
     for name, row in zip(streams, found, strict=True):
-        if row[0].refused.count:
-            terminal.say(f"{name}: {row[0].refused.count:,} rows refused")
+        counts = [cell.refused.count for cell in row if isinstance(cell, Evaluation)]
+        refused = max(counts, default=0)
+        if refused:
+            terminal.say(f"{name}: {refused:,} rows refused")
         for model, cell in zip(models, row, strict=True):
-            if cell.unscored:
+            if isinstance(cell, Failed):
+                terminal.say(
+                    f"{name}: {model} is last, for it failed after {cell.rows_learned:,} rows: "
+                    f"{cell.words}"
+                )
+            elif cell.unscored:
                 terminal.say(
                     f"{name}: {model} is last, for {cell.unscored:,} of {cell.rows_learned:,} rows "
                     f"have no error, the first at {cell.first_unscored}: {UNSCORED}"
@@ -205,7 +271,10 @@ def _verdict(ranking: "Ranking") -> str:
 
 
 def _described(
-    streams: list[str], models: list[str], found: list[list[Evaluation]], ranking: "Ranking"
+    streams: list[str],
+    models: list[str],
+    found: list[list[Evaluation | Failed]],
+    ranking: "Ranking",
 ) -> dict[str, Any]:
     results = [
         {**cell.to_dict(), "stream": name, "model": model}
@@ -227,3 +296,15 @@ def _draw(path: Path, ranking: "Ranking", measure: Measure) -> None:
     drawn = ranks(ranking, title=f"Average rank by {TITLES[measure]}").get_figure(root=True)
     assert drawn is not None
     drawn.savefig(path, bbox_inches="tight")
+
+
+def _write_report(
+    path: Path,
+    results: dict[str, dict[str, Evaluation | str]],
+    ranking: "Ranking",
+    measure: Measure,
+) -> None:
+    from sapwood.report.comparison import write_comparison
+
+    ranks = dict(zip(ranking.models, ranking.ranks, strict=True))
+    write_comparison(path, results, ranks, measure=measure, verdict=_verdict(ranking))

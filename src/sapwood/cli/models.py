@@ -27,6 +27,8 @@ __all__ = [
 
 TREE = "tree"
 BASELINES = ("mean", "last")
+SHORT = ("lightgbm", "sgd")
+RIVER = "river"
 BYTES_PER_FEATURE = 1_200_000
 LEAST_FEATURES = 10
 
@@ -44,14 +46,15 @@ SHOWN = {
 }
 DEFAULTS_SHOWN = ", ".join(f"{name}={value}" for name, value in SHOWN.items())
 MODEL_HELP = (
-    "tree (the default); mean or last, to compare with; a saved model's FILE, to go on with it; or "
-    "MODULE:FACTORY for any other, such as river.tree:HoeffdingTreeRegressor."
+    "tree (the default); mean or last, to compare with; a saved model's FILE, to go on with it; "
+    "lightgbm, sgd or river:CLASS, such as river:ARFRegressor, of other libraries; or "
+    "MODULE:FACTORY for anything else that has predict_one and learn_one."
 )
 
 
 def saved_model(name: str) -> HoeffdingTreeRegressor | None:
     """Read the model if a name is that of a file; return None if it is another."""
-    if split_spec(name)[0] in (TREE, *BASELINES) or not os.path.exists(name):
+    if split_spec(name)[0] in (TREE, *BASELINES, *SHORT) or not os.path.exists(name):
         return None
     return load(name)
 
@@ -76,12 +79,15 @@ def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
         if given:
             raise UsageError(f"model {name} has no parameter {next(iter(given))}")
         return _baselines()[name]()
+    library, _, kind = name.partition(":")
+    if name in SHORT or (library == RIVER and kind):
+        return _make_short(library, kind, {key: literal(value) for key, value in given.items()})
     if ":" in name:
         return _make_other(name, {key: literal(value) for key, value in given.items()})
-    known = [TREE, *BASELINES]
+    known = [TREE, *BASELINES, *SHORT]
     raise UsageError(
         f"model {name}: neither a file nor a model: {nearest(name, known)}; others are given as "
-        "MODULE:FACTORY"
+        "river:CLASS or MODULE:FACTORY"
     )
 
 
@@ -151,6 +157,20 @@ def _observer(text: str) -> Any:
     if kind == "tebst":
         return TEBSTObserver(digits=literal(value or "3"))
     raise ValueError(f"{OBSERVERS} is expected")
+
+
+def _make_short(library: str, kind: str, parameters: dict[str, Any]) -> Any:
+    from sapwood.evaluate.others import OTHERS
+
+    given = (kind,) if kind else ()
+    try:
+        return OTHERS[library](*given, **parameters)
+    except ModuleNotFoundError as error:
+        package = "scikit-learn" if library == "sgd" else library
+        words = f"model {library}: {error.name} is not installed: pip install {package}"
+        raise UsageError(words) from None
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"model {library}: {error}") from None
 
 
 def _make_other(name: str, parameters: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from sapwood import door
 from sapwood.cli.failure import UsageError
 
-__all__ = ["Amount", "amount", "byte_count", "literal", "settings", "split_spec"]
+__all__ = ["Amount", "amount", "byte_count", "literal", "settings", "split_models", "split_spec"]
 
 SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
@@ -91,6 +91,24 @@ def settings(texts: Iterable[str], option: str) -> dict[str, str]:
             raise UsageError(f"{option} {text}: name=value is expected")
         pairs[name.strip()] = value.strip()
     return pairs
+
+
+def split_models(texts: Iterable[str]) -> list[str]:
+    """Take names of models apart that are joined by commas; settings stay with their model.
+
+    Examples
+    --------
+    >>> split_models(["tree,tree:leaf=mean,delta=1e-5,last", "river:ARFRegressor"])
+    ['tree', 'tree:leaf=mean,delta=1e-5', 'last', 'river:ARFRegressor']
+    """
+    found: list[str] = []
+    for text in texts:
+        for place, part in enumerate(text.split(",")):
+            if place and re.match(r"\s*\w+\s*=", part):
+                found[-1] += f",{part}"
+            else:
+                found.append(part.strip())
+    return found
 
 
 def split_spec(text: str) -> tuple[str, dict[str, str]]:
