@@ -186,7 +186,7 @@ def test_what_is_a_stream_already_and_pairs():
     assert as_stream(PAIRS).name == "list"
 
 
-@pytest.mark.parametrize("rows", ["rows.csv", b"rows", {"a": [1.0]}, 3, None])
+@pytest.mark.parametrize("rows", [b"rows", {"a": [1.0]}, 3, None])
 def test_what_is_no_stream_is_refused(rows):
     with pytest.raises(StreamError, match="is no stream: give one of sapwood"):
         as_stream(rows)

@@ -133,12 +133,16 @@ def test_tables_with_text():
     np.testing.assert_equal(chunk.columns[0], [1.5, np.nan])
 
 
-def test_dates_are_refused():
+def test_dates_are_numbers_in_columns_and_refused_in_dicts():
     pandas = pytest.importorskip("pandas")
-    days = np.array(["2026-01-01", "2026-01-02"], "M8[ns]")
+    days = np.array(["1970-01-02", "NaT"], "M8[ns]")
     for X in ({"day": days}, pandas.DataFrame({"day": days}), days.reshape(2, 1)):
-        with pytest.raises(StreamError, match=r"datetime64|turn dates"):
-            ArrayStream(X, [1.0, 2.0])
+        chunk = next(ArrayStream(X, [1.0, 2.0]).chunks())
+        [column] = chunk.columns.values()
+        np.testing.assert_array_equal(column, [86_400.0, np.nan])
+    spans = {"took": np.array([1500, "NaT"], "m8[ms]")}
+    chunk = next(ArrayStream(spans, [1.0, 2.0]).chunks())
+    np.testing.assert_array_equal(chunk.columns["took"], [1.5, np.nan])
     rows = [({"t": datetime(2026, 1, 1)}, 1.0), ({"t": 3.0}, 1.0)]
     found = prequential(HoeffdingTreeRegressor(), rows, on_bad_row="skip")
     assert found.refused.count == 1

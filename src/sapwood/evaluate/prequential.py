@@ -5,7 +5,7 @@ import json
 import math
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,7 +21,6 @@ from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.refusals import RefusalLog
 from sapwood.evaluate.result import Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW, Scores, scorable
-from sapwood.streams.memory import as_stream
 from sapwood.streams.stream import (
     MOST_ROWS,
     BadRow,
@@ -36,7 +35,7 @@ from sapwood.streams.stream import (
 )
 from sapwood.tree import HoeffdingTreeRegressor
 
-__all__ = ["OnBadRow", "Prequential", "Step", "prequential"]
+__all__ = ["OnBadRow", "Prequential", "Step"]
 
 OnBadRow = Literal["error", "skip"]
 REFUSED = "refused by the model"
@@ -60,71 +59,6 @@ class Step:
     done: int
     predicted: list[tuple[IntArray, FloatArray, FloatArray]] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
-
-
-def prequential(
-    model: Any,
-    stream: Stream | tuple[Any, Any] | Iterable[tuple[Mapping[str, Any], float]],
-    *,
-    delay: float | None = None,
-    fade: float = FADE,
-    window: int = WINDOW,
-    on_bad_row: OnBadRow = "error",
-) -> Evaluation:
-    """Evaluate a model on a stream: predict each row, then learn it.
-
-    Parameters
-    ----------
-    model : object
-        One of our trees, or anything with `predict_one` and `learn_one`, such as river's models.
-        It goes on learning from where it is.
-    stream : Stream, tuple of X and y, or iterable of pairs
-        The rows: a stream of `sapwood.streams`; arrays, columns or a frame with the targets; or
-        pairs of a dict and a target, as river's data sets give. The columns of an array are the
-        features of a tree in their order, called 0, 1, … if there are none yet, as in `learn_many`.
-    delay : int or float, optional
-        How late labels are: each row is predicted when it comes and learned so many rows later;
-        or so many seconds later, if the stream has a time column.
-    fade : float
-        For the faded errors, the weight of a row is multiplied by this at each later one.
-    window : int
-        The rows of the windowed errors.
-    on_bad_row : {"error", "skip"}
-        Whether a row that cannot be used stops all by `BadRowError`, or is counted and left out.
-
-    Returns
-    -------
-    Evaluation
-        The errors, the learning curve, the speed, and what became of all rows.
-
-    Raises
-    ------
-    StreamError
-        If the stream cannot be read, or if each of its rows was refused, so that nothing was
-        learned; `BadRowError`, a kind of it, at a bad row that is to stop all.
-
-    Notes
-    -----
-    A model may predict NaN, infinity, or a number beyond 1e140, as some do that diverge. The row is
-    learned like any other, and its prediction told as it is; but it has no error, so it is counted
-    as `Evaluation.unscored`, and all errors are those of the other rows.
-
-    Examples
-    --------
-    >>> import sapwood
-    >>> from sapwood import streams
-    >>> found = prequential(sapwood.HoeffdingTreeRegressor(), streams.friedman(rows=20_000))
-    >>> found.rows_learned, found.total.r2 > 0.85
-    (20000, True)
-    """
-    names = model.features if isinstance(model, HoeffdingTreeRegressor) else ()
-    rows = as_stream(stream, names)
-    run = Prequential(model, rows, delay=delay, fade=fade, window=window, on_bad_row=on_bad_row)
-    for _ in run.steps():
-        pass
-    found = run.finish()
-    run.check_used()
-    return found
 
 
 class Prequential:
@@ -341,7 +275,8 @@ class Prequential:
         """Return the times of a chunk's rows, if they are known."""
         if chunk.times is not None:
             return chunk.times
-        column = chunk.columns.get(self.stream.clock or "")
+        clock = self.stream.clock
+        column = None if clock is None else chunk.columns.get(clock)
         return column if isinstance(column, np.ndarray) else None
 
     def _add_point(self, before: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.evaluate.telling import as_html, as_text
 from sapwood.tree.words import number
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "BESIDE",
     "CURVE",
     "MEASURES",
+    "PREDICTION",
     "ROW",
     "UNSCORED",
     "Baseline",
@@ -74,6 +76,9 @@ ROW = np.dtype(
 )
 """A row of a sample: how many rows were scored with it, its time in seconds since 1970 (NaN if that
 is not known), what was right, and what was predicted."""
+
+PREDICTION = np.dtype([("number", np.int64), ("y", np.float64), ("prediction", np.float64)])
+"""A row that was predicted: its line or row in the stream, what was right, what was predicted."""
 
 UNSCORED = "prediction or target is not finite or beyond 1e140"
 """Why a row has no error, in words."""
@@ -136,7 +141,7 @@ class Sample:
     groups: Mapping[str, tuple[list[str], NDArray[np.int64]]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """The whole result of a prequential evaluation.
 
@@ -186,6 +191,10 @@ class Evaluation:
         The rows of the window, each of `ROW`; without times.
     columns : sequence of notes
         How the stream's columns were read, if it tells: see `sapwood.streams.ColumnNote`.
+    losses : mapping of str to float
+        The means of further losses, if some were asked for.
+    predictions : structured array, optional
+        All rows that were predicted, each of `PREDICTION`, if they were asked for.
     importances : list of pairs
         At a few moments, how many rows were scored until then, and the importance of each feature;
         empty for a model that is none of Sapwood's trees.
@@ -219,7 +228,15 @@ class Evaluation:
     sample: Sample | None = None
     recent: NDArray[Any] = field(default_factory=lambda: np.zeros(0, ROW))
     columns: Sequence[Any] = ()
+    losses: Mapping[str, float] = field(default_factory=dict)
+    predictions: NDArray[Any] | None = None
     importances: Sequence[tuple[int, Mapping[str, float]]] = ()
+
+    def __repr__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     @property
     def rows_per_second(self) -> float:
@@ -294,6 +311,9 @@ class Evaluation:
             "baselines": {
                 name: {over: errors(getattr(found, over)) for over in ("total", "faded", "window")}
                 for name, found in self.baselines.items()
+            },
+            "losses": {
+                name: value if np.isfinite(value) else None for name, value in self.losses.items()
             },
             "leaves": self.leaves,
             "bytes": self.model_bytes,

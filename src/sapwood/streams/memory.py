@@ -1,10 +1,12 @@
 """Rows that are in memory already, or come from somewhere else, as a stream."""
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.door import Label
@@ -14,6 +16,7 @@ from sapwood.streams.stream import (
     BadRow,
     Chunk,
     Column,
+    FloatArray,
     IntArray,
     Position,
     Stream,
@@ -132,7 +135,7 @@ class ArrayStream(Stream):
         target: str = "y",
         names: Sequence[Label] = (),
     ) -> None:
-        self._columns = _columns_of(X, names)
+        self._columns, self._clock = _columns_of(X, names), _clock_of(X)
         self._y = np.ascontiguousarray(door.column(y, "y"))
         for column, values in self._columns.items():
             if len(values) != len(self._y):
@@ -159,16 +162,34 @@ class ArrayStream(Stream):
             yield _good_rows(self, columns, self._y[row:end], np.arange(row + 1, end + 1))
 
     @property
+    def clock(self) -> Label | None:
+        """The first column of dates and times."""
+        return self._clock
+
+    @property
     def fingerprint(self) -> str:
         """The name and the columns."""
         return f"{self.name}: {', '.join(map(str, self.features))}"
 
 
-def as_stream(rows: Any, names: Sequence[Label] = ()) -> Stream:
-    """Return rows of any kind as a stream: a stream, a tuple of X and y, or pairs.
+def as_stream(
+    rows: Any, y: Any = None, target: str | None = None, names: Sequence[Label] = ()
+) -> Stream:
+    """Return rows of any kind as a stream: a stream, a file with its target, X and y, or pairs.
 
     If names are given, they are those of the columns if X is an array.
     """
+    if isinstance(rows, str | os.PathLike):
+        return _of_path(rows, target)
+    if target is not None:
+        raise StreamError(
+            f"target = {door.shown(target)}: a target is named for files; else give it as y, or "
+            "with the stream"
+        )
+    if y is not None:
+        if isinstance(rows, Stream):
+            raise StreamError("y is given, but a stream has targets of its own")
+        return ArrayStream(rows, y, names=names)
     if isinstance(rows, Stream):
         return rows
     if isinstance(rows, tuple) and len(rows) == 2:
@@ -176,9 +197,27 @@ def as_stream(rows: Any, names: Sequence[Label] = ()) -> Stream:
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Mapping):
         return PairStream(rows, type(rows).__name__)
     raise StreamError(
-        f"{door.shown(rows)} is no stream: give one of sapwood.streams, X and y, or pairs of a "
-        "dict and a target"
+        f"{door.shown(rows)} is no stream: give one of sapwood.streams, the path of a file, X and "
+        "y, or pairs of a dict and a target"
     )
+
+
+def _of_path(path: str | os.PathLike[str], target: str | None) -> Stream:
+    """Open a file, or the generator of a name such as "friedman:rows=1000"."""
+    from sapwood.streams.generators import GENERATORS, generator
+    from sapwood.streams.opening import open_stream
+
+    name = os.fspath(path)
+    if name.partition(":")[0] in GENERATORS and not os.path.exists(name):
+        made = generator(name)
+        if target not in (None, made.target):
+            raise StreamError(f"target = {door.shown(target)}: that of {name} is {made.target!r}")
+        return made
+    stream = open_stream(path, target=target)
+    if stream.target is None:
+        known = ", ".join(list(map(str, stream.features))[:12])
+        raise StreamError(f"{name}: say which column to predict, as by target='...': {known}")
+    return stream
 
 
 def _good_rows(
@@ -248,16 +287,25 @@ def _number_or_nan(target: Any) -> float:
         return math.inf if door.is_beyond(target) else math.nan
 
 
+def _clock_of(X: Any) -> Label | None:
+    """Return the name of the first column that holds moments, None if there is none."""
+    if isinstance(X, Mapping):
+        kinds = {name: getattr(getattr(X[name], "dtype", None), "kind", "") for name in X}
+        return next((door.feature_name(name) for name, kind in kinds.items() if kind == "M"), None)
+    frame = frames.frame_of(X)
+    if frame is None:
+        return None
+    moments = (s.name for s in frame.iter_columns() if type(s.dtype).__name__ in frames.MOMENTS)
+    return next((door.feature_name(name) for name in moments), None)
+
+
 def _columns_of(X: Any, names: Sequence[Label]) -> dict[Label, Column]:
     if isinstance(X, Mapping):
         return {door.feature_name(name): _column(values) for name, values in X.items()}
     frame = frames.frame_of(X)
     if frame is not None:
-        for series in frame.iter_columns():
-            if series.dtype.is_temporal():
-                raise StreamError(f"column {door.shown(series.name)}: {door.DATES}")
         return {
-            door.feature_name(series.name): _column(series.to_list())
+            door.feature_name(series.name): _column_of_series(series)
             for series in frame.iter_columns()
         }
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
@@ -274,6 +322,16 @@ def _columns_of(X: Any, names: Sequence[Label]) -> dict[Label, Column]:
     return {name: _column(array[:, place]) for place, name in enumerate(names or range(width))}
 
 
+def _column_of_series(series: Any) -> Column:
+    """Return a column of a frame; dates and times as seconds since 1970."""
+    if series.dtype.is_temporal():
+        try:
+            return frames.seconds_of(series)
+        except ValueError as error:
+            raise StreamError(f"column {door.shown(series.name)}: {error}") from None
+    return _column(series.to_list())
+
+
 def _column(values: Any, has_text: bool = False) -> Column:
     """Return values as an array if all of them are numbers or missing, else as labels."""
     if isinstance(values, np.ndarray):
@@ -281,12 +339,21 @@ def _column(values: Any, has_text: bool = False) -> Column:
             with np.errstate(over="ignore"):  # a long double becomes infinite, and is refused
                 numbers = values.astype(np.float64)
             return np.ascontiguousarray(np.ma.filled(numbers, np.nan))
+        if values.dtype.kind in "mM":
+            return _seconds(values)
         if values.dtype.kind not in "OUS":
             raise StreamError(f"a column holds {values.dtype}: numbers or text are expected")
     plain = [_plain(value) for value in values]
     if not has_text and all(value is None or _is_exact(value) for value in plain):
         return np.array(plain, dtype=np.float64)
     return plain
+
+
+def _seconds(times: NDArray[Any]) -> FloatArray:
+    """Return NumPy's times or durations in seconds, NaN where one is missing."""
+    unit = "datetime64[us]" if times.dtype.kind == "M" else "timedelta64[us]"
+    counts = times.astype(unit).astype(np.int64) / 1e6
+    return np.where(np.isnat(times), np.nan, counts)
 
 
 def _plain(value: Any) -> Any:

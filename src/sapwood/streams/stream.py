@@ -268,7 +268,7 @@ class Stream(ABC):
         """What tells this stream from others, and stays the same when rows are appended."""
 
     @property
-    def clock(self) -> str | None:
+    def clock(self) -> Label | None:
         """The feature that is the time of rows, in seconds since 1970; None if there is none."""
         return None
 

@@ -15,11 +15,12 @@ from sapwood import door
 from sapwood.door import FloatArray
 from sapwood.tree.column import CATEGORY, Coded, Column, Values
 
-__all__ = ["frame_of", "like", "of_categorical", "opened"]
+__all__ = ["MOMENTS", "frame_of", "like", "of_categorical", "opened", "seconds_of"]
 
 READERS = ("pyarrow", "polars")  # of Arrow streams that are no frame of a library
 BEYOND_NUMPY = frozenset({"Decimal", "Int128", "UInt128"})  # numbers that NumPy has no type for
 NAME = "prediction"
+MOMENTS = ("Datetime", "Date")
 
 Read = Callable[[Column, Any], tuple[Values, bool]]  # -> values, are they those of a categorical
 
@@ -128,8 +129,13 @@ def _of_series(column: Column, series: Any) -> tuple[Values, bool]:
     """Read a series of narwhals."""
     dtype = series.dtype
     holds = type(dtype).__name__
+    if dtype.is_temporal() and column.kind != CATEGORY:
+        try:
+            return seconds_of(series), False
+        except ValueError as error:
+            raise ValueError(f"x[{door.shown(column.name)}] {error}") from None
     if dtype.is_temporal():
-        raise ValueError(f"x[{door.shown(column.name)}] holds {dtype}: {door.DATES}")
+        raise ValueError(f"x[{door.shown(column.name)}] holds {dtype}, and categories are expected")
     if holds in ("Categorical", "Enum"):
         return _by_codes(series), True
     if holds == "String":
@@ -141,6 +147,31 @@ def _of_series(column: Column, series: Any) -> tuple[Values, bool]:
         if dtype.is_numeric():
             return series.to_numpy(), False
     return series.to_list(), False
+
+
+def seconds_of(series: Any) -> FloatArray:
+    """Return dates and times of a series of narwhals as seconds since 1970, durations as seconds.
+
+    A time without a zone counts as UTC, and a missing one is NaN.
+
+    Raises
+    ------
+    ValueError
+        If they are times of a day.
+    """
+    narwhals: Any = importlib.import_module("narwhals.stable.v2")
+    kind = type(series.dtype).__name__
+    if kind == "Date":
+        series = series.cast(narwhals.Datetime("us"))
+    if kind in MOMENTS:
+        counts = series.dt.timestamp("us")
+    elif kind == "Duration":
+        counts = series.dt.total_microseconds()
+    else:
+        raise ValueError(f"holds {series.dtype}: {door.DATES}")
+    missing = series.is_null().to_numpy()
+    seconds = counts.cast(narwhals.Float64).fill_null(0.0).to_numpy() / 1e6
+    return np.where(missing, np.nan, seconds)
 
 
 def _by_codes(series: Any) -> Values:

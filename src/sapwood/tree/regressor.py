@@ -17,6 +17,7 @@ from sapwood.tree._entry import RowReader
 from sapwood.tree._kernel import TreeKernel, refuse_row
 from sapwood.tree._relay import Registration
 from sapwood.tree.bounds import HoeffdingBound
+from sapwood.tree.elsewhere import Elsewhere
 from sapwood.tree.explanation import Explanation
 from sapwood.tree.features import Features
 from sapwood.tree.growth import SPLIT_ON, GrowthRules, SplitOn
@@ -38,7 +39,7 @@ LEAST_SHARE = 1e-6
 LEAST_DELTA = 1e-300
 
 
-class HoeffdingTreeRegressor:
+class HoeffdingTreeRegressor(Elsewhere):
     """A regression tree that learns from a stream, row by row, in bounded time and memory.
 
     Leaves watch their features, and split when the Hoeffding bound says that a cut is better than

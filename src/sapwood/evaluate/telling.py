@@ -1,0 +1,71 @@
+"""An evaluation for people: as a few lines of text, and as a table for notebooks."""
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from sapwood.tree.words import number, plain, r_squared
+
+if TYPE_CHECKING:
+    from sapwood.evaluate.result import Errors, Evaluation
+
+__all__ = ["as_html", "as_text"]
+
+CELL = "text-align:right;padding:0.15em 0.8em"
+HEAD = "text-align:left;padding:0.15em 0.8em 0.15em 0"
+
+
+def _rows(found: "Evaluation") -> list[tuple[str, "Errors"]]:
+    from sapwood.evaluate.result import BASELINES
+
+    window = f"last {min(found.window_rows, found.rows_predicted):,} rows"
+    rows = [("all rows", found.total), ("faded", found.faded), (window, found.window)]
+    return rows + [(BASELINES[name], rival.total) for name, rival in found.baselines.items()]
+
+
+def as_text(found: "Evaluation") -> str:
+    """Return an evaluation in about ten lines."""
+    lines = [f"Evaluation of {plain(found.model, 60)} on {plain(found.stream, 60)}"]
+    lines.append(f"{found.headline} (target: {plain(found.target, 40)})")
+    names = [name for name, _ in _rows(found)]
+    wide = max(map(len, names))
+    lines.append(f"{'':{wide}}  {'MAE':>10}  {'RMSE':>10}  {'R²':>8}")
+    for name, errors in _rows(found):
+        told = f"{number(errors.mae, 5):>10}  {number(errors.rmse, 5):>10}"
+        lines.append(f"{name:{wide}}  {told}  {r_squared(errors.r2):>8}")
+    lines += [f"{name}: {number(value, 5)}" for name, value in found.losses.items()]
+    lines.append(_counted(found))
+    return "\n".join(lines)
+
+
+def _counted(found: "Evaluation") -> str:
+    told = (
+        f"{found.rows_read:,} rows read, {found.rows_learned:,} learned, "
+        f"{found.refused.count:,} refused, {found.unscored:,} not scored; {found.seconds:.2f} s"
+    )
+    if found.leaves is not None and found.model_bytes is not None:
+        told += f"; {found.leaves:,} leaves, {found.model_bytes / 1e6:.2f} MB"
+    return told
+
+
+def as_html(found: "Evaluation") -> str:
+    """Return an evaluation as a table of HTML."""
+    body = "".join(
+        f'<tr><th style="{HEAD};font-weight:normal">{escape(name)}</th>'
+        f'<td style="{CELL}">{number(errors.mae, 5)}</td>'
+        f'<td style="{CELL}">{number(errors.rmse, 5)}</td>'
+        f'<td style="{CELL}">{r_squared(errors.r2)}</td></tr>'
+        for name, errors in _rows(found)
+    )
+    losses = "".join(
+        f'<tr><th style="{HEAD};font-weight:normal">{escape(plain(name, 40))}</th>'
+        f'<td colspan="3" style="{CELL}">{number(value, 5)}</td></tr>'
+        for name, value in found.losses.items()
+    )
+    heads = "".join(f'<th style="{CELL}">{name}</th>' for name in ("MAE", "RMSE", "R²"))
+    title = f"{plain(found.model, 60)} on {plain(found.stream, 60)}"
+    return (
+        f"<div><b>{escape(title)}</b><br>{escape(found.headline)} "
+        f"(target: {escape(plain(found.target, 40))})"
+        f'<table style="border-collapse:collapse"><thead><tr><th></th>{heads}</tr></thead>'
+        f"<tbody>{body}{losses}</tbody></table><small>{escape(_counted(found))}</small></div>"
+    )

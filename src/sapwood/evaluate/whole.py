@@ -1,0 +1,117 @@
+"""A whole evaluation in one call."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.evaluate.bar import Bar
+from sapwood.evaluate.losses import Loss, LossMeans
+from sapwood.evaluate.prequential import OnBadRow, Prequential
+from sapwood.evaluate.result import PREDICTION, Evaluation
+from sapwood.evaluate.scores import FADE, WINDOW, scorable
+from sapwood.streams.memory import as_stream
+from sapwood.tree import HoeffdingTreeRegressor
+
+__all__ = ["prequential"]
+
+
+def prequential(
+    model: Any,
+    stream: Any,
+    y: Any = None,
+    *,
+    target: str | None = None,
+    delay: float | None = None,
+    fade: float = FADE,
+    window: int = WINDOW,
+    on_bad_row: OnBadRow = "error",
+    losses: Iterable[str | Loss] | Mapping[str, Loss] = (),
+    keep_predictions: bool = False,
+    progress: bool = False,
+) -> Evaluation:
+    """Evaluate a model on a stream: predict each row, then learn it.
+
+    Parameters
+    ----------
+    model : object
+        One of our trees, or anything with `predict_one` and `learn_one`, such as river's models.
+        It goes on learning from where it is.
+    stream : Stream, path, X, tuple of X and y, or iterable of pairs
+        The rows: a stream of `sapwood.streams`; the path of a file, with its target; arrays,
+        columns or a frame, with their targets as y; or pairs of a dict and a target, as river's
+        data sets give. The columns of an array are the features of a tree in their order, called
+        0, 1, … if there are none yet, as in `learn_many`.
+    y : array_like of float, optional
+        The targets, if the stream is X.
+    target : str, optional
+        The column to predict, if the stream is a path.
+    delay : int or float, optional
+        How late labels are: each row is predicted when it comes and learned so many rows later;
+        or so many seconds later, if the stream has a time column.
+    fade : float
+        For the faded errors, the weight of a row is multiplied by this at each later one.
+    window : int
+        The rows of the windowed errors.
+    on_bad_row : {"error", "skip"}
+        Whether a row that cannot be used stops all by `BadRowError`, or is counted and left out.
+    losses : iterable of str or callables, or mapping of names to callables
+        Further scores, whose means over all rows are told: "mape", "smape", "quantile:0.9", or
+        functions that take arrays of y and of predictions and return a loss for each row.
+    keep_predictions : bool
+        Whether all predictions are returned with the result.
+    progress : bool
+        Whether a bar on standard error shows how far the evaluation is.
+
+    Returns
+    -------
+    Evaluation
+        The errors, the learning curve, the speed, and what became of all rows.
+
+    Raises
+    ------
+    StreamError
+        If the stream cannot be read, or if each of its rows was refused, so that nothing was
+        learned; `BadRowError`, a kind of it, at a bad row that is to stop all.
+
+    Notes
+    -----
+    A model may predict NaN, infinity, or a number beyond 1e140, as some do that diverge. The row is
+    learned like any other, and its prediction told as it is; but it has no error, so it is counted
+    as `Evaluation.unscored`, and all errors are those of the other rows.
+
+    Examples
+    --------
+    >>> import sapwood
+    >>> from sapwood import streams
+    >>> found = prequential(sapwood.HoeffdingTreeRegressor(), streams.friedman(rows=20_000))
+    >>> found.rows_learned, found.total.r2 > 0.85
+    (20000, True)
+    >>> X = [[0.0], [1.0], [2.0]]
+    >>> prequential(sapwood.HoeffdingTreeRegressor(), X, [1.0, 2.0, 4.0], losses=["mape"]).losses
+    {'mape': 75.0}
+    """
+    names = model.features if isinstance(model, HoeffdingTreeRegressor) else ()
+    rows = as_stream(stream, y, target, names)
+    run = Prequential(model, rows, delay=delay, fade=fade, window=window, on_bad_row=on_bad_row)
+    means, bar = LossMeans(losses), Bar(run) if progress else None
+    kept: list[NDArray[Any]] = []
+    for step in run.steps():
+        for numbers, right, predicted in step.predicted:
+            good = scorable(predicted, right)
+            means.take(right[good], predicted[good])
+            if keep_predictions:
+                part = np.zeros(len(right), PREDICTION)
+                part["number"], part["y"], part["prediction"] = numbers, right, predicted
+                kept.append(part)
+        if bar is not None:
+            bar.update(step.done)
+    found = replace(run.finish(), losses=means.finished())
+    if bar is not None:
+        bar.close()
+    run.check_used()
+    if keep_predictions:
+        found = replace(found, predictions=np.concatenate([np.zeros(0, PREDICTION), *kept]))
+    return found
