@@ -1,5 +1,6 @@
 """An evaluation for people: as a few lines of text, and as a table for notebooks."""
 
+import os
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_html", "as_text"]
 
+LONGEST = 80  # letters of a name
 CELL = "text-align:right;padding:0.15em 0.8em"
 HEAD = "text-align:left;padding:0.15em 0.8em 0.15em 0"
 
@@ -24,7 +26,7 @@ def _rows(found: "Evaluation") -> list[tuple[str, "Errors"]]:
 
 def as_text(found: "Evaluation") -> str:
     """Return an evaluation in about ten lines."""
-    lines = [f"Evaluation of {plain(found.model, 60)} on {plain(found.stream, 60)}"]
+    lines = [f"Evaluation of {_title(found)}"]
     lines.append(f"{found.headline} (target: {plain(found.target, 40)})")
     names = [name for name, _ in _rows(found)]
     wide = max(map(len, names))
@@ -35,6 +37,12 @@ def as_text(found: "Evaluation") -> str:
     lines += [f"{name}: {number(value, 5)}" for name, value in found.losses.items()]
     lines.append(_counted(found))
     return "\n".join(lines)
+
+
+def _title(found: "Evaluation") -> str:
+    model = " ".join(found.model.split())
+    model = model if len(model) <= LONGEST else f"{model[: LONGEST - 1]}…"
+    return f"{model} on {plain(os.path.basename(found.stream) or found.stream, LONGEST)}"
 
 
 def _counted(found: "Evaluation") -> str:
@@ -62,9 +70,8 @@ def as_html(found: "Evaluation") -> str:
         for name, value in found.losses.items()
     )
     heads = "".join(f'<th style="{CELL}">{name}</th>' for name in ("MAE", "RMSE", "R²"))
-    title = f"{plain(found.model, 60)} on {plain(found.stream, 60)}"
     return (
-        f"<div><b>{escape(title)}</b><br>{escape(found.headline)} "
+        f"<div><b>{escape(_title(found))}</b><br>{escape(found.headline)} "
         f"(target: {escape(plain(found.target, 40))})"
         f'<table style="border-collapse:collapse"><thead><tr><th></th>{heads}</tr></thead>'
         f"<tbody>{body}{losses}</tbody></table><small>{escape(_counted(found))}</small></div>"
