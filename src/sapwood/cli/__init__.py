@@ -29,8 +29,25 @@ def main() -> None:
         _fail(f"standard output: {(error.strerror or str(error)).lower()}")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    finally:
-        gc.freeze()  # lest all objects are searched once more at the end
+    except SystemExit as ended:
+        _leave(ended.code)
+        raise
+
+
+def _leave(code: object) -> None:
+    """End the process at once, if it was told how, and all that was written is out.
+
+    As it ends in the usual way, pyarrow's threads are now and then found still running, and the
+    process is aborted although all went well; and freeing all objects takes a while.
+    """
+    if isinstance(code, int | None):
+        try:
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+        except OSError:
+            return  # Python will tell it
+        os._exit(code or 0)
 
 
 def _start_quickly() -> None:

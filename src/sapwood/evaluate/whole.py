@@ -89,9 +89,9 @@ def prequential(
     >>> found = prequential(sapwood.HoeffdingTreeRegressor(), streams.friedman(rows=20_000))
     >>> found.rows_learned, found.total.r2 > 0.85
     (20000, True)
-    >>> X = [[0.0], [1.0], [2.0]]
-    >>> prequential(sapwood.HoeffdingTreeRegressor(), X, [1.0, 2.0, 4.0], losses=["mape"]).losses
-    {'mape': 75.0}
+    >>> from sapwood.evaluate.baselines import LastValue
+    >>> prequential(LastValue(), [[0.0], [1.0], [2.0]], [1.0, 2.0, 4.0], losses=["mape"]).losses
+    {'mape': 66.66666666666667}
     """
     names = model.features if isinstance(model, HoeffdingTreeRegressor) else ()
     rows = as_stream(stream, y, target, names)
