@@ -3,6 +3,7 @@
 import itertools
 import os
 import subprocess
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -32,10 +33,25 @@ COMMANDS = {
         EVALUATE_OUTPUTS,
         ["folder/0.parquet", "folder/in/1.parquet"],
     ),
+    "evaluate several files": (
+        ("evaluate", "a.csv", "b.csv", "-t", "y", *SKIP),
+        EVALUATE_OUTPUTS,
+        ["a.csv", "b.csv"],
+    ),
+    "evaluate a pattern": (
+        ("evaluate", "[ab].csv", "-t", "y", *SKIP),
+        EVALUATE_OUTPUTS,
+        ["a.csv", "b.csv"],
+    ),
+    "evaluate a folder of texts": (
+        ("evaluate", "texts", "-t", "y", *SKIP),
+        EVALUATE_OUTPUTS,
+        ["texts/0.csv", "texts/in/1.csv"],
+    ),
     "train": (TRAIN, ("--save", "--bad-rows", "--checkpoint"), ["a.csv"]),
     "predict": (("predict", "m", "a.csv", *SKIP), ("--output", "--bad-rows"), ["m", "a.csv"]),
     "inspect": (("inspect", "m"), ("--svg",), ["m"]),
-    "compare": ((*COMPARE, "-m", "last", "-m", "m"), ("--diagram",), ["h.csv", "m"]),
+    "compare": ((*COMPARE, "-m", "last", "-m", "m"), ("--diagram", "--report"), ["h.csv", "m"]),
 }
 CASES = [
     (name, option, there)
@@ -58,6 +74,9 @@ def filled(tmp_path_factory):
     table = pa.table({"a": [1.0, 2.0], "y": [2.0, 3.0]})
     pa.parquet.write_table(table, folder / "folder" / "0.parquet")
     pa.parquet.write_table(table, folder / "folder" / "in" / "1.parquet")
+    (folder / "texts" / "in").mkdir(parents=True)
+    write_csv(folder / "texts" / "0.csv", LINES)
+    write_csv(folder / "texts" / "in" / "1.csv", LINES)
     assert invoke("train", folder / "a.csv", "-t", "y", "--save", folder / "m").code == 0
     return folder
 
@@ -147,6 +166,38 @@ def test_a_folder_that_is_read_gets_no_part_by_it(folder) -> None:
     os.symlink("folder", "by-link")
     ended = invoke("evaluate", "by-link", "-t", "y", "--save", "folder/new.pq")
     assert_fails(ended, "--save folder/new.pq", "a part of")
+
+
+def test_a_folder_of_texts_gets_no_part_by_it(folder) -> None:
+    command = ("evaluate", "texts", "-t", "y")
+    for new in ("texts/new.csv", "texts/in/new.csv.gz", "texts/new.jsonl", "texts/new.parquet"):
+        ended = invoke(*command, "--predictions", new)
+        assert_fails(ended, f"--predictions {new}: it would be read as a part of texts")
+    assert invoke(*command, "--predictions", "texts/new.txt").code == 0
+    ended = invoke(*command, "--format", "tsv", "--predictions", "texts/new.csv")
+    assert_fails(ended, "texts is a folder without files of tsv")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "refused", "fine"),
+    [
+        ("[a-z].csv", ["n.csv", "./n.csv", "texts/../n.csv"], ["new.csv", "texts/n.csv"]),
+        ("texts/*.csv", ["texts/new.csv"], ["texts/.new.csv", "texts/in/new.csv", "new.csv"]),
+        ("texts/**/*.csv", ["texts/new.csv", "texts/in/new.csv"], ["texts/.in/new.csv", "n.csv"]),
+        ("texts/**", ["texts/new.csv", "texts/in/new.txt"], ["new.csv"]),
+    ],
+)
+def test_a_pattern_gets_no_file_by_it(folder, pattern, refused, fine) -> None:
+    (folder / "texts" / ".in").mkdir()
+    for place in (pattern, str(folder / pattern)):
+        for new in refused:
+            with pytest.raises(UsageError, match="it would be read as a part of"):
+                check_files({"--save": Path(new)}, read=[place])
+        for new in fine:
+            check_files({"--save": Path(new)}, read=[place])
+    ended = invoke("evaluate", pattern, "-t", "y", "--predictions", refused[0])
+    assert_fails(ended, f"--predictions {refused[0]}: it would be read as a part of {pattern}")
+    assert not (folder / refused[0]).exists()
 
 
 def run(*arguments, **options):

@@ -108,7 +108,8 @@ def compare(
     terminal = Terminal(stderr=True)
     with failing_in_one_line(terminal, extra="cli"):
         model = split_models(model)
-        check_files({"--diagram": diagram, "--report": report}, read=stream, models=model)
+        outputs = {"--diagram": diagram, "--report": report}
+        check_files(outputs, read=stream, format=format, models=model)
         _check_names(stream, model, diagram)
         reading = options.Reading(
             target=target,

@@ -103,6 +103,7 @@ def evaluate(
             {"--report": report, "--save": save, "--curve": curve},
             growing,
             read=stream,
+            format=format,
             models=[model],
             checkpoint=checkpoint,
             printed="--json" if as_json else None,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sapwood.cli.failure import UsageError
 from sapwood.cli.values import split_spec
+from sapwood.streams.opening import found_files, would_be_read
 from sapwood.streams.stream import StreamError
 
 __all__ = ["STDOUT", "check_files", "is_stdout"]
@@ -38,6 +39,7 @@ def check_files(
     growing: Mapping[str, Path | None] | None = None,
     *,
     read: Sequence[str | Path] = (),
+    format: str | None = None,
     models: Sequence[str] = (),
     checkpoint: Path | None = None,
     printed: str | None = None,
@@ -55,7 +57,10 @@ def check_files(
     growing : mapping of options to paths, optional
         Files that are written on the way; they may be pipes, and "-" is standard output.
     read : sequence of paths
-        Streams and models that are read meanwhile, and have to stay as they are.
+        Streams and models that are read meanwhile, and have to stay as they are; folders and
+        patterns mean files, as for `open_stream`.
+    format : str, optional
+        The format of the streams, if it was told: it decides which files of a folder are read.
     models : sequence of str
         Models by name. A file among them may be replaced by --save alone, as it is read before.
     checkpoint : path, optional
@@ -68,7 +73,7 @@ def check_files(
     OSError, UsageError
         If the system would not let a file be written, or it cannot be meant.
     """
-    uses = _Uses(read, models)
+    uses = _Uses([_file_of(str(name)) for name in read], format, models)
     for option, path in (growing or {}).items():
         if path is None:
             continue
@@ -97,9 +102,9 @@ def check_files(
 class _Uses:
     """What each file is for, of those that a command names."""
 
-    def __init__(self, read: Sequence[str | Path], models: Sequence[str]) -> None:
-        self._uses = _uses_by_reading(read)
-        self._folders = [os.path.realpath(path) for path in read if os.path.isdir(path)]
+    def __init__(self, read: Sequence[str], format: str | None, models: Sequence[str]) -> None:
+        self._read, self._format = read, format
+        self._uses = _uses_by_reading(read, format)
         self._models = {identity for name in models for identity in _identities(_file_of(name))}
         for descriptor, words in PRINTED.items():
             for identity in _of_descriptor(descriptor):
@@ -117,10 +122,9 @@ class _Uses:
             if use is not None:
                 raise UsageError(f"{typed}: the same file {use}, name another")
             self._uses[identity] = f"is for {option}"
-        place = os.path.realpath(path)
-        for folder in self._folders:
-            if place.startswith(os.path.join(folder, "")) and _is_part(place):
-                raise UsageError(f"{typed}: it would be read as a part of {folder}, name another")
+        for name in self._read:
+            if would_be_read(os.fspath(path), name, self._format):
+                raise UsageError(f"{typed}: it would be read as a part of {name}, name another")
 
 
 def _check_place(path: Path, replaced: bool = False) -> None:
@@ -140,18 +144,12 @@ def _check_no_folder(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
-def _is_part(path: str) -> bool:
-    from sapwood.streams.columnar import is_part
-
-    return is_part(os.path.basename(path))
-
-
-def _uses_by_reading(read: Sequence[str | Path]) -> dict[Identity, str]:
+def _uses_by_reading(read: Sequence[str], format: str | None) -> dict[Identity, str]:
     found: dict[Identity, str] = {}
     for name in read:
-        if str(name) == STDIN:
+        if name == STDIN:
             found.update(dict.fromkeys(_of_descriptor(0), READ))
-        for path in _files_of(_file_of(str(name))):
+        for path in _files_of(name, format):
             found.update(dict.fromkeys(_identities(path), READ))
     return found
 
@@ -161,13 +159,14 @@ def _file_of(name: str) -> str:
     return name if os.path.exists(name) else split_spec(name)[0]
 
 
-def _files_of(name: str) -> Sequence[str]:
-    """Return the files that are read of a file or a folder."""
-    if not os.path.isdir(name):
-        return [name]
-    from sapwood.streams.columnar import files_of
-
+def _files_of(name: str, format: str | None) -> Sequence[str]:
+    """Return the files that are read of a file, a folder or a pattern."""
     with contextlib.suppress(StreamError):  # that there is none is told when it is opened
+        found = found_files(name, format)
+        if found != [name] or not os.path.isdir(name):
+            return found
+        from sapwood.streams.columnar import files_of
+
         return files_of(name)
     return []
 

@@ -45,7 +45,7 @@ def predict(
     terminal = Terminal(stderr=True)
     with failing_in_one_line(terminal, extra="cli"):
         growing = {"--output": output, "--bad-rows": bad_rows}
-        check_files({}, growing, read=[model, *stream])
+        check_files({}, growing, read=[model, *stream], format=format)
         options.check_bad_rows(bad_rows, on_bad_row)
         tree = load(model)
         rows = options.Reading(

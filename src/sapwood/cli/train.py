@@ -53,6 +53,7 @@ def train(
             {"--save": save},
             {"--bad-rows": bad_rows},
             read=stream,
+            format=format,
             models=[model],
             checkpoint=checkpoint,
             printed="the model's name",

@@ -42,12 +42,12 @@ from sapwood.streams.arrow import (
     stored_type,
 )
 from sapwood.streams.convert import convert
-from sapwood.streams.finding import in_natural_order
+from sapwood.streams.finding import find_files
 from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.schema import Found, Schema, Wishes
 from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, Position, Stream, StreamError
 
-__all__ = ["ColumnarStream", "files_of", "is_part", "open_columnar"]
+__all__ = ["ColumnarStream", "files_of", "open_columnar"]
 
 Format = Literal["parquet", "arrow"]
 Batch = tuple[int, int, pa.RecordBatch]
@@ -381,23 +381,15 @@ def _counts(metadata: pa.parquet.FileMetaData) -> tuple[int, ...]:
     return tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
 
 
-def is_part(name: str, format: Format | None = None) -> bool:
-    """Whether a file of such a name is read with the others of its folder."""
-    return not name.startswith((".", "_")) and name.lower().endswith(_suffixes(format))
-
-
 def files_of(folder: str, format: Format | None = None) -> list[str]:
     """Return the files of a folder that are of a format, in order."""
-    found = []
-    for parent, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        found += [os.path.join(parent, name) for name in files if is_part(name, format)]
+    found = find_files(folder, _suffixes(format))
     if not found:
         raise StreamError(
             f"{folder} is a folder without Parquet or Arrow files: their names end in "
             f"{', '.join(_suffixes(format))}"
         )
-    return in_natural_order(found)
+    return found
 
 
 def _suffixes(format: Format | None) -> tuple[str, ...]:

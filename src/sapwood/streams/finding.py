@@ -4,13 +4,15 @@ import glob
 import os
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 from sapwood.streams.stream import StreamError
 
-__all__ = ["find_files", "in_natural_order"]
+__all__ = ["find_files", "in_natural_order", "would_find"]
 
 ASIDE = (".", "_")
 """How names of files and folders begin that are passed over."""
+ANY_FOLDERS = "**"
 
 
 def in_natural_order(paths: Sequence[str]) -> list[str]:
@@ -60,3 +62,53 @@ def find_files(name: str, suffixes: tuple[str, ...]) -> list[str] | None:
     if not found:
         raise StreamError(f"{name}: no file has such a name; check the pattern")
     return in_natural_order(found)
+
+
+def would_find(path: str, name: str, suffixes: tuple[str, ...]) -> bool:
+    """Whether `find_files` would find a file, be it there yet or not.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    name, suffixes
+        Those of `find_files`.
+
+    Examples
+    --------
+    >>> would_find("days/new.csv", "days/*.csv", ()), would_find("new.csv", "days/*.csv", ())
+    (True, False)
+    >>> would_find("days/in/new.csv", "days/**/*.csv", ())
+    True
+    """
+    if os.path.isdir(name):
+        parts = _parts_below(path, name)
+        return (
+            bool(parts)
+            and not any(part.startswith(ASIDE) for part in parts)
+            and parts[-1].lower().endswith(suffixes)
+        )
+    if os.path.exists(name) or not glob.has_magic(name):
+        return False
+    pattern = name.split(os.sep)
+    plain = next(place for place, part in enumerate(pattern) if glob.has_magic(part))
+    folder = os.sep.join(pattern[:plain]) or (os.sep if plain else os.curdir)
+    parts = _parts_below(path, folder)
+    return bool(parts) and _fits(parts, pattern[plain:])
+
+
+def _parts_below(path: str, folder: str) -> list[str]:
+    """Return the parts of a path from a folder on; none if it is not below it."""
+    path, start = os.path.realpath(path), os.path.join(os.path.realpath(folder), "")
+    return path.removeprefix(start).split(os.sep) if path.startswith(start) else []
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a pattern fits the parts of a path, as `glob.glob` sees it."""
+    if not pattern or not parts:
+        return not parts and all(part == ANY_FOLDERS for part in pattern)
+    first, rest = pattern[0], pattern[1:]
+    hidden = parts[0].startswith(".") and not first.startswith(".")
+    if first == ANY_FOLDERS:
+        return _fits(parts, rest) or (not hidden and _fits(parts[1:], pattern))
+    return not hidden and fnmatchcase(parts[0], first) and _fits(parts[1:], rest)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Literal
 
 from sapwood import door
 from sapwood.atomic import StrPath
-from sapwood.streams.finding import find_files
+from sapwood.streams.finding import find_files, would_find
 from sapwood.streams.schema import Wishes
 from sapwood.streams.stream import Kind, Stream, StreamError
 
 if TYPE_CHECKING:
     from sapwood.streams.text import TextStream
 
-__all__ = ["FORMATS", "open_stream"]
+__all__ = ["FORMATS", "found_files", "open_stream", "would_be_read"]
 
 FORMATS = {
     "csv": ("csv", "txt"),
@@ -33,6 +33,7 @@ TEXTS = ("csv", "tsv", "arff", "jsonl")
 """Formats that can come from a pipe, or compressed."""
 FORMATS_IN_FOLDERS = {"csv": ("csv",), "tsv": ("tsv",), "jsonl": ("jsonl", "ndjson")}
 """How names of texts end that are taken from a folder: others may be there by chance."""
+SUFFIXES_OF_TABLES = tuple(f".{suffix}" for suffix in FORMATS["parquet"] + FORMATS["arrow"])
 FOLDER = "folder"
 TABLES: dict[str, Literal["parquet", "arrow"] | None] = {
     "parquet": "parquet",
@@ -185,25 +186,22 @@ def _files_of(source: StrPath | Sequence[StrPath], format: str | None) -> tuple[
         raise StreamError("there are no files: name one at least")
     if "-" in names and len(names) > 1:
         raise StreamError("the standard input cannot be one of several files: name it alone")
-    paths = [path for name in names for path in _found_files(name, format)]
+    paths = [path for name in names for path in found_files(name, format)]
     return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}", paths
 
 
-def _found_files(name: str, format: str | None) -> list[str]:
-    """Return the files that a name means; a folder of Parquet or Arrow files is one of them."""
-    formats = FORMATS_IN_FOLDERS
-    if format is not None:
-        formats = {format: FORMATS_IN_FOLDERS.get(format, FORMATS.get(format, ()))}
-    suffixes = tuple(
-        f".{suffix}{packed}"
-        for which, endings in formats.items()
-        if which in TEXTS
-        for suffix in endings
-        for packed in ("", *PACKED)
-    )
+def found_files(name: str, format: str | None) -> list[str]:
+    """Return the files that a name means; a folder of Parquet or Arrow files is one of them.
+
+    Raises
+    ------
+    StreamError
+        If there are none.
+    """
     if name == "-":
         return [name]
-    found = find_files(name, suffixes)
+    formats = _formats_in_folders(format)
+    found = find_files(name, _suffixes_of_texts(formats))
     if found is None or (os.path.isdir(name) and _has_tables(name)):
         return [name]
     if not found:
@@ -214,9 +212,33 @@ def _found_files(name: str, format: str | None) -> list[str]:
     return found
 
 
+def would_be_read(path: str, name: str, format: str | None) -> bool:
+    """Whether a file, be it there yet or not, is one of those that a folder or a pattern means."""
+    suffixes = SUFFIXES_OF_TABLES
+    if os.path.isdir(name) and not _has_tables(name):
+        suffixes += _suffixes_of_texts(_formats_in_folders(format))
+    return would_find(path, name, suffixes)
+
+
+def _formats_in_folders(format: str | None) -> dict[str, tuple[str, ...]]:
+    """Return the formats of texts that are looked for in a folder, and how their names end."""
+    if format is None:
+        return FORMATS_IN_FOLDERS
+    return {format: FORMATS_IN_FOLDERS.get(format, FORMATS.get(format, ()))}
+
+
+def _suffixes_of_texts(formats: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(
+        f".{suffix}{packed}"
+        for format, endings in formats.items()
+        if format in TEXTS
+        for suffix in endings
+        for packed in ("", *PACKED)
+    )
+
+
 def _has_tables(folder: str) -> bool:
-    suffixes = tuple(f".{suffix}" for format in ("parquet", "arrow") for suffix in FORMATS[format])
-    return bool(find_files(folder, suffixes))
+    return bool(find_files(folder, SUFFIXES_OF_TABLES))
 
 
 def _common_format(paths: Sequence[str]) -> str:
