@@ -16,11 +16,13 @@ from hypothesis import given
 
 import sapwood
 from report_cases import START, drifting, drifting_run, evaluate, timed_run
+from sapwood.evaluate import prequential
 from sapwood.evaluate.result import Errors, Refusals
 from sapwood.report import render, write_report
 from sapwood.report.charts import chart, inline
 from sapwood.report.page import file_name, verdict
 from sapwood.report.tree_view import DEEPEST, MOST_NODES, leaf_rule, render_tree, written_nodes
+from sapwood.streams import ColumnNote
 from sapwood.tree.view import PICTURE_RECORD, TreePicture
 from test_view import CITIES, chain, leaf, picture, split, trees
 
@@ -481,10 +483,9 @@ def test_curves_of_a_stream_with_times_go_along_them(timed_page, page):
 
 
 def test_columns_are_told_if_the_stream_tells(timed):
-    note = SimpleNamespace(
+    note = ColumnNote(
         name="<id>",
-        kind="category",
-        is_target=False,
+        kind="time",
         format="%d.%m.%Y",
         parts=("hour",),
         example="<b>",
@@ -496,7 +497,21 @@ def test_columns_are_told_if_the_stream_tells(timed):
     page = Page(render(dataclasses.replace(timed[0], columns=(note,))))
     told = page.text("columns")
     assert "By the first 1,000 rows." in told
-    assert "<id> category, %d.%m.%Y; also its hour <b> 3 7 nearly unique: an id?" in told
+    assert "<id> time as %d.%m.%Y; also its hour <b> 3 7 nearly unique: an id?" in told
+
+
+def test_columns_of_a_file_are_told_as_they_were_read(tmp_path):
+    rows = "".join(f"{1 + row % 28:02}.11.2026,{row},{row % 7},{row}\n" for row in range(60))
+    (tmp_path / "flats.csv").write_text(f"sold,row,rooms,rent\n{rows}")
+    found = prequential(
+        sapwood.HoeffdingTreeRegressor(), tmp_path / "flats.csv", target="rent", progress=False
+    )
+    told = Page(render(found)).text("columns")
+    assert "By the first 60 rows." in told
+    assert "sold time as %d.%m.%Y; also its weekday, season 01.11.2026 0 28" in told
+    assert "row number 0 0 60 is the same as the target" in told
+    assert "rooms number 0 0 7" in told
+    assert "rent target 0 0 60" in told
 
 
 def test_speed_is_told_without_the_start(timed):

@@ -63,7 +63,7 @@ def column_lines(name: str, notes: Sequence[ColumnNote]) -> list[str]:
 def _cells(note: ColumnNote) -> tuple[str, ...]:
     cells = (
         note.name,
-        _read_as(note),
+        note.read_as,
         note.example or "",
         f"{note.missing:,}",
         f"{note.distinct:,}",
@@ -72,12 +72,3 @@ def _cells(note: ColumnNote) -> tuple[str, ...]:
         cell if len(cell) <= most else cell[: most - 1] + "…"
         for cell, most in zip(cells, WIDEST, strict=True)
     )
-
-
-def _read_as(note: ColumnNote) -> str:
-    words = "target" if note.is_target else note.kind
-    if note.format is not None:
-        words += f" as {note.format}" if note.kind == "time" else f" like {note.format}"
-    if note.parts:
-        words += f"; also its {', '.join(note.parts)}"
-    return words

@@ -13,6 +13,7 @@ from sapwood import HoeffdingTreeRegressor
 from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
 from sapwood.cli.values import settings, split_spec
+from sapwood.door import Label
 from sapwood.streams.opening import open_stream
 from sapwood.streams.schema import PARTS, nearest
 from sapwood.streams.stream import MOST_ROWS, Chunk, Kind, Position, Stream
@@ -302,6 +303,8 @@ class _Renamed(Stream):
             stream.declared,
             stream.time,
             stream.time_formats,
+            stream.column_notes,
+            stream.encoding,
         )
         self._stream, self._names = stream, names
 
@@ -320,6 +323,12 @@ class _Renamed(Stream):
         for chunk in self._stream.chunks(start, most_rows):
             columns = {self._names.get(name, name): chunk.columns[name] for name in chunk.columns}
             yield replace(chunk, columns=columns)
+
+    @property
+    def clock(self) -> Label | None:
+        """That of what is read, called as the model calls it."""
+        clock = self._stream.clock
+        return self._names.get(clock, clock) if isinstance(clock, str) else clock
 
     @property
     def fingerprint(self) -> str:

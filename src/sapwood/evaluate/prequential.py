@@ -169,7 +169,7 @@ class Prequential:
             beside=beside,
             sample=self.history.finished(),
             recent=self.scores.recent,
-            columns=getattr(self.stream, "column_notes", ()),
+            columns=self.stream.column_notes,
             importances=self.importances.finished(self.scores.rows, self.model),
         )
 

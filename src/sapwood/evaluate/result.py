@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.evaluate.telling import as_html, as_text
+from sapwood.streams.stream import ColumnNote
 from sapwood.tree.words import number
 
 __all__ = [
@@ -189,8 +190,8 @@ class Evaluation:
         Some of the rows, at equal distances.
     recent : structured array
         The rows of the window, each of `ROW`; without times.
-    columns : sequence of notes
-        How the stream's columns were read, if it tells: see `sapwood.streams.ColumnNote`.
+    columns : sequence of ColumnNote
+        How the columns of a file were read: `Stream.column_notes`.
     losses : mapping of str to float
         The means of further losses, if some were asked for.
     predictions : structured array, optional
@@ -227,7 +228,7 @@ class Evaluation:
     beside: NDArray[Any] = field(default_factory=lambda: np.zeros(0, BESIDE))
     sample: Sample | None = None
     recent: NDArray[Any] = field(default_factory=lambda: np.zeros(0, ROW))
-    columns: Sequence[Any] = ()
+    columns: Sequence[ColumnNote] = ()
     losses: Mapping[str, float] = field(default_factory=dict)
     predictions: NDArray[Any] | None = None
     importances: Sequence[tuple[int, Mapping[str, float]]] = ()

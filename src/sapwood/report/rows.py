@@ -14,6 +14,7 @@ from sapwood.plot.clock import along_of, places_of
 from sapwood.plot.residuals import hours_of
 from sapwood.report.charts import chart, rounded, zoom_chart
 from sapwood.report.html import Column, count, left_out, measured, share, table, text, told_alike
+from sapwood.streams.stream import ColumnNote
 from sapwood.tree.words import plain
 
 __all__ = ["render_columns", "render_predictions", "render_residuals"]
@@ -136,7 +137,7 @@ def _errors_of(rows: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
-def render_columns(notes: Sequence[Any]) -> str:
+def render_columns(notes: Sequence[ColumnNote]) -> str:
     """Return how the columns of a stream were read, as its notes tell."""
     heads = [
         Column("column", numbers=False),
@@ -150,7 +151,7 @@ def render_columns(notes: Sequence[Any]) -> str:
     rows = [
         (
             text(note.name),
-            text(_kind(note)),
+            text(note.read_as),
             text("" if note.example is None else note.example, 60),
             count(note.missing),
             count(note.distinct),
@@ -165,12 +166,3 @@ def render_columns(notes: Sequence[Any]) -> str:
         f"<p>By the first {count(looked_at)} rows.{more}</p>\n"
         f'<div class="scroll columns">{table(heads, rows)}</div>'
     )
-
-
-def _kind(note: Any) -> str:
-    words = "the target" if note.is_target else note.kind
-    if note.format:
-        words += f", {note.format}"
-    if note.parts:
-        words += f"; also its {', '.join(note.parts)}"
-    return words

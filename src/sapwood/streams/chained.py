@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from sapwood import door
+from sapwood.door import Label
 from sapwood.streams.schema import Wishes
 from sapwood.streams.stream import MOST_ROWS, Chunk, Position, Stream, StreamError
 from sapwood.streams.text import TextStream
@@ -117,6 +118,11 @@ class ChainedStream(Stream):
 
     def _sign(self, place: int) -> int:
         return zlib.crc32(os.fsencode(os.path.basename(self._streams[place].name)))
+
+    @property
+    def clock(self) -> Label | None:
+        """That of the first file, as all have the same features."""
+        return self._streams[0].clock
 
     @property
     def fingerprint(self) -> str:

@@ -200,6 +200,22 @@ class ColumnNote:
     rows: int = 0
     warnings: tuple[str, ...] = ()
 
+    @property
+    def read_as(self) -> str:
+        """What its values become, in words.
+
+        Examples
+        --------
+        >>> ColumnNote("sold", "time", format="%d.%m.%Y", parts=("weekday",)).read_as
+        'time as %d.%m.%Y; also its weekday'
+        """
+        words = "target" if self.is_target else self.kind
+        if self.format is not None:
+            words += f" as {self.format}" if self.kind == "time" else f" like {self.format}"
+        if self.parts:
+            words += f"; also its {', '.join(self.parts)}"
+        return words
+
 
 @dataclass(eq=False)
 class Stream(ABC):
