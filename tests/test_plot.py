@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 import sapwood
 from report_cases import drifting_run
 from sapwood import plot
+from sapwood.evaluate import prequential
+from sapwood.evaluate.baselines import LastValue
 from sapwood.evaluate.result import CURVE, Refusals
 from sapwood.plot.style import COLOURS, looks_of, short
 from sapwood.tree.view import sample
@@ -361,3 +363,50 @@ def test_other_models_have_no_tree():
         plot.tree(object())
     with pytest.raises(ValueError, match="max_depth"):
         plot.tree(SMALL, max_depth=-1)
+
+
+def test_a_baseline_is_drawn_if_it_is_near():
+    y = np.random.default_rng(3).normal(size=2000).cumsum()
+    noise = np.random.default_rng(4).normal(size=2000)
+    far = prequential(sapwood.HoeffdingTreeRegressor(), noise[:, None], noise)
+    assert far.best_baseline == "mean"
+    labels = [line.get_label() for line in plot.learning_curve(far).get_lines()]
+    assert labels == ["faded", "all rows"]
+    alike = prequential(LastValue(), np.zeros((2000, 1)), y)
+    rival, *others = plot.learning_curve(alike, "rmse").get_lines()
+    assert rival.get_label() == "repeating the last value, faded"
+    np.testing.assert_array_equal(rival.get_ydata(), alike.beside["last_faded_rmse"])
+    assert [line.get_label() for line in others] == ["faded", "all rows"]
+    assert len(plot.learning_curve(alike, "r2").get_lines()) == 3  # with that of the mean
+
+
+def test_pictures_of_rows():
+    rng = np.random.default_rng(3)
+    times = np.datetime64("2026-01-01T00", "h") + np.arange(500)
+    y = rng.normal(size=500)
+    found = prequential(LastValue(), {"t": times, "c": ["red", "blue"] * 250}, y)
+    came, predicted = plot.predictions(found).get_lines()
+    np.testing.assert_array_equal(came.get_ydata(), y)
+    np.testing.assert_array_equal(predicted.get_ydata(), [0.0, *y[:-1]])
+    assert came.get_xdata()[1] - came.get_xdata()[0] == pytest.approx(1 / 24)
+    assert plot.predictions(found).get_xlabel() == "time (UTC)"
+    assert plot.recent(found, most=10).get_lines()[0].get_ydata().tolist() == y[-10:].tolist()
+    faded, total, _ = plot.bias(found).get_lines()
+    assert total.get_ydata()[-1] == found.bias
+    assert faded.get_ydata()[-1] == found.beside["faded_bias"][-1]
+    mean = plot.errors_by_hour(found).get_lines()[0]
+    error = np.array([0.0, *y[:-1]]) - y
+    assert mean.get_xdata().tolist() == list(range(24))
+    np.testing.assert_allclose(mean.get_ydata()[5], error[5::24].mean())
+    mean = plot.errors_by_prediction(found).get_lines()[0]
+    order = np.argsort(np.array([0.0, *y[:-1]]), kind="stable")
+    np.testing.assert_allclose(mean.get_ydata()[0], error[np.array_split(order, 12)[0]].mean())
+    for drawn in (plot.changes(found), plot.importances_over_time(found)):
+        assert drawn.texts[0].get_text() == "the model does not tell"
+
+
+def test_leaves_gained_and_lost_are_drawn():
+    made = dataclasses.replace(drifting_run(20_000)[0])
+    steps = np.diff(made.curve["leaves"], prepend=1)
+    drawn = plot.changes(made)
+    assert sum(patch.get_data().values.sum() for patch in drawn.patches) == steps.sum()

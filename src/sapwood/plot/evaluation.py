@@ -34,6 +34,7 @@ Measure = Literal["mae", "rmse", "r2"]
 MEASURES = ("mae", "rmse", "r2")
 
 LARGEST = 1e200  # what an axis can still be scaled to
+NEAR = 3.0  # a baseline whose error is so many times as large would hide the rest
 PEAK = 8.0  # a point so many times the median is beyond the axis, which tells it in words
 LEAST_R2 = -1.0  # where the axis of R² ends at the latest
 
@@ -60,9 +61,8 @@ def learning_curve(
     Returns
     -------
     matplotlib.axes.Axes
-        The axis, with the best baseline if there is one evaluation. That of R² ends at -1, that of
-        an error at 8 times its median: what is beyond
-        is told in words.
+        The axis, with the best baseline if there is one evaluation and that is near. That of R²
+        ends at -1, that of an error at 8 times its median: what is beyond is told in words.
 
     Examples
     --------
@@ -91,9 +91,9 @@ def learning_curve(
         if along == "time":
             x = places_of(points["row"], evaluation.beside["time"], along)
         best = evaluation.best_baseline if alone and measure != "r2" else None
-        if best is not None:
+        error = evaluation.beside[f"{best}_faded_{measure}"] if best is not None else values
+        if best is not None and _is_near(error, values):
             rival = {"color": GREEN, "linestyle": "-.", "linewidth": 1.2}
-            error = evaluation.beside[f"{best}_faded_{measure}"]
             rivals = _line(ax, x, error, label=f"{BASELINES[best]}, faded", **rival)
         look: dict[str, Any] = {"color": colour, "marker": "" if alone else marker}
         faded += _line(ax, x, values, label="faded", **look)
@@ -242,6 +242,12 @@ def _named(evaluations: Any) -> dict[str, Evaluation]:
     for evaluation in evaluations.values():
         _check(evaluation)
     return {str(name): evaluation for name, evaluation in evaluations.items()}
+
+
+def _is_near(rival: Any, values: Any) -> bool:
+    """Whether two curves can be drawn on the same axis without hiding what happens on it."""
+    known = np.isfinite(rival) & np.isfinite(values)
+    return bool(known.any() and np.median(rival[known]) <= NEAR * np.median(values[known]))
 
 
 def _line(ax: Axes, rows: Any, values: Any, **options: Any) -> list[Line2D]:
