@@ -124,7 +124,7 @@ def check_nodes(
         own = child[inner] + side
         check(np.array_equal(parent[own], number[inner]), "the parent of a node is wrong")
         check(np.array_equal(depth[own], depth[inner] + 1), "the depth of a node is wrong")
-    good = max_depth is None or depth.max() <= max_depth
+    good = max_depth is None or bool(depth.max() <= max_depth)
     check(good, f"there are nodes below the depth of {max_depth}")
     rows = child[~inner]
     check(np.array_equal(np.sort(rows), np.arange(len(leaves))), "nodes share a leaf, or have none")
