@@ -117,7 +117,8 @@ def test_wishes_are_passed_on(tmp_path):
     ("name", "options", "complaint"),
     [
         ("rows", {}, "rows: the name does not tell the format; end it by one of .csv, .txt,"),
-        ("rows.xls", {}, "or give the format, as by --format csv"),
+        ("rows.dat", {}, "or give the format, as by --format csv"),
+        ("rows.xls", {}, "rows.xls is a workbook, not text: save its sheet as CSV"),
         ("rows.csv", {"format": "xml"}, "'xml' is no format: one of csv, tsv, arff, jsonl, parq"),
         ("rows.csv", {"drop": "x"}, "drop = 'x': a list of names is expected"),
         (
