@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import sapwood
 from sapwood import streams
+from sapwood.cli.options import Reading
 from sapwood.evaluate import prequential
 from sapwood.evaluate.baselines import LastValue
 from sapwood.evaluate.losses import quantile_loss
@@ -267,3 +268,20 @@ def test_a_tree_in_river_points_to_the_adapter():
         with pytest.raises(ValueError, match=r"use sapwood\.river\.HoeffdingTreeRegressor"):
             evaluate.progressive_val_score(rows, model, metrics.MAE())
     assert str(tree()) == repr(tree())
+
+
+def test_the_clock_of_files_of_single_days_and_of_numbered_columns(tmp_path):
+    for day in (1, 2):
+        rows = "".join(f"2026-11-0{day} {hour:02}:00,{hour}\n" for hour in range(24))
+        (tmp_path / f"day{day}.csv").write_text(f"0,1\n{rows}")
+    last = datetime(2026, 11, 2, 23, tzinfo=UTC).timestamp()
+    found = prequential(tree(), tmp_path / "day*.csv", target="1")
+    assert (found.rows_learned, found.beside["time"][-1]) == (48, last)
+    days = np.arange("2026-11-01", "2026-11-03", dtype="M8[h]")
+    by_number = tree()
+    found = prequential(by_number, {0: days}, np.arange(48.0))
+    assert (by_number.features, found.beside["time"][-1]) == ([0], last)
+    read = Reading(target="1", model=by_number).open(str(tmp_path / "day2.csv"))
+    assert (read.clock, [note.name for note in read.column_notes]) == (0, ["0", "1"])
+    found = prequential(by_number, read)
+    assert found.beside["time"][-1] == last
