@@ -274,7 +274,7 @@ def same_record(record, leaf, linear):
 
 
 def same_model(kernel, number, leaf):
-    page, models = kernel.model_pages[number], leaf.models
+    page, models = kernel.model_page(number), leaf.models
     centres, scales, covariance, terms = kernel.page_parts()
     known = len(models.P)
     betas = page[: 4 * terms].reshape(terms, 4)[:known].T.copy()
@@ -292,7 +292,7 @@ def same_model(kernel, number, leaf):
 
 
 def same_watch(kernel, number, place, watch):
-    page, start, end = kernel.watch_pages[number], *map(kernel.slot_start, (place, place + 1))
+    page, start, end = kernel.watch_page(number), *map(kernel.slot_start, (place, place + 1))
     slots = page[start:end].reshape(-1, 3).copy()
     origin = kernel.leaf_table[number]["origin"]
     slots[:, 1] += slots[:, 0] * origin

@@ -234,7 +234,7 @@ def _tracking(kernel: TreeKernel) -> Tracking | None:
 def _models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
     """Return the experts of leaves, given by their rows in the kernel's table."""
     centres_at, scales_at, covariance_at, terms = kernel.page_parts()
-    pages = np.array([kernel.model_pages[leaf][:covariance_at] for leaf in rows.tolist()])
+    pages = np.array([kernel.model_page(leaf)[:covariance_at] for leaf in rows.tolist()])
     width = kernel.features
     coefficients = pages[:, :centres_at].reshape(len(rows), terms, -1)[:, : width + 1]
     table = kernel.leaf_table[rows]

@@ -264,6 +264,14 @@ cdef class TreeTables:
             return None
         return self.observing.fresh(self.features, deviations)
 
+    def model_page(self, Py_ssize_t leaf):
+        """Return a copy of the model of a leaf."""
+        return self.model_table.get(leaf)
+
+    def watch_page(self, Py_ssize_t leaf):
+        """Return a copy of what a leaf watches; None if it does not."""
+        return self.watch_table.get(leaf)
+
     @property
     def model_pages(self):
         """Copies of the model of each leaf."""

@@ -79,7 +79,7 @@ def explain(
     contributions: list[Contribution] = []
     intercept = 0.0
     if linear > 0.0:
-        coefficients = np.reshape(kernel.model_pages[leaf][: kernel.page_parts()[0]], (-1, 4))
+        coefficients = np.reshape(kernel.model_page(leaf)[: kernel.page_parts()[0]], (-1, 4))
         mixed = (coefficients @ (np.array(shares[1:]) / linear)).tolist()
         intercept = origin + mixed[0]
         contributions = [
