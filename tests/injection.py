@@ -29,7 +29,7 @@ from pathlib import Path
 from injection_cases import CASES, BrokenError
 from injection_faults import FAULTS, PACKAGE, STRIKING
 
-SILENCE = 30.0  # seconds without a word after which a child is taken to hang
+SILENCE = 300.0  # seconds without a word after which a child is taken to hang, however busy all is
 # That NumPy's or Python's own modules crash when their memory is short is not for us to mend.
 OTHERS = (*site.getsitepackages(), os.path.dirname(os.__file__))
 MOST_TOLD = 30  # faults that a report describes in words
