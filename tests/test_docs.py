@@ -198,12 +198,13 @@ def test_the_pictures_of_the_pages_are_those_that_are_made_now(made):
     for name, now in made.items():
         kept, fresh = (PICTURES / name).read_text(encoding="utf-8"), now.decode()
         assert SIZE.search(kept).groups() == SIZE.search(fresh).groups(), name
-        # Another release of matplotlib may lay out letters and lines in another way, and another
-        # processor may round the last bit of a sine in another way.
+        # Another release of matplotlib may lay out letters and lines in another way, another
+        # processor may round the last bit of a sine in another way, and names take other bytes in
+        # another release of Python.
         if MADE_BY.findall(kept) == MADE_BY.findall(fresh):
             assert NUMBER.split(kept) == NUMBER.split(fresh), f"{name}: run docs/make_pictures.py"
             numbers = [np.array(NUMBER.findall(text), dtype=float) for text in (kept, fresh)]
-            np.testing.assert_allclose(*numbers, atol=0.01, err_msg=name)
+            np.testing.assert_allclose(*numbers, atol=0.02, err_msg=name)
 
 
 @pytest.mark.parametrize("seed", range(5))
