@@ -40,7 +40,7 @@ class BuildKernels(build_ext):
         of_msvc = self.compiler.compiler_type == "msvc"
         common, of_tree, of_linker = self.flags_of_msvc() if of_msvc else self.flags_of_others()
         for extension in self.extensions:
-            in_tree = extension.name.startswith("sapwood.tree.")
+            in_tree = extension.name.startswith(("sapwood.rows.", "sapwood.tree."))
             extension.extra_compile_args = common + (of_tree if in_tree else [])
             extension.extra_link_args = of_linker
         super().build_extensions()

@@ -9,7 +9,7 @@ from sapwood import HoeffdingTreeRegressor
 from sapwood.export import encode
 from sapwood.export.flat import flatten
 from sapwood.tree._kernel import TERM_CREDIBLE, TERM_REACH
-from sapwood.tree.tables import CATEGORY, LEAF, NUMBER
+from sapwood.tree.layout import CATEGORY, LEAF, NUMBER
 
 ROWS = 10_000
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from sapwood.tree.features import Features
+from sapwood.rows.features import Features
 
 NAN = math.nan
 INF = math.inf

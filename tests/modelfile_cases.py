@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from sapwood import modelfile
-from sapwood.modelfile import ModelFileError
+from sapwood.storage import container
+from sapwood.storage.container import ModelFileError
 
 KIND = "stump"
 HEADER = {"depth": 1, "names": ["a", "ü"], "settings": {"delta": 1e-7, "track": None, "on": True}}
@@ -17,8 +17,8 @@ ARRAYS = {"nodes": NODES, "none": np.zeros((0, 3)), "means": np.array([0.5, -2.0
 def written(folder):
     """A file that holds a model already."""
     file = folder / "my.model"
-    modelfile.write(file, KIND, HEADER, ARRAYS)
-    assert file.read_bytes() == modelfile.pack(KIND, HEADER, ARRAYS)
+    container.write(file, KIND, HEADER, ARRAYS)
+    assert file.read_bytes() == container.pack(KIND, HEADER, ARRAYS)
     return file
 
 
@@ -38,5 +38,5 @@ def assert_same(found, expected):
 
 def assert_refused(data, words):
     with pytest.raises(ModelFileError, match=re.escape(words)) as caught:
-        modelfile.unpack(data, KIND, source="my.model")
+        container.unpack(data, KIND, source="my.model")
     assert str(caught.value).startswith("my.model ")

@@ -22,7 +22,7 @@ from sapwood import (
     TEBSTObserver,
 )
 from sapwood.observers import packing
-from sapwood.tree import storage
+from sapwood.tree import tree_state
 from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES
 from state_cases import infinite_or_nan
 from tree_file_cases import COLOURS, grown, packed, stream, with_idle_leaves
@@ -306,7 +306,7 @@ CHANGES = (
 
 @cache
 def state(name):
-    return storage.state_of(TREES[name]())
+    return tree_state.state_of(TREES[name]())
 
 
 def mutated(seed, place):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
 import sapwood
-from sapwood.tree import storage
+from sapwood.tree import tree_state
 
 NUMBERS = {
     "normal": lambda rng, count: rng.normal(size=count),
@@ -151,7 +151,7 @@ def outcome(work, *arguments):
 
 def infinite_or_nan(tree):
     """The names of the tables of a tree in which there is a number that is not finite."""
-    _, arrays = storage.state_of(tree)
+    _, arrays = tree_state.state_of(tree)
     leaves = arrays.pop("leaves")
     names = [name for name in leaves.dtype.names if name not in ("due", "review")]
     fields = {f"leaves.{name}": leaves[name] for name in names}

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive_evaluate as naive
-from sapwood import HoeffdingTreeRegressor, atomic, modelfile
+from sapwood import HoeffdingTreeRegressor
 from sapwood.evaluate import Prequential
 from sapwood.evaluate.checkpoint import KIND, CheckpointError, CheckpointFile
 from sapwood.report import render
+from sapwood.storage import atomic, container
 
 IDENTITY = {"stream": "a list", "window": 30}
 OUTPUTS = {"predictions.csv": 12, "bad.csv": 0}
@@ -446,7 +447,7 @@ ODD_ARRAYS = [
 
 def goes_on_or_is_refused(path, header, arrays, delay=6):
     """Whether a run goes on from a file to its end; if it does not, it is told in words."""
-    path.write_bytes(modelfile.pack(KIND, header, arrays))
+    path.write_bytes(container.pack(KIND, header, arrays))
     run = new_run(delay=delay)
     before, complaint = repr(run.to_state()), None
     try:
@@ -486,7 +487,7 @@ def test_a_whole_file_that_no_run_has_saved_never_replaces_a_good_one(folder):
     folder.save()
     folder.save()
     header, arrays = content(folder.run)
-    folder.path.write_bytes(modelfile.pack(KIND, changed(header, ("run",), []), arrays))
+    folder.path.write_bytes(container.pack(KIND, changed(header, ("run",), []), arrays))
     kept = folder.previous.read_bytes()
     assert "identity, outputs and run are no dicts" in folder.reload()
     folder.save()

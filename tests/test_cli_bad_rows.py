@@ -18,7 +18,7 @@ from cli_cases import (
     wait_until,
     write_csv,
 )
-from sapwood.streams import reasons
+from sapwood.streams import bad_rows
 
 NAMES = HEADER.split(",")
 NEW_KEYS = 1000
@@ -34,16 +34,21 @@ def broken(line, way):
         return ",".join({**values, **changed}.values())
 
     ways = [
-        (line.rsplit(",", 2)[0], reasons.ANOTHER_LENGTH, "", "4 instead of 6"),
-        (line + ",1", reasons.ANOTHER_LENGTH, "", "7 instead of 6"),
-        (joined(y=""), reasons.TARGET_MISSING, "y", ""),
-        (joined(y="n/k"), reasons.TARGET_NO_NUMBER, "y", "n/k"),
-        (joined(a="much"), reasons.NO_NUMBER, "a", "much"),
-        (joined(b="inf"), reasons.NOT_FINITE, "b", "inf"),
-        (joined(city="Os?lo").encode().replace(b"?", b"\xff"), reasons.BAD_ENCODING, "city", None),
-        (joined(city='"Oslo'), reasons.UNCLOSED_QUOTE, "", ""),
-        (joined(sold="2026-13-45 10:00"), reasons.NO_TIME, "sold", "2026-13-45 10:00"),
-        (joined(flag="maybe"), reasons.NO_BOOLEAN, "flag", "maybe"),
+        (line.rsplit(",", 2)[0], bad_rows.ANOTHER_LENGTH, "", "4 instead of 6"),
+        (line + ",1", bad_rows.ANOTHER_LENGTH, "", "7 instead of 6"),
+        (joined(y=""), bad_rows.TARGET_MISSING, "y", ""),
+        (joined(y="n/k"), bad_rows.TARGET_NO_NUMBER, "y", "n/k"),
+        (joined(a="much"), bad_rows.NO_NUMBER, "a", "much"),
+        (joined(b="inf"), bad_rows.NOT_FINITE, "b", "inf"),
+        (
+            joined(city="Os?lo").encode().replace(b"?", b"\xff"),
+            bad_rows.BAD_ENCODING,
+            "city",
+            None,
+        ),
+        (joined(city='"Oslo'), bad_rows.UNCLOSED_QUOTE, "", ""),
+        (joined(sold="2026-13-45 10:00"), bad_rows.NO_TIME, "sold", "2026-13-45 10:00"),
+        (joined(flag="maybe"), bad_rows.NO_BOOLEAN, "flag", "maybe"),
     ]
     return ways[way]
 
@@ -52,16 +57,16 @@ def broken_json(line, way):
     """An object that is broken in one of ten ways, likewise."""
     row = fields_of(line)
     ways = [
-        ('{"a": 1,', reasons.MALFORMED_JSON, "", None),
-        ("[1, 2]", reasons.MALFORMED_JSON, "", None),
-        (json.dumps({**row, "new": 1}), reasons.UNKNOWN_COLUMN, "new", "1"),
-        (json.dumps({**row, "y": None}), reasons.TARGET_MISSING, "y", ""),
-        (json.dumps({**row, "y": "n/k"}), reasons.TARGET_NO_NUMBER, "y", "n/k"),
-        (json.dumps({**row, "a": "much"}), reasons.NO_NUMBER, "a", "much"),
-        (json.dumps({**row, "b": float("inf")}), reasons.NOT_FINITE, "b", None),
-        (b'{"a": 1, "city": "Os\xfflo", "y": 2}', reasons.BAD_ENCODING, None, None),
-        (json.dumps({**row, "sold": "soon"}), reasons.NO_TIME, "sold", "soon"),
-        (json.dumps({**row, "flag": "maybe"}), reasons.NO_BOOLEAN, "flag", "maybe"),
+        ('{"a": 1,', bad_rows.MALFORMED_JSON, "", None),
+        ("[1, 2]", bad_rows.MALFORMED_JSON, "", None),
+        (json.dumps({**row, "new": 1}), bad_rows.UNKNOWN_COLUMN, "new", "1"),
+        (json.dumps({**row, "y": None}), bad_rows.TARGET_MISSING, "y", ""),
+        (json.dumps({**row, "y": "n/k"}), bad_rows.TARGET_NO_NUMBER, "y", "n/k"),
+        (json.dumps({**row, "a": "much"}), bad_rows.NO_NUMBER, "a", "much"),
+        (json.dumps({**row, "b": float("inf")}), bad_rows.NOT_FINITE, "b", None),
+        (b'{"a": 1, "city": "Os\xfflo", "y": 2}', bad_rows.BAD_ENCODING, None, None),
+        (json.dumps({**row, "sold": "soon"}), bad_rows.NO_TIME, "sold", "soon"),
+        (json.dumps({**row, "flag": "maybe"}), bad_rows.NO_BOOLEAN, "flag", "maybe"),
     ]
     return ways[way]
 
@@ -141,7 +146,7 @@ def test_the_first_broken_line_stops_the_work(folder, format, way) -> None:
     (folder / f"d.{format}").write_bytes(b"\n".join(texts[first:]) + b"\n")
     ended = invoke("evaluate", f"d.{format}", "-t", "y", "--save", "m", "--curve", "k")
     told = f"d.{format}, line {place + 2 - first}"
-    assert_fails(ended, told, f": {reason}", reasons.REMEDIES[reason])
+    assert_fails(ended, told, f": {reason}", bad_rows.REMEDIES[reason])
     if column:
         assert f"{told}, column '{column}': {reason}" in ended.stderr
     if value:

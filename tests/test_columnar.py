@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sapwood.streams import reasons
+from sapwood.streams import bad_rows
 from sapwood.streams.blocks import TextSource
 from sapwood.streams.columnar import open_columnar
 from sapwood.streams.convert import convert
@@ -187,7 +187,7 @@ def test_rows_are_counted_from_one_in_each_file(tmp_path):
     assert [chunk.done for chunk in chunks] == [3, 7]
     assert [os.path.basename(chunk.source) for chunk in chunks] == ["a.parquet", "b.parquet"]
     [bad] = chunks[1].bad
-    assert (bad.number, bad.after, bad.reason) == (3, 2, reasons.TARGET_MISSING)
+    assert (bad.number, bad.after, bad.reason) == (3, 2, bad_rows.TARGET_MISSING)
     assert bad.source == chunks[1].source
 
 
@@ -205,7 +205,7 @@ def test_a_bad_row_can_be_read_again_as_json(tmp_path):
     write(path, table.set_column(2, "city", table["city"].combine_chunks().dictionary_encode()))
     [chunk] = open_columnar(path, WISHES).chunks()
     [bad] = chunk.bad
-    assert (bad.reason, bad.column, bad.value) == (reasons.NOT_FINITE, "x", "inf")
+    assert (bad.reason, bad.column, bad.value) == (bad_rows.NOT_FINITE, "x", "inf")
     again = json.loads(bad.text)
     assert again.pop("t").startswith("2026-11-15 14:30:00")
     assert again == {"x": math.inf, "zone": 3, "city": "Bø", "open": None, "y": 1.5}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from naive_text import naive_read
 from sapwood.streams import reader
 from sapwood.streams.blocks import TextSource
-from sapwood.streams.delimited import DelimitedStream, open_delimited
+from sapwood.streams.csv import DelimitedStream, open_delimited
 from sapwood.streams.quotes import Quotes
 from sapwood.streams.schema import Rule, Schema, Wishes
 from sapwood.streams.stream import StreamError

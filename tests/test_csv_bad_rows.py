@@ -5,8 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from sapwood.streams import reasons
-from sapwood.streams.delimited import open_delimited
+from sapwood.streams import bad_rows
+from sapwood.streams.csv import open_delimited
 from sapwood.streams.schema import Wishes
 from sapwood.streams.stream import BadRowError
 
@@ -57,7 +57,7 @@ def test_the_place_and_the_reason(tmp_path, line, reason, column, *, value, end)
     assert (row.reason, row.column, row.value) == (reason, column, value)
     assert (row.source, row.unit, row.number) == (stream.name, "line", 22)
     assert (row.text, row.after) == (line, 20)
-    assert row.remedy == reasons.REMEDIES[reason]
+    assert row.remedy == bad_rows.REMEDIES[reason]
     assert chunk.numbers.tolist() == [*range(2, 22), 23]
     assert chunk.y.tolist() == [2.0] * 21
     assert chunk.next == {"byte": stream.size, "line": 24}

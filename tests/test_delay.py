@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive_evaluate as naive
-from sapwood import HoeffdingTreeRegressor, modelfile
+from sapwood import HoeffdingTreeRegressor
 from sapwood.evaluate import Prequential, prequential
 from sapwood.evaluate.delay import Delay, Waiting
+from sapwood.storage import container
 from sapwood.streams.stream import BadRowError
 
 
@@ -259,8 +260,8 @@ def test_rows_that_wait_survive_a_file_to_the_last_bit(values, y, clock):
         delay.put(
             Waiting({"x": value, "z": 1.0}, y, -y, "file", row + 1, row, float(row), [0.5] * 5)
         )
-    data = modelfile.pack("test", delay.to_header(), {})
-    twin = Delay(0.1, by_time=True).restore(modelfile.unpack(data, "test")[0])
+    data = container.pack("test", delay.to_header(), {})
+    twin = Delay(0.1, by_time=True).restore(container.unpack(data, "test")[0])
     assert repr(twin.waiting) == repr(delay.waiting)  # which tells -0.0 from 0.0, and 1 from True
     assert repr(twin.clock) == repr(delay.clock)
 

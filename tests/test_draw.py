@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapwood.tree.draw import SCALE, colour, draw, fitted, ink_on, text_width
+from sapwood.inspect.draw import SCALE, colour, draw, fitted, ink_on, text_width
 from test_view import EMPTY, SMALL, chain, leaf, picture, split, trees
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapwood.tree.explanation import Contribution, Expert, Explanation, is_missing, path_to
-from sapwood.tree.words import aligned, number, table
+from sapwood.formatting import aligned, number, table
+from sapwood.inspect.explanation import Contribution, Expert, Explanation, is_missing, path_to
 from test_view import EMPTY, LEAF, SMALL, trees
 
 

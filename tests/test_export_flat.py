@@ -12,7 +12,7 @@ from export_cases import ROWS, case, leaf_of, predict_flat
 from sapwood import HoeffdingTreeRegressor
 from sapwood.export import ExportError, encode, to_onnx, to_shap, to_sklearn, to_treelite
 from sapwood.export.flat import CODES, FlatTree, flatten
-from sapwood.tree.tables import CATEGORY, ERRORS, LEAF
+from sapwood.tree.layout import CATEGORY, ERRORS, LEAF
 from tree_cases import parameters, streams, tree_of, unchanged
 
 EXPORTS = {"sklearn": to_sklearn, "shap": to_shap, "treelite": to_treelite, "onnx": to_onnx}

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from cases import run_apart
 from feature_cases import LONG, NAN, known, names, plain_values, same
-from sapwood.tree._entry import RowReader
-from sapwood.tree.features import OTHERS, Features
+from sapwood.rows._dict_row import RowReader
+from sapwood.rows.features import OTHERS, Features
 
 
 @pytest.fixture
@@ -267,7 +267,7 @@ def test_frames_need_narwhals_and_arrays_do_not_import_pandas():
     program = """
 import sys
 sys.modules["narwhals"] = sys.modules["narwhals.stable.v2"] = None
-from sapwood.tree.features import Features
+from sapwood.rows.features import Features
 Features().matrix({"a": [1.0, None], "b": ["x", "y"]}, learn=True)
 Features().matrix([[1.0]], learn=True)
 class Frame:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from feature_cases import INF, LONG, Key, known
-from sapwood.tree._entry import RowReader
-from sapwood.tree.features import MAX_FEATURES, Features
+from sapwood.rows._dict_row import RowReader
+from sapwood.rows.features import MAX_FEATURES, Features
 
 UNFIT = "must be a number or a string; use NaN or None"
 FINITE = "must be finite; use NaN or None for a missing value"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from cases import run_apart
 from feature_cases import NAN, known, same
 from sapwood import HoeffdingTreeRegressor
-from sapwood.tree.column import Coded
-from sapwood.tree.features import OTHERS, Features
+from sapwood.rows.column import Coded
+from sapwood.rows.features import OTHERS, Features
 from tree_cases import unchanged
 
 pd = pytest.importorskip("pandas")
@@ -420,7 +420,7 @@ def test_without_pyarrow_polars_reads_streams():
 import sys
 sys.modules["pyarrow"] = None
 import polars
-from sapwood.tree.features import Features
+from sapwood.rows.features import Features
 class Source:
     def __arrow_c_stream__(self, requested_schema=None):
         return polars.DataFrame({"a": [1.0], "b": ["x"]}).__arrow_c_stream__(requested_schema)

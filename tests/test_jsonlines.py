@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sapwood.streams import jsonlines, reasons
+from sapwood.streams import bad_rows, jsonlines
 from sapwood.streams.blocks import TextSource
 from sapwood.streams.jsonlines import JSONLinesStream
 from sapwood.streams.schema import Wishes
@@ -75,7 +75,11 @@ def test_one_broken_line_of_ten_makes_no_text(path, good, bad):
     assert stream.features["x"] == "number"
     [(number, reason, column, value)] = faults(stream)
     assert (number, column, value) == (10, "x", bad if bad == "x" else str(bad))
-    assert reason in (reasons.NO_NUMBER, reasons.NO_BOOLEAN, reasons.NO_TIME)
+    assert reason in (
+        bad_rows.NO_NUMBER,
+        bad_rows.NO_BOOLEAN,
+        bad_rows.NO_TIME,
+    )
     assert len(told(stream)["y"]) == 9
     text = opened(path, lines(*rows[1:], *[{"x": "x", "y": 1}]))
     assert text.features == {"x": "category"}
@@ -85,7 +89,7 @@ def test_only_the_beginning_decides_which_columns_there_are(path):
     rows = [{"x": 1, "y": 1}] * 1000 + [{"x": 2, "late": 3, "y": 1}, {"x": 3, "y": 1}]
     stream = opened(path, lines(*rows))
     assert stream.features == {"x": "number"}
-    assert faults(stream) == [(1001, reasons.UNKNOWN_COLUMN, "late", "3")]
+    assert faults(stream) == [(1001, bad_rows.UNKNOWN_COLUMN, "late", "3")]
     known = opened(path, lines(*rows), Wishes("y", known={"x": "number"}))
     assert faults(known) == []
     assert len(told(known)["y"]) == 1002
@@ -94,7 +98,7 @@ def test_only_the_beginning_decides_which_columns_there_are(path):
 def test_the_beginning_has_at_most_so_many_bytes(path):
     wide = [{"x": 1, "pad": "u" * 100_000, "y": 1}] * 4
     stream = opened(path, lines(*wide, {"late": 1, "y": 2}), Wishes("y", drop=("pad",)))
-    assert faults(stream) == [(5, reasons.UNKNOWN_COLUMN, "late", "1")]
+    assert faults(stream) == [(5, bad_rows.UNKNOWN_COLUMN, "late", "1")]
 
 
 def test_a_first_line_that_is_longer_than_the_beginning(path):
@@ -126,35 +130,45 @@ def test_texts_that_are_no_json_lines(path, text, complaint):
 
 
 BAD_LINES = [
-    (b"{", reasons.MALFORMED_JSON, None, "Expecting property name enclosed in double quotes"),
-    (b'{"x": 1, "y": 2,}', reasons.MALFORMED_JSON, None, ": column"),
-    (b'{"x": 1, "y": 2} {"x": 1, "y": 2}', reasons.MALFORMED_JSON, None, "Extra data: column 18"),
-    (b"[1, 2]", reasons.MALFORMED_JSON, None, "no object: [1, 2]"),
-    (b"null", reasons.MALFORMED_JSON, None, "no object: None"),
-    (b'{"x": 1, "y": 2, "x": 1}', reasons.MALFORMED_JSON, None, "key 'x' stands twice"),
-    (b'{"x": 01, "y": 2}', reasons.MALFORMED_JSON, None, "column 8"),
-    (b"{" + b'"x":[' * 99_999, reasons.MALFORMED_JSON, None, ""),
-    (b'{"x": ' + b"[" * 99_999, reasons.MALFORMED_JSON, None, "too many levels"),
-    (b'{"x": 1, "c": "\xff", "y": 2}', reasons.BAD_ENCODING, None, r"\xff"),
-    (b'{"x": 1, "c": "\\ud800", "y": 2}', reasons.BAD_ENCODING, "c", r"\xed\xa0\x80"),
-    (b'{"x": "u", "y": 2}', reasons.NO_NUMBER, "x", "u"),
-    (b'{"x": [1], "y": 2}', reasons.NO_NUMBER, "x", "[1]"),
-    (b'{"x": {"a": 1}, "y": 2}', reasons.NO_NUMBER, "x", "{'a': 1}"),
-    (b'{"x": Infinity, "y": 2}', reasons.NOT_FINITE, "x", "inf"),
-    (b'{"x": 1e400, "y": 2}', reasons.NOT_FINITE, "x", "inf"),
-    (b'{"x": 1' + b"0" * 400 + b', "y": 2}', reasons.NOT_FINITE, "x", "1" + "0" * 400),
-    (b'{"x": -' + b"1" * 9999 + b', "y": 2}', reasons.NOT_FINITE, "x", "-inf"),
-    (b'{"c": [1], "y": 2}', reasons.NO_LABEL, "c", "[1]"),
-    (b'{"c": "' + b"u" * 1001 + b'", "y": 2}', reasons.LABEL_TOO_LONG, "c", "u" * 1001),
-    (b'{"b": "yes", "y": 2}', reasons.NO_BOOLEAN, "b", "yes"),
-    (b'{"b": 2, "y": 2}', reasons.NO_BOOLEAN, "b", "2"),
-    (b'{"t": "noon", "y": 2}', reasons.NO_TIME, "t", "noon"),
-    (b'{"t": 1700000000, "y": 2}', reasons.NO_TIME, "t", "1700000000"),
-    (b'{"x": 1}', reasons.TARGET_MISSING, "y", None),
-    (b'{"x": 1, "y": null}', reasons.TARGET_MISSING, "y", None),
-    (b'{"x": 1, "y": NaN}', reasons.TARGET_MISSING, "y", "nan"),
-    (b'{"x": 1, "y": "u"}', reasons.TARGET_NO_NUMBER, "y", "u"),
-    (b'{"x": 1, "y": [2]}', reasons.TARGET_NO_NUMBER, "y", "[2]"),
+    (
+        b"{",
+        bad_rows.MALFORMED_JSON,
+        None,
+        "Expecting property name enclosed in double quotes",
+    ),
+    (b'{"x": 1, "y": 2,}', bad_rows.MALFORMED_JSON, None, ": column"),
+    (
+        b'{"x": 1, "y": 2} {"x": 1, "y": 2}',
+        bad_rows.MALFORMED_JSON,
+        None,
+        "Extra data: column 18",
+    ),
+    (b"[1, 2]", bad_rows.MALFORMED_JSON, None, "no object: [1, 2]"),
+    (b"null", bad_rows.MALFORMED_JSON, None, "no object: None"),
+    (b'{"x": 1, "y": 2, "x": 1}', bad_rows.MALFORMED_JSON, None, "key 'x' stands twice"),
+    (b'{"x": 01, "y": 2}', bad_rows.MALFORMED_JSON, None, "column 8"),
+    (b"{" + b'"x":[' * 99_999, bad_rows.MALFORMED_JSON, None, ""),
+    (b'{"x": ' + b"[" * 99_999, bad_rows.MALFORMED_JSON, None, "too many levels"),
+    (b'{"x": 1, "c": "\xff", "y": 2}', bad_rows.BAD_ENCODING, None, r"\xff"),
+    (b'{"x": 1, "c": "\\ud800", "y": 2}', bad_rows.BAD_ENCODING, "c", r"\xed\xa0\x80"),
+    (b'{"x": "u", "y": 2}', bad_rows.NO_NUMBER, "x", "u"),
+    (b'{"x": [1], "y": 2}', bad_rows.NO_NUMBER, "x", "[1]"),
+    (b'{"x": {"a": 1}, "y": 2}', bad_rows.NO_NUMBER, "x", "{'a': 1}"),
+    (b'{"x": Infinity, "y": 2}', bad_rows.NOT_FINITE, "x", "inf"),
+    (b'{"x": 1e400, "y": 2}', bad_rows.NOT_FINITE, "x", "inf"),
+    (b'{"x": 1' + b"0" * 400 + b', "y": 2}', bad_rows.NOT_FINITE, "x", "1" + "0" * 400),
+    (b'{"x": -' + b"1" * 9999 + b', "y": 2}', bad_rows.NOT_FINITE, "x", "-inf"),
+    (b'{"c": [1], "y": 2}', bad_rows.NO_LABEL, "c", "[1]"),
+    (b'{"c": "' + b"u" * 1001 + b'", "y": 2}', bad_rows.LABEL_TOO_LONG, "c", "u" * 1001),
+    (b'{"b": "yes", "y": 2}', bad_rows.NO_BOOLEAN, "b", "yes"),
+    (b'{"b": 2, "y": 2}', bad_rows.NO_BOOLEAN, "b", "2"),
+    (b'{"t": "noon", "y": 2}', bad_rows.NO_TIME, "t", "noon"),
+    (b'{"t": 1700000000, "y": 2}', bad_rows.NO_TIME, "t", "1700000000"),
+    (b'{"x": 1}', bad_rows.TARGET_MISSING, "y", None),
+    (b'{"x": 1, "y": null}', bad_rows.TARGET_MISSING, "y", None),
+    (b'{"x": 1, "y": NaN}', bad_rows.TARGET_MISSING, "y", "nan"),
+    (b'{"x": 1, "y": "u"}', bad_rows.TARGET_NO_NUMBER, "y", "u"),
+    (b'{"x": 1, "y": [2]}', bad_rows.TARGET_NO_NUMBER, "y", "[2]"),
 ]
 GOOD_LINES = [
     b'{"x": %d, "c": "u%d", "b": true, "t": "2026-11-15 14:%02d", "y": %d}' % (row, row, row, row)
@@ -330,7 +344,7 @@ def test_a_first_line_that_is_broken_does_not_stop_a_pipe(pipe):
     found = told(stream)
     assert [number for _, number in found["numbers"]] == [2]
     assert found["times"] == bits(np.array([4.0]))
-    assert [reason for _, _, reason, *_ in found["bad"]] == [reasons.MALFORMED_JSON]
+    assert [reason for _, _, reason, *_ in found["bad"]] == [bad_rows.MALFORMED_JSON]
 
 
 def test_without_a_model_a_pipe_is_waited_for(pipe):

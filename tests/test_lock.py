@@ -9,16 +9,16 @@ import sys
 import pytest
 
 from cli_cases import assert_fails, invoke, rows_of, run, start, stop, wait_until, write_csv
-from sapwood import lock
 from sapwood.evaluate.checkpoint import CheckpointError, CheckpointFile
-from sapwood.lock import Held, hold
+from sapwood.storage import lock
+from sapwood.storage.lock import Held, hold
 
 COMMAND = ("evaluate", "-", "-t", "y", "--checkpoint", "C", "--every", "1000")
 FILE_COMMAND = ("evaluate", "a.csv", "-t", "y", "--checkpoint", "C")
 
 HOLDER = """
 import sys
-from sapwood.lock import hold
+from sapwood.storage.lock import hold
 with hold(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.readline()

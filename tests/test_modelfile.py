@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from modelfile_cases import ARRAYS, HEADER, KIND, assert_refused, assert_same, written
-from sapwood import modelfile
+from sapwood.storage import container
 
 
 @pytest.fixture
 def data():
-    return modelfile.pack(KIND, HEADER, ARRAYS)
+    return container.pack(KIND, HEADER, ARRAYS)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def old(tmp_path):
 
 
 def test_a_file_comes_back(old):
-    header, arrays = modelfile.read(old, KIND)
+    header, arrays = container.read(old, KIND)
     assert header == HEADER
     assert_same(arrays, ARRAYS)
 
@@ -74,23 +74,23 @@ def arrays(draw):
 
 @given(st.text(), st.dictionaries(st.text(), JSON), st.dictionaries(st.text(), arrays()))
 def test_any_header_and_arrays_come_back(kind, header, given_arrays):
-    data = modelfile.pack(kind, header, given_arrays)
-    found_header, found = modelfile.unpack(data, kind)
+    data = container.pack(kind, header, given_arrays)
+    found_header, found = container.unpack(data, kind)
     assert json.dumps(found_header) == json.dumps(header)
     assert_same(found, given_arrays)
-    assert modelfile.pack(kind, found_header, found) == data
+    assert container.pack(kind, found_header, found) == data
 
 
 def test_the_order_of_keys_is_kept():
-    header, found = modelfile.unpack(
-        modelfile.pack(KIND, {"b": 1, "a": 2}, {"z": np.zeros(1), "y": np.ones(1)}), KIND
+    header, found = container.unpack(
+        container.pack(KIND, {"b": 1, "a": 2}, {"z": np.zeros(1), "y": np.ones(1)}), KIND
     )
     assert list(header) == ["b", "a"]
     assert list(found) == ["z", "y"]
 
 
 def test_numbers_are_little_endian_and_aligned():
-    data = modelfile.pack(KIND, {}, {"a": np.array([1], ">u2"), "b": np.array([2], ">i8")})
+    data = container.pack(KIND, {}, {"a": np.array([1], ">u2"), "b": np.array([2], ">i8")})
     assert data[:12] == b"\x89Sapwood\x01\0\0\0"
     assert data[-32:-16] == b"\1\0\0\0\0\0\0\0" + b"\2\0\0\0\0\0\0\0"
     assert len(data) % 8 == 0
@@ -105,30 +105,30 @@ def test_files_of_the_first_version_can_be_read():
         7368617065223a5b325d2c226f6666736574223a307d5d7d0000c03f01000000c000000000000000
         521510734e20b741b468a6cef245c09e
     """)
-    header, found = modelfile.unpack(data, "stump")
+    header, found = container.unpack(data, "stump")
     assert header == {"a": [1, 0.5]}
     assert found["n"].dtype == np.dtype([("x", "f4"), ("y", "?")])
     assert found["n"].tolist() == [(1.5, True), (-2.0, False)]
-    assert modelfile.pack("stump", header, found) == data
+    assert container.pack("stump", header, found) == data
 
 
 def test_aligned_records_without_gaps():
     dtype = np.dtype([("x", "f8"), ("i", "i4"), ("j", "i4")], align=True)
-    found = modelfile.unpack(modelfile.pack(KIND, {}, {"a": np.zeros(2, dtype)}), KIND)[1]
+    found = container.unpack(container.pack(KIND, {}, {"a": np.zeros(2, dtype)}), KIND)[1]
     assert found["a"].dtype == dtype
 
 
 def test_the_buffer_may_be_any_bytes(data):
     for form in (bytearray(data), memoryview(data)):
-        assert_same(modelfile.unpack(form, KIND)[1], ARRAYS)
+        assert_same(container.unpack(form, KIND)[1], ARRAYS)
 
 
 def test_strings_and_relative_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    modelfile.write("a", KIND, {}, {})
-    modelfile.write(Path("b"), KIND, {"b": 1}, {})
-    assert modelfile.read(Path("a"), KIND) == ({}, {})
-    assert modelfile.read(str(tmp_path / "b"), KIND) == ({"b": 1}, {})
+    container.write("a", KIND, {}, {})
+    container.write(Path("b"), KIND, {"b": 1}, {})
+    assert container.read(Path("a"), KIND) == ({}, {})
+    assert container.read(str(tmp_path / "b"), KIND) == ({"b": 1}, {})
     assert sorted(os.listdir()) == ["a", "b"]
 
 
@@ -158,12 +158,12 @@ def test_strings_and_relative_paths(tmp_path, monkeypatch):
 )
 def test_arrays_that_cannot_be_kept(array, words):
     with pytest.raises(ValueError, match=rf"^array 'a' .*{re.escape(words)}"):
-        modelfile.pack(KIND, {}, {"a": array})
+        container.pack(KIND, {}, {"a": array})
 
 
 def test_a_name_that_is_not_a_string():
     with pytest.raises(ValueError, match="1 is the name of an array: a string is expected"):
-        modelfile.pack(KIND, {}, {1: np.zeros(1)})
+        container.pack(KIND, {}, {1: np.zeros(1)})
 
 
 def nested(depth):
@@ -194,33 +194,33 @@ def nested(depth):
 )
 def test_headers_that_cannot_be_kept(header, words):
     with pytest.raises(ValueError, match=words):
-        modelfile.pack(KIND, header, {})
+        container.pack(KIND, header, {})
 
 
 def test_the_deepest_header():
     header = {"a": nested(30)}
-    assert modelfile.unpack(modelfile.pack(KIND, header, {}), KIND)[0] == header
+    assert container.unpack(container.pack(KIND, header, {}), KIND)[0] == header
 
 
 def test_a_kind_that_is_not_a_string():
     with pytest.raises(ValueError, match="would be changed by JSON"):
-        modelfile.pack(None, {}, {})
+        container.pack(None, {}, {})
 
 
 def test_the_longest_header(monkeypatch):
-    monkeypatch.setattr(modelfile, "LONGEST", 1000)
+    monkeypatch.setattr(container, "LONGEST", 1000)
     with pytest.raises(
         ValueError, match=r"the header has 1\d\d\d bytes: keep what is large in arr"
     ):
-        modelfile.pack(KIND, {"a": "x" * 1000}, {})
-    data = modelfile.pack(KIND, {"a": "x" * 900}, {})
-    assert modelfile.unpack(data, KIND)[0] == {"a": "x" * 900}
-    monkeypatch.setattr(modelfile, "LONGEST", 500)
+        container.pack(KIND, {"a": "x" * 1000}, {})
+    data = container.pack(KIND, {"a": "x" * 900}, {})
+    assert container.unpack(data, KIND)[0] == {"a": "x" * 900}
+    monkeypatch.setattr(container, "LONGEST", 500)
     assert_refused(data, "its header cannot have ")
 
 
 def test_nothing_is_written_if_something_cannot_be_kept(old, data):
     with pytest.raises(ValueError, match="has dtype object"):
-        modelfile.write(old, KIND, {}, {"a": np.zeros(2, object)})
+        container.write(old, KIND, {}, {"a": np.zeros(2, object)})
     assert old.read_bytes() == data
     assert os.listdir(old.parent) == ["my.model"]

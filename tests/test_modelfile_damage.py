@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelfile_cases import ARRAYS, HEADER, KIND, assert_refused, written
-from sapwood import modelfile
-from sapwood.modelfile import ModelFileError
+from sapwood.storage import container
+from sapwood.storage.container import ModelFileError
 
 
 @pytest.fixture
 def data():
-    return modelfile.pack(KIND, HEADER, ARRAYS)
+    return container.pack(KIND, HEADER, ARRAYS)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_cut_at_every_length(old, data):
             else (f"is damaged: {length} bytes are there of {len(data)}; restore it from a copy")
         )
         with pytest.raises(ModelFileError, match=words) as caught:
-            modelfile.read(old, KIND)
+            container.read(old, KIND)
         assert str(old) in str(caught.value)
         assert_refused(data[:length], words)
 
@@ -71,7 +71,7 @@ def test_every_bit_flipped(data):
 
 @given(st.randoms(use_true_random=False))
 def test_stretches_that_are_lost_or_moved(random):
-    data = modelfile.pack(KIND, HEADER, ARRAYS)
+    data = container.pack(KIND, HEADER, ARRAYS)
     start, stop = sorted(random.sample(range(len(data) + 1), 2))
     other = random.choice(
         [
@@ -84,14 +84,14 @@ def test_stretches_that_are_lost_or_moved(random):
     )
     if other != data:
         with pytest.raises(ModelFileError):
-            modelfile.unpack(other, KIND)
+            container.unpack(other, KIND)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes(tail):
-    for start in (b"", modelfile.MAGIC, modelfile.PREFIX.pack(modelfile.MAGIC, 1, 8, 24)):
+    for start in (b"", container.MAGIC, container.PREFIX.pack(container.MAGIC, 1, 8, 24)):
         with pytest.raises(ModelFileError):
-            modelfile.unpack(start + tail, KIND)
+            container.unpack(start + tail, KIND)
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04", b"SAPWOOD\n" * 9, b"{}", b"\n", b"\0" * 999])
@@ -99,7 +99,7 @@ def test_a_file_of_something_else(tmp_path, content):
     file = tmp_path / "notes.txt"
     file.write_bytes(content)
     with pytest.raises(ModelFileError, match=r"notes.txt is not a model file of sapwood.*check"):
-        modelfile.read(file, KIND)
+        container.read(file, KIND)
 
 
 def test_a_huge_file_of_something_else_is_not_read(tmp_path):
@@ -107,30 +107,30 @@ def test_a_huge_file_of_something_else_is_not_read(tmp_path):
     with file.open("wb") as stream:
         stream.truncate(1 << 40)
     with pytest.raises(ModelFileError, match="video is not a model file of sapwood"):
-        modelfile.read(file, KIND)
+        container.read(file, KIND)
     with file.open("r+b") as stream:
-        stream.write(modelfile.pack(KIND, {}, {}))
+        stream.write(container.pack(KIND, {}, {}))
     with pytest.raises(ModelFileError, match=f"video is damaged: {(1 << 40) - 80} bytes follow"):
-        modelfile.read(file, KIND)
+        container.read(file, KIND)
 
 
 def test_an_empty_file(tmp_path):
     file = tmp_path / "empty"
     file.touch()
     with pytest.raises(ModelFileError, match="empty is empty: restore it from a copy"):
-        modelfile.read(file, KIND)
+        container.read(file, KIND)
 
 
 def test_paths_without_a_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="nothing"):
-        modelfile.read(tmp_path / "nothing", KIND)
+        container.read(tmp_path / "nothing", KIND)
     with pytest.raises(IsADirectoryError, match=re.escape(str(tmp_path))):
-        modelfile.read(tmp_path, KIND)
+        container.read(tmp_path, KIND)
     with pytest.raises(NotADirectoryError):
-        modelfile.read(Path(sys.executable, "model"), KIND)
+        container.read(Path(sys.executable, "model"), KIND)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ModelFileError, match="pipe is not a regular file: copy its content"):
-        modelfile.read(tmp_path / "pipe", KIND)
+        container.read(tmp_path / "pipe", KIND)
 
 
 @pytest.mark.parametrize("data", [None, "text", 3, [1, 2]])
@@ -140,7 +140,7 @@ def test_what_is_not_bytes(data):
 
 def test_another_kind(old):
     with pytest.raises(ModelFileError, match=r"my.model holds 'stump', not 'tree': load it as"):
-        modelfile.read(old, "tree")
+        container.read(old, "tree")
 
 
 # Files that lie, with the right checksum
@@ -150,14 +150,14 @@ def crafted(text, body=b"", version=1, length=None, size=None):
     """A file with a header and a body of our choice, and a checksum that fits."""
     text = text if isinstance(text, bytes) else json.dumps(text).encode()
     text = text.ljust(len(text) + -len(text) % 8)
-    whole = modelfile.PREFIX.size + len(text) + len(body) + modelfile.DIGEST
+    whole = container.PREFIX.size + len(text) + len(body) + container.DIGEST
     length = len(text) if length is None else length
-    start = modelfile.PREFIX.pack(modelfile.MAGIC, version, length, whole if size is None else size)
+    start = container.PREFIX.pack(container.MAGIC, version, length, whole if size is None else size)
     return sealed(start + text + body)
 
 
 def sealed(content):
-    return content + hashlib.blake2b(content, digest_size=modelfile.DIGEST).digest()
+    return content + hashlib.blake2b(content, digest_size=container.DIGEST).digest()
 
 
 def directory(*entries):
@@ -171,7 +171,7 @@ THREE = np.array([1.0, 2.0, 3.0]).tobytes()
 
 
 def test_what_is_crafted_without_a_lie_is_read():
-    found = modelfile.unpack(crafted(directory(ENTRY, SECOND), THREE), KIND)[1]
+    found = container.unpack(crafted(directory(ENTRY, SECOND), THREE), KIND)[1]
     assert found["a"].tolist() == [1.0, 2.0]
     assert found["b"].tolist() == [3.0]
 
@@ -321,7 +321,7 @@ def test_headers_nested_almost_too_deep(depth):
 )
 def test_directories_that_lie(change, words):
     body = b"\1\2\3\4\5" + b"\6" * 11
-    assert modelfile.unpack(crafted(directory(ENTRY), body), KIND)[1]["a"].shape == (2,)
+    assert container.unpack(crafted(directory(ENTRY), body), KIND)[1]["a"].shape == (2,)
     assert_refused(crafted(directory({**ENTRY, **change}), body), words)
 
 
@@ -368,7 +368,7 @@ def test_a_lie_is_refused_or_harmless(data):
         entry = data.draw(st.sampled_from(entries))
         entry[data.draw(st.sampled_from(sorted(ENTRY)))] = data.draw(st.sampled_from(NASTY))
     try:
-        found = modelfile.unpack(crafted(directory(*entries), THREE), KIND)[1]
+        found = container.unpack(crafted(directory(*entries), THREE), KIND)[1]
     except ModelFileError:
         return
     assert [array.size for array in found.values()] == [2, 1]

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from modelfile_cases import ARRAYS, HEADER, KIND, assert_same, written
-from sapwood import atomic, modelfile
+from sapwood.storage import atomic, container
 
 
 @pytest.fixture
 def data():
-    return modelfile.pack(KIND, HEADER, ARRAYS)
+    return container.pack(KIND, HEADER, ARRAYS)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_failure_leaves_the_old_file(old, data, monkeypatch, step):
     else:
         monkeypatch.setattr(os, step, failing)
     with pytest.raises(OutOfOrderError, match=re.escape(f"Out of order: '{old}'")):
-        modelfile.write(old, KIND, {"new": True}, {})
+        container.write(old, KIND, {"new": True}, {})
     monkeypatch.undo()
     assert old.read_bytes() == data
     assert os.listdir(old.parent) == ["my.model"]
@@ -77,7 +77,7 @@ def test_a_failure_leaves_the_old_file(old, data, monkeypatch, step):
 def test_a_failure_without_an_old_file_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", failing)
     with pytest.raises(OutOfOrderError):
-        modelfile.write(tmp_path / "new", KIND, {}, {})
+        container.write(tmp_path / "new", KIND, {}, {})
     assert os.listdir(tmp_path) == []
 
 
@@ -87,7 +87,7 @@ def test_an_interruption_leaves_the_old_file(old, data, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        modelfile.write(old, KIND, {"new": True}, {})
+        container.write(old, KIND, {"new": True}, {})
     assert old.read_bytes() == data
     assert os.listdir(old.parent) == ["my.model"]
 
@@ -109,8 +109,8 @@ def test_the_order_of_the_steps(old, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", note_fsync)
     monkeypatch.setattr(os, "replace", note_replace)
-    modelfile.write(old, KIND, {}, {})
-    assert steps == [f"{len(modelfile.pack(KIND, {}, {}))} bytes", "replace", "folder"]
+    container.write(old, KIND, {}, {})
+    assert steps == [f"{len(container.pack(KIND, {}, {}))} bytes", "replace", "folder"]
 
 
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.EIO])
@@ -125,10 +125,10 @@ def test_a_folder_that_cannot_be_flushed(old, monkeypatch, code):
     monkeypatch.setattr(os, "fsync", fail_for_folders)
     if code == errno.EIO:
         with pytest.raises(OSError, match="Input/output error"):
-            modelfile.write(old, KIND, {"new": True}, {})
+            container.write(old, KIND, {"new": True}, {})
     else:
-        modelfile.write(old, KIND, {"new": True}, {})
-    assert modelfile.read(old, KIND) == ({"new": True}, {})
+        container.write(old, KIND, {"new": True}, {})
+    assert container.read(old, KIND) == ({"new": True}, {})
     assert os.listdir(old.parent) == ["my.model"]
 
 
@@ -137,11 +137,11 @@ def test_permissions(tmp_path, umask):
     file = tmp_path / "model"
     before = os.umask(umask)
     try:
-        modelfile.write(file, KIND, {}, {})
+        container.write(file, KIND, {}, {})
         assert stat.S_IMODE(file.stat().st_mode) == 0o666 & ~umask
         for mode in (0o600, 0o640, 0o666):
             file.chmod(mode)
-            modelfile.write(file, KIND, {}, {})
+            container.write(file, KIND, {}, {})
             assert stat.S_IMODE(file.stat().st_mode) == mode
     finally:
         os.umask(before)
@@ -163,32 +163,32 @@ def test_a_private_file_is_never_open_to_others(old, monkeypatch):
     old.chmod(0o600)
     monkeypatch.setattr(os, "open", create)
     monkeypatch.setattr(os, "fsync", note)
-    modelfile.write(old, KIND, {}, {})
+    container.write(old, KIND, {}, {})
     assert modes[:2] == [0o600, 0o600]
 
 
 def test_a_file_that_may_not_be_written(old, data, monkeypatch):
     monkeypatch.setattr(os, "access", lambda file, mode: mode != os.W_OK)  # as root may do all
     with pytest.raises(PermissionError, match=re.escape(f"Permission denied: '{old}'")):
-        modelfile.write(old, KIND, {}, {})
+        container.write(old, KIND, {}, {})
     assert old.read_bytes() == data
 
 
 def test_paths_that_cannot_be_written(tmp_path):
     for path in ("", str(tmp_path), f"{tmp_path}/", f"{tmp_path}/new/"):
         with pytest.raises(IsADirectoryError, match=re.escape(f"Is a directory: '{path}'")):
-            modelfile.write(path, KIND, {}, {})
+            container.write(path, KIND, {}, {})
     with pytest.raises(FileNotFoundError, match=re.escape(f"'{tmp_path}/no/model'")):
-        modelfile.write(tmp_path / "no" / "model", KIND, {}, {})
+        container.write(tmp_path / "no" / "model", KIND, {}, {})
     with pytest.raises(NotADirectoryError):
-        modelfile.write(Path(sys.executable, "model"), KIND, {}, {})
+        container.write(Path(sys.executable, "model"), KIND, {}, {})
     assert os.listdir(tmp_path) == []
 
 
 def test_a_device_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match=r"Not a regular file: '.*pipe'"):
-        modelfile.write(tmp_path / "pipe", KIND, {}, {})
+        container.write(tmp_path / "pipe", KIND, {}, {})
     assert (tmp_path / "pipe").is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]
 
@@ -197,17 +197,17 @@ def test_links_are_followed(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("folder/model")
     for depth in (1, 2):
-        modelfile.write(tmp_path / "link", KIND, {"depth": depth}, {})
+        container.write(tmp_path / "link", KIND, {"depth": depth}, {})
         assert (tmp_path / "link").is_symlink()
-        assert modelfile.read(tmp_path / "folder" / "model", KIND) == ({"depth": depth}, {})
+        assert container.read(tmp_path / "folder" / "model", KIND) == ({"depth": depth}, {})
     assert os.listdir(tmp_path / "folder") == ["model"]
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "ü" * 127, "..model", "a b\n", "\udc80"])
 def test_unusual_names(tmp_path, name):
     for depth in (1, 2):
-        modelfile.write(tmp_path / name, KIND, {"depth": depth}, {})
-    assert modelfile.read(tmp_path / name, KIND) == ({"depth": 2}, {})
+        container.write(tmp_path / name, KIND, {"depth": depth}, {})
+    assert container.read(tmp_path / name, KIND) == ({"depth": 2}, {})
     assert os.listdir(tmp_path) == [name]
 
 
@@ -219,8 +219,8 @@ def test_two_writers_do_not_collide(tmp_path):
     def save(writer):
         try:
             for _ in range(30):
-                modelfile.write(file, KIND, {"writer": writer}, arrays[writer])
-                header, found = modelfile.read(file, KIND)
+                container.write(file, KIND, {"writer": writer}, arrays[writer])
+                header, found = container.read(file, KIND)
                 assert_same(found, arrays[header["writer"]])
         except BaseException as error:
             failures.append(error)
@@ -237,12 +237,12 @@ def test_two_writers_do_not_collide(tmp_path):
 SAVE_FOR_EVER = """
 import sys
 import numpy as np
-from sapwood import modelfile
+from sapwood.storage import container
 
 path, count = sys.argv[1], int(sys.argv[2])
 while True:
     count += 1
-    modelfile.write(path, "stump", {"count": count}, {"a": np.full(100_000 + count, float(count))})
+    container.write(path, "stump", {"count": count}, {"a": np.full(100_000 + count, float(count))})
     print(count, flush=True)
 """
 
@@ -269,7 +269,7 @@ def test_killed_while_saving(tmp_path):
 
 
 def check_saved(file):
-    header, arrays = modelfile.read(file, KIND)
+    header, arrays = container.read(file, KIND)
     count = header["count"]
     assert arrays["a"].shape == (100_000 + count,)
     assert (arrays["a"] == count).all()

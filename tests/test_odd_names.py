@@ -13,8 +13,8 @@ import sapwood
 from cli_cases import PROGRAM, invoke
 from sapwood.evaluate import prequential
 from sapwood.report import write_report
+from sapwood.rows import column, encoder
 from sapwood.streams.memory import ArrayStream
-from sapwood.tree import column, intake
 
 # Rows may name no feature that the tree knows; that this is told is tested with its behaviour.
 pytestmark = pytest.mark.filterwarnings("ignore:x names .* and no feature that the model knows")
@@ -105,8 +105,8 @@ def test_halves_of_surrogate_pairs_are_refused_as_new_names_and_labels(name) -> 
 @pytest.mark.parametrize("name", LONE.values(), ids=LONE)
 def test_models_that_know_such_names_already_are_shown(tmp_path, monkeypatch, name) -> None:
     """As they were saved before such names were refused."""
-    monkeypatch.setattr(intake.door, "check_text", lambda text: None)
-    assert column.door is intake.door
+    monkeypatch.setattr(encoder.door, "check_text", lambda text: None)
+    assert column.door is encoder.door
     tree, found = evaluated(name)
     monkeypatch.undo()
     tree.save(tmp_path / "m")

@@ -14,8 +14,8 @@ from sapwood import plot
 from sapwood.evaluate import prequential
 from sapwood.evaluate.baselines import LastValue
 from sapwood.evaluate.result import CURVE, Refusals
+from sapwood.inspect.view import sample
 from sapwood.plot.style import COLOURS, looks_of, short
-from sapwood.tree.view import sample
 from test_view import EMPTY, SMALL, chain
 
 ROWS = 20_000

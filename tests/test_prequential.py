@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive_evaluate as naive
-from sapwood import HoeffdingTreeRegressor, modelfile
+from sapwood import HoeffdingTreeRegressor
 from sapwood.evaluate import Prequential, prequential
+from sapwood.storage import container
 from sapwood.streams.memory import ArrayStream
 from sapwood.streams.stream import BadRowError, StreamError
 
@@ -58,7 +59,7 @@ def is_good(row):
 
 def through_a_file(run):
     """A new run that goes on from what a file would keep of an old one."""
-    header, arrays = modelfile.unpack(modelfile.pack("test", *run.to_state()), "test")
+    header, arrays = container.unpack(container.pack("test", *run.to_state()), "test")
     model = HoeffdingTreeRegressor.from_bytes(run.model.to_bytes())
     delay = None if run.delay is None else run.delay.amount
     delay = int(delay) if delay is not None and not run.delay.by_time else delay

@@ -18,12 +18,12 @@ import sapwood
 from report_cases import START, drifting, drifting_run, evaluate, timed_run
 from sapwood.evaluate import prequential
 from sapwood.evaluate.result import Errors, Refusals
+from sapwood.inspect.view import PICTURE_RECORD, TreePicture
 from sapwood.report import render, write_report
 from sapwood.report.charts import chart, inline
 from sapwood.report.page import file_name, verdict
 from sapwood.report.tree_view import DEEPEST, MOST_NODES, leaf_rule, render_tree, written_nodes
 from sapwood.streams import ColumnNote
-from sapwood.tree.view import PICTURE_RECORD, TreePicture
 from test_view import CITIES, chain, leaf, picture, split, trees
 
 LEAF, NUMBER = 0, 1

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from cases import run_apart
 from feature_cases import INF, NAN, Key, known, names, same, values
-from sapwood.tree import _entry
-from sapwood.tree._entry import RowReader, first_infinite
-from sapwood.tree.features import Features
+from sapwood.rows import _dict_row
+from sapwood.rows._dict_row import RowReader, first_infinite
+from sapwood.rows.features import Features
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ def test_long_dicts_are_read(features):
 
 HOSTILE_ROWS = """
 import gc
-from sapwood.tree._entry import RowReader
-from sapwood.tree.features import Features
+from sapwood.rows._dict_row import RowReader
+from sapwood.rows.features import Features
 import numpy as np
 
 features = Features()
@@ -196,7 +196,7 @@ def test_the_reader_leaks_nothing(features):
 
 
 def test_the_examples_of_the_compiled_module():
-    failed, attempted = doctest.testmod(_entry)
+    failed, attempted = doctest.testmod(_dict_row)
     assert attempted > 0
     assert failed == 0
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import sapwood
 from cases import PATIENCE
 from cli_cases import HEADER, invoke, read_csv, rows_of, run, start, stop, wait_until, write_csv
-from sapwood.streams import open_stream, reasons
+from sapwood.streams import bad_rows, open_stream
 from stream_cases import joined
 
 MISSING = ("", "NA", " ?", "null")
@@ -93,12 +93,12 @@ def read(value, role):
     if text in MISSING:
         return math.nan
     if role == "time":
-        return reasons.NO_NUMBER if moment(text) is None else moment(text)
+        return bad_rows.NO_NUMBER if moment(text) is None else moment(text)
     if role == "boolean":
-        return {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}.get(text.lower(), reasons.NO_NUMBER)
+        return {"true": 1.0, "1": 1.0, "false": 0.0, "0": 0.0}.get(text.lower(), bad_rows.NO_NUMBER)
     if looks(text) != "number":
-        return reasons.NO_NUMBER
-    return float(text) if math.isfinite(float(text)) else reasons.NOT_FINITE
+        return bad_rows.NO_NUMBER
+    return float(text) if math.isfinite(float(text)) else bad_rows.NOT_FINITE
 
 
 def expected(rows):
@@ -109,14 +109,14 @@ def expected(rows):
     bad = []
     for number, row in enumerate(rows):
         found = {name: read(row[name], role) for name, role in roles.items()}
-        if found["d"] == reasons.NO_NUMBER:
-            found["d"] = reasons.NO_TIME  # which is known without a value
+        if found["d"] == bad_rows.NO_NUMBER:
+            found["d"] = bad_rows.NO_TIME  # which is known without a value
         if isinstance(found["w"], float) and math.isnan(found["w"]):
-            found["w"] = reasons.NO_TIME
+            found["w"] = bad_rows.NO_TIME
         if isinstance(found["y"], float) and math.isnan(found["y"]):
-            found["y"] = reasons.TARGET_MISSING
-        elif found["y"] == reasons.NO_NUMBER:
-            found["y"] = reasons.TARGET_NO_NUMBER
+            found["y"] = bad_rows.TARGET_MISSING
+        elif found["y"] == bad_rows.NO_NUMBER:
+            found["y"] = bad_rows.TARGET_NO_NUMBER
         faults = [found[name] for name in "abdwy" if isinstance(found[name], str)]
         if faults:
             bad.append((number, faults[0]))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapwood import door
-from sapwood.streams import reasons
+from sapwood.streams import bad_rows
 from sapwood.streams.arrow import MISSING
 from sapwood.streams.convert import NUMBER, convert
 from sapwood.streams.schema import Rule, Schema
@@ -38,7 +38,7 @@ def one(role, values, **rule):
     converted = convert(schema, {"x": array}, len(array))
     faults = [(fault.row, fault.reason, fault.value) for fault in converted.faults]
     assert all(fault.column == "x" for fault in converted.faults)
-    assert all(fault.remedy == reasons.REMEDIES[fault.reason] for fault in converted.faults)
+    assert all(fault.remedy == bad_rows.REMEDIES[fault.reason] for fault in converted.faults)
     column = converted.columns["x"]
     good = converted.good
     assert len(column) == (len(array) if good is None else np.count_nonzero(good))
@@ -123,7 +123,7 @@ def test_text_is_read_as_numbers_one_by_one(texts, kind):
     for row, text in enumerate(texts):
         number = NAN if text is None else twin(text)
         if number is None or math.isinf(number):
-            reason = reasons.NO_NUMBER if number is None else reasons.NOT_FINITE
+            reason = bad_rows.NO_NUMBER if number is None else bad_rows.NOT_FINITE
             faults.append((row, reason, text))
         else:
             expected.append(number)
@@ -150,7 +150,7 @@ def test_booleans_in_text(kind):
     texts = ["true", "FALSE", " 1", "0\t", "tRue", "", "NA", None, "yes", "1.0", "2"]
     column, faults = one("boolean", pa.array(texts).cast(kind))
     np.testing.assert_array_equal(column, [1, 0, 1, 0, 1, NAN, NAN, NAN])
-    assert faults == [(row, reasons.NO_BOOLEAN, texts[row]) for row in (8, 9, 10)]
+    assert faults == [(row, bad_rows.NO_BOOLEAN, texts[row]) for row in (8, 9, 10)]
 
 
 def test_booleans_in_other_types():
@@ -158,7 +158,10 @@ def test_booleans_in_other_types():
     np.testing.assert_array_equal(numbers([1, 0, None], role="boolean"), [1, 0, NAN])
     column, faults = one("boolean", [1.0, 0.5, math.inf])
     assert column.tolist() == [1]
-    assert faults == [(1, reasons.NO_BOOLEAN, "0.5"), (2, reasons.NO_BOOLEAN, "inf")]
+    assert faults == [
+        (1, bad_rows.NO_BOOLEAN, "0.5"),
+        (2, bad_rows.NO_BOOLEAN, "inf"),
+    ]
 
 
 # Times
@@ -182,12 +185,12 @@ def test_times_and_their_parts():
 def test_times_in_other_types():
     column, faults = one("time", ["1970-01-02 ", "?", "tomorrow", None])
     np.testing.assert_array_equal(column, [86_400, NAN, NAN])
-    assert faults == [(2, reasons.NO_TIME, "tomorrow")]
+    assert faults == [(2, bad_rows.NO_TIME, "tomorrow")]
     assert numbers([19700102], role="time") == [19700102]
     assert numbers([19700102], role="time", time_format="%Y%m%d") == [86_400]
     assert numbers([date(1970, 1, 2)], role="time", time_format="%Y%m%d") == [86_400]
-    assert one("time", [True, None])[1] == [(0, reasons.NO_TIME, "True")]
-    assert one("time", [math.inf, 1.0])[1] == [(0, reasons.NOT_FINITE, "inf")]
+    assert one("time", [True, None])[1] == [(0, bad_rows.NO_TIME, "True")]
+    assert one("time", [math.inf, 1.0])[1] == [(0, bad_rows.NOT_FINITE, "inf")]
 
 
 # Labels
@@ -244,9 +247,9 @@ def test_whole_numbers_are_the_same_labels_as_their_text(values: list[int | None
 def test_labels_that_are_none():
     column, faults = one("category", ["x" * (door.LONGEST + 1), "é" * door.LONGEST])
     assert column == ["é" * door.LONGEST]
-    assert faults == [(0, reasons.LABEL_TOO_LONG, "x" * (door.LONGEST + 1))]
+    assert faults == [(0, bad_rows.LABEL_TOO_LONG, "x" * (door.LONGEST + 1))]
     column, faults = one("category", [1.0, -math.inf])
-    assert (column, faults) == (["1.0"], [(1, reasons.NOT_FINITE, "-inf")])
+    assert (column, faults) == (["1.0"], [(1, bad_rows.NOT_FINITE, "-inf")])
 
 
 def test_dictionaries_that_are_odd():
@@ -275,7 +278,7 @@ def test_bytes_that_are_no_text(role, as_string, dictionary):
     if as_string:  # as Parquet files of other writers may have it
         array = array.cast(pa.string(), safe=False)
     column, faults = one(role, array.dictionary_encode() if dictionary else array)
-    assert faults == [(1, reasons.BAD_ENCODING, r"ab\xff")]
+    assert faults == [(1, bad_rows.BAD_ENCODING, r"ab\xff")]
     assert bits(column) == bits([None, None] if role == "category" else np.array([NAN, NAN]))
 
 
@@ -313,11 +316,11 @@ def test_targets_and_times():
     }
     converted = convert(TARGETED, table, 7)
     assert [(fault.row, fault.reason, fault.column, fault.value) for fault in converted.faults] == [
-        (1, reasons.TARGET_MISSING, "y", ""),
-        (2, reasons.TARGET_NO_NUMBER, "y", "x"),
-        (3, reasons.NOT_FINITE, "y", "inf"),
-        (4, reasons.NO_TIME, "when", None),
-        (5, reasons.NO_TIME, "when", "noon"),
+        (1, bad_rows.TARGET_MISSING, "y", ""),
+        (2, bad_rows.TARGET_NO_NUMBER, "y", "x"),
+        (3, bad_rows.NOT_FINITE, "y", "inf"),
+        (4, bad_rows.NO_TIME, "when", None),
+        (5, bad_rows.NO_TIME, "when", "noon"),
     ]
     assert converted.columns["a"].tolist() == [1, 7]
     assert converted.columns["b"] == ["u", "u"]
@@ -329,7 +332,7 @@ def test_targets_and_times():
 def test_a_target_that_is_null_or_nan_is_missing():
     table = {"a": pa.array([1, 2]), "when": pa.array([0.0, 1.0]), "b": pa.nulls(2)}
     converted = convert(TARGETED, {**table, "y": pa.array([None, NAN])}, 2)
-    assert [fault.reason for fault in converted.faults] == [reasons.TARGET_MISSING] * 2
+    assert [fault.reason for fault in converted.faults] == [bad_rows.TARGET_MISSING] * 2
     assert [fault.value for fault in converted.faults] == [None, "nan"]
 
 

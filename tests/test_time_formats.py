@@ -8,7 +8,8 @@ import pytest
 
 import sapwood
 from cli_cases import assert_fails, invoke, read_csv, run, write_csv
-from sapwood import ModelFileError, modelfile
+from sapwood import ModelFileError
+from sapwood.storage import container
 from sapwood.streams.schema import Wishes, decide
 
 FORMAT = "%Y%d%m"
@@ -114,8 +115,8 @@ def test_formats_are_part_of_what_is_saved():
 @pytest.mark.parametrize("formats", [{}, [], None, "x", {"day": 1}, {"day": None}, {"day": ["%d"]}])
 def test_what_no_tree_has_saved_is_refused(formats):
     kind = "HoeffdingTreeRegressor"
-    header, arrays = modelfile.unpack(sapwood.HoeffdingTreeRegressor().to_bytes(), kind)
-    data = modelfile.pack(kind, {**header, "time_formats": formats}, arrays)
+    header, arrays = container.unpack(sapwood.HoeffdingTreeRegressor().to_bytes(), kind)
+    data = container.pack(kind, {**header, "time_formats": formats}, arrays)
     with pytest.raises(ModelFileError, match="the buffer is damaged"):
         sapwood.HoeffdingTreeRegressor.from_bytes(data)
 

@@ -22,9 +22,9 @@ from sapwood import (
     ModelFileError,
     QuantizerObserver,
     TEBSTObserver,
-    modelfile,
 )
-from sapwood.tree import storage
+from sapwood.storage import container
+from sapwood.tree import tree_state
 from tree_file_cases import Tree, exercise, grown, stream, with_idle_leaves
 
 DATA = Path(__file__).parent / "data"
@@ -243,9 +243,9 @@ OTHER_FILES = {
     "observer": (observer_of_some_rows().to_bytes(), "is not a model file of sapwood"),
     "text": (b"no model", "is not a model file of sapwood"),
     "zeros": (bytes(5000), "is not a model file of sapwood"),
-    "another kind": (modelfile.pack("stump", {}, {}), "holds 'stump'"),
-    "no arrays": (modelfile.pack(storage.KIND, {}, {}), "its header has other entries"),
-    "magic alone": (modelfile.MAGIC, "8 bytes are too few"),
+    "another kind": (container.pack("stump", {}, {}), "holds 'stump'"),
+    "no arrays": (container.pack(tree_state.KIND, {}, {}), "its header has other entries"),
+    "magic alone": (container.MAGIC, "8 bytes are too few"),
 }
 
 

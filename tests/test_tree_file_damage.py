@@ -10,7 +10,7 @@ import pytest
 import sapwood
 from cases import run_apart
 from sapwood import ModelFileError, QuantizerObserver
-from sapwood.tree import storage
+from sapwood.tree import tree_state
 from tree_file_cases import (
     CRAFTED,
     FLOATS,
@@ -63,7 +63,7 @@ def test_a_damaged_file_is_named(small, tmp_path):
 
 @pytest.fixture(params=["auto", "raw", "mean", "ebst"])
 def state(request):
-    header, arrays = storage.state_of(CRAFTED[request.param]())
+    header, arrays = tree_state.state_of(CRAFTED[request.param]())
     return copy.deepcopy(header), {name: array.copy() for name, array in arrays.items()}
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sapwood import EBSTObserver, HoeffdingTreeRegressor, ModelFileError, QuantizerObserver
-from sapwood.tree import storage
-from sapwood.tree.features import CATEGORY
+from sapwood.rows.features import CATEGORY
+from sapwood.tree import tree_state
 from tree_file_cases import (
     Tree,
     assert_refused,
@@ -36,7 +36,7 @@ ROOT_CASES = {
 
 @pytest.mark.parametrize(("field", "place", "value"), ROOT_CASES.values(), ids=ROOT_CASES.keys())
 def test_nodes_that_are_no_tree(field, place, value):
-    header, arrays = storage.state_of(grown())
+    header, arrays = tree_state.state_of(grown())
     inner = np.flatnonzero(arrays["nodes"]["kind"])
     arrays["nodes"] = arrays["nodes"].copy()
     arrays["nodes"][field][inner[place] if place < 0 else place] = value
@@ -44,7 +44,7 @@ def test_nodes_that_are_no_tree(field, place, value):
 
 
 def test_two_splits_that_share_their_children():
-    header, arrays = storage.state_of(grown())
+    header, arrays = tree_state.state_of(grown())
     nodes = arrays["nodes"].copy()
     one, other = np.flatnonzero(nodes["kind"])[1:3]
     nodes["child"][other] = nodes["child"][one]
@@ -52,7 +52,7 @@ def test_two_splits_that_share_their_children():
 
 
 def test_a_cycle():
-    header, arrays = storage.state_of(grown())
+    header, arrays = tree_state.state_of(grown())
     nodes = arrays["nodes"].copy()
     deepest = np.flatnonzero(nodes["kind"])[-1]
     nodes["child"][deepest] = nodes["parent"][deepest]
@@ -60,7 +60,7 @@ def test_a_cycle():
 
 
 def test_leaves_that_are_swapped():
-    header, arrays = storage.state_of(grown())
+    header, arrays = tree_state.state_of(grown())
     leaves = arrays["leaves"].copy()
     leaves[[0, 1]] = leaves[[1, 0]]
     assert_refused(packed(header, arrays, leaves=leaves), "a leaf belongs to another node")
@@ -73,14 +73,14 @@ def test_leaves_that_are_swapped():
 
 
 def test_no_nodes_at_all():
-    header, arrays = storage.state_of(grown())
+    header, arrays = tree_state.state_of(grown())
     empty = {name: array[:0] for name, array in arrays.items() if name in ("nodes", "leaves")}
     assert_refused(packed(header, arrays, **empty), "there cannot be 0 nodes and 0 leaves")
 
 
 def test_leaves_that_do_not_watch_are_never_due():
     """They have no page to decide by."""
-    header, arrays = storage.state_of(with_idle_leaves())
+    header, arrays = tree_state.state_of(with_idle_leaves())
     for field in ("due", "review"):
         leaves = arrays["leaves"].copy()
         leaves[field][0] = 1.0
@@ -88,7 +88,7 @@ def test_leaves_that_do_not_watch_are_never_due():
 
 
 def test_leaves_that_say_that_they_watch():
-    header, arrays = storage.state_of(with_idle_leaves())
+    header, arrays = tree_state.state_of(with_idle_leaves())
     leaves = arrays["leaves"].copy()
     leaves["watching"][:2] = [1, 0]
     assert_refused(packed(header, arrays, leaves=leaves))
@@ -97,7 +97,7 @@ def test_leaves_that_say_that_they_watch():
 
 
 def test_splits_on_features_that_are_not_there():
-    header, arrays = storage.state_of(grown())
+    header, arrays = tree_state.state_of(grown())
     names = header["features"]["names"]
     for feature in (-1, len(names), 2**31 - 1, names.index("none")):
         nodes = arrays["nodes"].copy()
@@ -106,7 +106,7 @@ def test_splits_on_features_that_are_not_there():
 
 
 def test_nodes_below_the_depth_that_is_allowed():
-    header, arrays = storage.state_of(grown())
+    header, arrays = tree_state.state_of(grown())
     header["parameters"]["max_depth"] = 1
     assert_refused(packed(header, arrays), "below the depth of 1")
 
@@ -116,7 +116,7 @@ def test_nodes_below_the_depth_that_is_allowed():
 
 def raw_state():
     tree = grown(rows=20)
-    header, arrays = storage.state_of(tree)
+    header, arrays = tree_state.state_of(tree)
     return header, {name: array.copy() for name, array in arrays.items()}, tree._kernel
 
 
@@ -137,7 +137,7 @@ def test_kept_rows_that_are_none():
 
 @pytest.mark.parametrize("change", [(0, -1.0), (1, 2.0), (2, 0.0), (2, -1.0), (2, 1e9), (3, 5.0)])
 def test_grids_of_categories_are_fixed(change):
-    header, arrays = storage.state_of(grown())
+    header, arrays = tree_state.state_of(grown())
     place, value = change
     watches = arrays["watches"].copy()
     watches[0, 4 * header["features"]["kinds"].index(CATEGORY) + place] = value
@@ -145,7 +145,7 @@ def test_grids_of_categories_are_fixed(change):
 
 
 def test_grids_where_observers_watch():
-    header, arrays = storage.state_of(grown(observer=EBSTObserver()))
+    header, arrays = tree_state.state_of(grown(observer=EBSTObserver()))
     for place in range(4):
         watches = arrays["watches"].copy()
         watches[0, place] = 1.0
@@ -154,7 +154,7 @@ def test_grids_where_observers_watch():
 
 def test_slots_of_rows_that_the_leaf_never_saw():
     tree = grown()
-    header, arrays = storage.state_of(tree)
+    header, arrays = tree_state.state_of(tree)
     watches = arrays["watches"].copy()
     watches[0, tree._kernel.slot_start(1)] += 1e6
     assert_refused(packed(header, arrays, watches=watches), "more rows than their leaf")
@@ -165,7 +165,7 @@ def test_slots_of_rows_that_the_leaf_never_saw():
 
 def observer_state(**parameters):
     tree = grown(**parameters)
-    header, arrays = storage.state_of(tree)
+    header, arrays = tree_state.state_of(tree)
     own = [each for leaf in tree._kernel.observers for each in leaf or ()]
     return header, arrays, own
 
@@ -267,14 +267,14 @@ def test_observers_whose_bytes_or_sizes_are_wrong():
     ],
 )
 def test_parameters_that_do_not_fit(name, value):
-    header, arrays = storage.state_of(grown(leaf="adaptive"))
+    header, arrays = tree_state.state_of(grown(leaf="adaptive"))
     header["parameters"][name] = value
     assert_refused(packed(header, arrays), "is damaged: ")
 
 
 def test_a_tree_larger_than_its_limit():
     tree = grown()
-    header, arrays = storage.state_of(tree)
+    header, arrays = tree_state.state_of(tree)
     header["parameters"]["max_bytes"] = tree.nbytes
     twin = HoeffdingTreeRegressor.from_bytes(packed(header, arrays))
     assert twin.nbytes == tree.nbytes
@@ -302,14 +302,14 @@ def test_a_tree_larger_than_its_limit():
     ],
 )
 def test_features_that_do_not_fit(field, place, value):
-    header, arrays = storage.state_of(grown())
+    header, arrays = tree_state.state_of(grown())
     header["features"][field][place] = value
     assert_refused(packed(header, arrays), "is damaged: ")
 
 
 def test_a_small_file_takes_little_memory():
     """A header that promises thousands of features is refused before there is room for them."""
-    header, arrays = storage.state_of(Tree(observer=QuantizerObserver(slots=4096)))
+    header, arrays = tree_state.state_of(Tree(observer=QuantizerObserver(slots=4096)))
     names = [f"x{place}" for place in range(4096)]
     header["features"] = {
         "names": names,
@@ -322,10 +322,10 @@ def test_a_small_file_takes_little_memory():
 
 def test_covariances_beyond_all_bounds_contradict_each_other():
     """So large that the correlation overflows, which a decomposition would not complain of."""
-    header, arrays = storage.state_of(grown(leaf="linear"))
+    header, arrays = tree_state.state_of(grown(leaf="linear"))
     features = len(header["features"]["names"])
     terms = (features + 4) // 4 * 4
     matrix = arrays["models"][0][4 * terms + 2 * features :].reshape(terms, terms)
     matrix[0, 1] = matrix[1, 0] = 1e308
     with pytest.raises(ModelFileError, match="the covariances of leaf 0 contradict"):
-        storage.restore(HoeffdingTreeRegressor, header, arrays, "a file")
+        tree_state.restore(HoeffdingTreeRegressor, header, arrays, "a file")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sapwood import EBSTObserver, HoeffdingTreeRegressor, QuantizerObserver, TEBSTObserver
-from sapwood.tree import _memory, storage
+from sapwood.tree import _memory, tree_state
 from sapwood.tree.memory import LEAST_BYTES
 
 OBSERVERS = {
@@ -40,9 +40,9 @@ def watching(tree):
 
 def limited(tree, max_bytes):
     """The same tree with another limit."""
-    header, arrays = storage.state_of(tree)
+    header, arrays = tree_state.state_of(tree)
     header["parameters"]["max_bytes"] = max_bytes
-    return storage.restore(HoeffdingTreeRegressor, header, arrays, "a test")
+    return tree_state.restore(HoeffdingTreeRegressor, header, arrays, "a test")
 
 
 def leaf_of(tree, row):

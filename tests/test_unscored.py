@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import naive_evaluate as naive
 from cli_cases import invoke, read_csv, write_csv
-from sapwood import modelfile
 from sapwood.evaluate import Prequential, prequential
 from sapwood.report import render
+from sapwood.storage import container
 
 OTHERS = """
 class Wild:
@@ -63,7 +63,7 @@ def test_the_errors_are_those_of_the_other_rows(predictions, most_rows, delay, s
         parts += step.predicted
         if number == stop:
             break
-    saved = modelfile.unpack(modelfile.pack("test", *run.to_state()), "test")
+    saved = container.unpack(container.pack("test", *run.to_state()), "test")
     run = Prequential(model, stream, delay=delay, fade=0.9, window=20)
     run.restore(*saved)
     parts += [part for step in run.steps(most_rows) for part in step.predicted]

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapwood.tree.explanation import path_to
-from sapwood.tree.view import (
+from sapwood.formatting import plain
+from sapwood.inspect.explanation import path_to
+from sapwood.inspect.view import (
     PICTURE_RECORD,
     TreePicture,
     feature_importances,
@@ -19,7 +20,6 @@ from sapwood.tree.view import (
     to_records,
     to_text,
 )
-from sapwood.tree.words import plain
 
 LEAF, NUMBER, CATEGORY = 0, 1, 2
 NAMES = ["temp", "city", "wind"]

@@ -12,9 +12,9 @@ from sapwood import (
     ModelFileError,
     QuantizerObserver,
     TEBSTObserver,
-    modelfile,
 )
-from sapwood.tree import storage
+from sapwood.storage import container
+from sapwood.tree import tree_state
 
 COLOURS = ["red", "green", "blue", "grey"]
 INTEGERS = (-1, 0, 1, 2, 5, 10**6, 2**31 - 1, -(2**31))
@@ -59,7 +59,7 @@ CRAFTED = {
 
 
 def packed(header, arrays, **changed):
-    return modelfile.pack(storage.KIND, header, {**arrays, **changed})
+    return container.pack(tree_state.KIND, header, {**arrays, **changed})
 
 
 def assert_refused(data, words=" "):
@@ -123,7 +123,7 @@ def fuzz(seed, rounds):
     rng = np.random.default_rng(seed)
     let_in = 0
     for make in CRAFTED.values():
-        header, arrays = storage.state_of(make())
+        header, arrays = tree_state.state_of(make())
         for _ in range(rounds):
             let_in += not refused_or_harmless(damage(rng, header, arrays))
     return let_in

@@ -11,7 +11,7 @@ import numpy as np
 
 from naive_tree import NaiveTree, Slots
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver
-from sapwood.tree.tables import CATEGORY, LEAF
+from sapwood.tree.layout import CATEGORY, LEAF
 
 TOLERANCE = 1e-9  # of predictions, by the spread of y
 

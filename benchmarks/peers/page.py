@@ -9,7 +9,7 @@ from benchmarks.peers.contents import Cell, Section, Table
 from benchmarks.peers.findings import Findings
 from benchmarks.peers.pictures import Picture, pictures
 from benchmarks.peers.telling import sections
-from sapwood.atomic import write_atomically
+from sapwood.storage.atomic import write_atomically
 
 __all__ = ["render_html", "render_markdown", "write_page"]
 

@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sapwood.modelfile import ModelFileError
     from sapwood.moments import Moments
     from sapwood.observers import (
         Candidates,
@@ -17,8 +16,9 @@ if TYPE_CHECKING:
         Split,
         TEBSTObserver,
     )
+    from sapwood.storage.container import ModelFileError
     from sapwood.tree import HoeffdingTreeRegressor
-    from sapwood.tree.storage import load
+    from sapwood.tree.tree_state import load
 
     __version__: str
 
@@ -37,9 +37,9 @@ __all__ = [
 
 _PLACES = {
     "HoeffdingTreeRegressor": "sapwood.tree",
-    "ModelFileError": "sapwood.modelfile",
+    "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",
-    "load": "sapwood.tree.storage",
+    "load": "sapwood.tree.tree_state",
 }
 _MODULES = ("evaluate", "export", "observers", "plot", "report", "streams", "tree")
 

@@ -20,8 +20,8 @@ from sapwood.cli.progress import RunProgress
 from sapwood.cli.values import split_models
 from sapwood.evaluate.prequential import OnBadRow
 from sapwood.evaluate.result import UNSCORED, Evaluation
+from sapwood.formatting import number
 from sapwood.streams.stream import StreamError
-from sapwood.tree.words import number
 
 if TYPE_CHECKING:
     from sapwood.evaluate.ranking import Ranking

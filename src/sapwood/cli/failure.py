@@ -96,8 +96,8 @@ def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
 def _told(error: Exception) -> str | None:
     """Return what is wrong, if that is something that a user can mend."""
     from sapwood.evaluate.checkpoint import CheckpointError
-    from sapwood.modelfile import ModelFileError
     from sapwood.paper.errors import StudyError
+    from sapwood.storage.container import ModelFileError
     from sapwood.streams.stream import BadRowError, StreamError
 
     if isinstance(error, BadRowError):

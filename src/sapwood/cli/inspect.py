@@ -9,11 +9,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from sapwood import HoeffdingTreeRegressor, load
-from sapwood.atomic import write_atomically
 from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.files import check_files
 from sapwood.cli.options import AsJson
-from sapwood.tree.words import plain
+from sapwood.formatting import plain
+from sapwood.storage.atomic import write_atomically
 
 __all__ = ["inspect"]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from sapwood.atomic import write_atomically
 from sapwood.cli.files import STDOUT, is_stdout
+from sapwood.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from sapwood.cli.failure import Terminal
 from sapwood.evaluate.prequential import Prequential
 from sapwood.evaluate.result import UNSCORED
-from sapwood.tree.words import number, r_squared
+from sapwood.formatting import number, r_squared
 
 __all__ = ["RunProgress"]
 

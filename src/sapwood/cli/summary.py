@@ -4,7 +4,7 @@ from rich.table import Table
 
 from sapwood.cli.failure import Terminal
 from sapwood.evaluate.result import BASELINES, UNSCORED, Evaluation
-from sapwood.tree.words import number, r_squared
+from sapwood.formatting import number, r_squared
 
 __all__ = ["print_counts", "print_result"]
 

@@ -3,7 +3,7 @@
 from sapwood.evaluate.prequential import Prequential
 from sapwood.evaluate.result import Baseline, Errors, Evaluation, Sample
 from sapwood.evaluate.scores import Scores
-from sapwood.evaluate.whole import prequential
+from sapwood.evaluate.whole_run import prequential
 
 __all__ = [
     "Baseline",

@@ -4,7 +4,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from sapwood.tree.words import number
+from sapwood.formatting import number
 
 if TYPE_CHECKING:
     from sapwood.evaluate.prequential import Prequential

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door, modelfile
-from sapwood.atomic import StrPath, write_atomically
+from sapwood import door
 from sapwood.evaluate.prequential import Prequential
-from sapwood.lock import Held, hold
-from sapwood.modelfile import ModelFileError
+from sapwood.storage import container
+from sapwood.storage.atomic import StrPath, write_atomically
+from sapwood.storage.container import ModelFileError
+from sapwood.storage.lock import Held, hold
 from sapwood.tree import HoeffdingTreeRegressor
 
 __all__ = ["CheckpointError", "CheckpointFile", "Saved"]
@@ -159,7 +160,7 @@ class CheckpointFile:
         state, arrays = run.to_state()
         model = np.frombuffer(run.model.to_bytes(), np.uint8)
         header = {"identity": identity, "outputs": outputs, "run": state}
-        data = modelfile.pack(KIND, header, {**arrays, MODEL: model})
+        data = container.pack(KIND, header, {**arrays, MODEL: model})
         if not (self._latest_is_good and _is_whole(self.path)):
             write_atomically(self.path, data)
         else:
@@ -183,7 +184,7 @@ class CheckpointFile:
 
 
 def _read(path: str) -> Saved:
-    header, arrays = modelfile.read(path, KIND)
+    header, arrays = container.read(path, KIND)
     try:
         data = arrays.pop(MODEL).tobytes()
         identity, outputs, run = header["identity"], header["outputs"], header["run"]
@@ -192,7 +193,7 @@ def _read(path: str) -> Saved:
         for name, length in outputs.items():
             door.whole(length, f"the length of {door.shown(name)}", 0, 2**63)
     except (KeyError, TypeError, ValueError) as error:
-        raise modelfile.damaged(path, _told(error)) from None
+        raise container.damaged(path, _told(error)) from None
     model = HoeffdingTreeRegressor.from_bytes(data, f"the model in {path}")
     return Saved(identity, outputs, model, path, run, arrays)
 
@@ -200,7 +201,7 @@ def _read(path: str) -> Saved:
 def _is_whole(path: str) -> bool:
     """Whether a file that was good still is, as it is about to replace another."""
     with contextlib.suppress(FileNotFoundError, ModelFileError):
-        modelfile.read(path, KIND)
+        container.read(path, KIND)
         return True
     return False
 

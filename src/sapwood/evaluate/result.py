@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.evaluate.telling import as_html, as_text
+from sapwood.evaluate.display import as_html, as_text
+from sapwood.formatting import number
 from sapwood.streams.stream import ColumnNote
-from sapwood.tree.words import number
 
 __all__ = [
     "BASELINES",

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.door import Label, shown
-from sapwood.tree import HoeffdingTreeRegressor, inside
+from sapwood.inspect import snapshot
+from sapwood.inspect.view import TreePicture
+from sapwood.rows.column import OTHERS
+from sapwood.tree import HoeffdingTreeRegressor
 from sapwood.tree._kernel import RANGE_MARGIN, TreeKernel
-from sapwood.tree.column import OTHERS
-from sapwood.tree.tables import CATEGORY, LEAF, NUMBER
-from sapwood.tree.view import TreePicture
+from sapwood.tree.layout import CATEGORY, LEAF, NUMBER
 
 __all__ = [
     "CODES",
@@ -166,7 +167,7 @@ def _flattened(tree: HoeffdingTreeRegressor) -> FlatTree:
     kernel, features = tree._kernel, tree._features
     if kernel.rows == 0 or not features.names:
         raise ExportError("the tree has learned no features yet; let it learn some rows first")
-    picture = inside.picture(kernel, features)
+    picture = snapshot.picture(kernel, features)
     order = np.array([node for node, _ in picture.walk()])
     leaves = order[picture.nodes["kind"][order] == LEAF]
     rows = picture.nodes["child"][leaves]  # of the kernel's table of leaves
@@ -238,7 +239,7 @@ def _models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
     width = kernel.features
     coefficients = pages[:, :centres_at].reshape(len(rows), terms, -1)[:, : width + 1]
     table = kernel.leaf_table[rows]
-    shares = inside.shares_of(kernel, table)
+    shares = snapshot.shares_of(kernel, table)
     margin = RANGE_MARGIN * (kernel.high - kernel.low)
     level_weight, level = kernel.level_table.reshape(width, CODES, 2).transpose(2, 0, 1)
     return LeafModels(

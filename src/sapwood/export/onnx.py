@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.atomic import StrPath, write_atomically
 from sapwood.export.flat import (
     CODES,
     ExportError,
@@ -17,9 +16,10 @@ from sapwood.export.flat import (
     flatten,
     needed,
 )
+from sapwood.storage.atomic import StrPath, write_atomically
 from sapwood.tree import HoeffdingTreeRegressor
 from sapwood.tree._kernel import TERM_CREDIBLE, TERM_REACH
-from sapwood.tree.tables import CATEGORY
+from sapwood.tree.layout import CATEGORY
 
 __all__ = ["to_onnx"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from sapwood.export.flat import FlatTree, codes_in, flatten, needed
 from sapwood.tree import HoeffdingTreeRegressor
-from sapwood.tree.tables import LEAF, NUMBER
+from sapwood.tree.layout import LEAF, NUMBER
 
 __all__ = ["to_treelite"]
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sapwood
-from sapwood.atomic import write_atomically
 from sapwood.paper.errors import StudyError
 from sapwood.paper.machine import describe_machine
 from sapwood.paper.protocol import DISTRIBUTIONS, Cell, Plan
+from sapwood.storage.atomic import write_atomically
 
 __all__ = ["StudyFolder"]
 

@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from sapwood.door import shown
 from sapwood.evaluate.result import BASELINES, Evaluation
+from sapwood.formatting import plain
 from sapwood.plot.clock import Along, label_along, places_of
 from sapwood.plot.style import (
     BLUE,
@@ -26,7 +27,6 @@ from sapwood.plot.style import (
     twin,
 )
 from sapwood.streams.stream import MOST_ROWS
-from sapwood.tree.words import plain
 
 __all__ = ["Measure", "learning_curve", "leaves", "memory", "refused", "size", "speed"]
 

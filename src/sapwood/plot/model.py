@@ -12,6 +12,10 @@ from matplotlib.patches import FancyBboxPatch, Patch
 from numpy.typing import NDArray
 
 from sapwood.door import shown
+from sapwood.formatting import number, plain
+from sapwood.inspect import draw
+from sapwood.inspect.view import TreePicture, check_limits
+from sapwood.inspect.view import feature_importances as importances_of
 from sapwood.observers import _merit, packing
 from sapwood.observers.base import TableObserver
 from sapwood.observers.protocol import Observer
@@ -27,11 +31,7 @@ from sapwood.plot.style import (
     say,
     twin,
 )
-from sapwood.tree import draw
 from sapwood.tree.regressor import HoeffdingTreeRegressor
-from sapwood.tree.view import TreePicture, check_limits
-from sapwood.tree.view import feature_importances as importances_of
-from sapwood.tree.words import number, plain
 
 __all__ = ["importances", "observer", "picture_of", "tree", "tree_of"]
 

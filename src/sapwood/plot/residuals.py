@@ -8,9 +8,9 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from sapwood.evaluate.result import Evaluation
+from sapwood.formatting import plain
 from sapwood.plot.clock import DAY, along_of, label_along, places_of
 from sapwood.plot.style import BLUE, COLOURS, MUTED, ORANGE, axis, label_axes, legend, say
-from sapwood.tree.words import plain
 
 __all__ = [
     "bias",

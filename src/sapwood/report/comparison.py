@@ -7,13 +7,13 @@ from functools import partial
 from matplotlib.axes import Axes
 
 from sapwood import plot
-from sapwood.atomic import StrPath, write_atomically
 from sapwood.evaluate.result import BASELINES, Evaluation
+from sapwood.formatting import plain
 from sapwood.plot.style import looks_of
 from sapwood.report.charts import ROLES, chart
 from sapwood.report.html import ABSENT, Column, count, left_out, measured, section, table, text
 from sapwood.report.page import file_name, whole_page
-from sapwood.tree.words import plain
+from sapwood.storage.atomic import StrPath, write_atomically
 
 __all__ = ["render_comparison", "write_comparison"]
 

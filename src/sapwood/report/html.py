@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
-from sapwood.tree.words import aligned, number
+from sapwood.formatting import aligned, number
 
 __all__ = [
     "ABSENT",

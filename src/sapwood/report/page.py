@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from sapwood import plot
-from sapwood.atomic import StrPath, write_atomically
 from sapwood.evaluate.result import BASELINES, UNSCORED, Errors, Evaluation
+from sapwood.formatting import number, plain
+from sapwood.inspect.view import TreePicture
 from sapwood.plot.clock import along_of
 from sapwood.plot.model import MOST_BARS, picture_of, tree_of
 from sapwood.report.charts import chart
@@ -34,8 +35,7 @@ from sapwood.report.html import (
 )
 from sapwood.report.rows import render_columns, render_predictions, render_residuals
 from sapwood.report.tree_view import render_tree
-from sapwood.tree.view import TreePicture
-from sapwood.tree.words import number, plain
+from sapwood.storage.atomic import StrPath, write_atomically
 
 __all__ = ["file_name", "render", "verdict", "whole_page", "write_report"]
 

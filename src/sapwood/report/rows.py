@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from sapwood import plot
 from sapwood.evaluate.result import Evaluation, Sample
+from sapwood.formatting import plain
 from sapwood.plot.clock import along_of, places_of
 from sapwood.plot.residuals import hours_of
 from sapwood.report.charts import chart, rounded, zoom_chart
 from sapwood.report.html import Column, count, left_out, measured, share, table, text, told_alike
 from sapwood.streams.stream import ColumnNote
-from sapwood.tree.words import plain
 
 __all__ = ["render_columns", "render_predictions", "render_residuals"]
 

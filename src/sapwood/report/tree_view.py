@@ -4,11 +4,11 @@ import heapq
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
+from sapwood.formatting import number, plain
+from sapwood.inspect.draw import draw
+from sapwood.inspect.view import Limits, TreePicture, condition, question
 from sapwood.report.html import Column, count, share, table, text, told_alike
-from sapwood.tree.draw import draw
-from sapwood.tree.tables import LEAF, NUMBER
-from sapwood.tree.view import Limits, TreePicture, condition, question
-from sapwood.tree.words import number, plain
+from sapwood.tree.layout import LEAF, NUMBER
 
 __all__ = ["leaf_rule", "render_tree", "written_nodes"]
 
@@ -212,7 +212,7 @@ def leaf_rule(picture: TreePicture, leaf: int) -> str:
 
     Examples
     --------
-    >>> from sapwood.tree.view import sample
+    >>> from sapwood.inspect.view import sample
     >>> leaf_rule(sample(), 3)
     'temp >= 12.5 or missing; city in {Oslo, Rome}, unseen or missing'
     """

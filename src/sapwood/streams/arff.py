@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from sapwood import door
-from sapwood.streams import reasons
+from sapwood.streams import bad_rows
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, Block, TextSource
-from sapwood.streams.delimited import DelimitedStream, Flaw, TextRows
+from sapwood.streams.csv import DelimitedStream, Flaw, TextRows
 from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.header import SAMPLE_LINES, check_names, decoded, first_values
 from sapwood.streams.quotes import Quotes
@@ -83,7 +83,7 @@ class ArffStream(DelimitedStream):
                     "all values, as by Weka's SparseToNonSparse"
                 )
             mended = _as_csv(row)
-            flaw = Flaw(reasons.UNCLOSED_QUOTE) if mended is None else self._flaw(mended)
+            flaw = Flaw(bad_rows.UNCLOSED_QUOTE) if mended is None else self._flaw(mended)
             if flaw is not None:
                 flaws[len(raw)] = flaw
             numbers.append(number)

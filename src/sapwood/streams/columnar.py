@@ -31,7 +31,7 @@ import pyarrow.parquet
 from pyarrow.fs import LocalFileSystem
 
 from sapwood import door
-from sapwood.atomic import StrPath
+from sapwood.storage.atomic import StrPath
 from sapwood.streams.arrow import (
     as_array,
     check_type,
@@ -42,7 +42,7 @@ from sapwood.streams.arrow import (
     stored_type,
 )
 from sapwood.streams.convert import convert
-from sapwood.streams.finding import find_files
+from sapwood.streams.file_search import find_files
 from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.schema import Found, Schema, Wishes
 from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, Position, Stream, StreamError

@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sapwood.streams import reasons, times
+from sapwood.streams import bad_rows, times
 from sapwood.streams.arrow import (
     BLANKS,
     MISSING,
@@ -42,7 +42,7 @@ from sapwood.streams.arrow import (
     is_time,
     tidy,
 )
-from sapwood.streams.labels import labels_of
+from sapwood.streams.categories import labels_of
 from sapwood.streams.numbers import read_numbers
 from sapwood.streams.schema import Role, Rule, Schema
 from sapwood.streams.stream import Column, FloatArray
@@ -139,7 +139,7 @@ def convert(
     seconds = _always(schema.time, done)
     if seconds is not None and schema.time is not None:
         for row in np.flatnonzero(np.isnan(seconds)).tolist():
-            found[schema.time.name].setdefault(row, reasons.NO_TIME)
+            found[schema.time.name].setdefault(row, bad_rows.NO_TIME)
     columns: dict[str, Column] = {}
     for rule in schema.rules:
         columns[rule.name] = column = done[rule]
@@ -185,7 +185,9 @@ def read_column(rule: Rule, array: pa.Array) -> tuple[Column, Bad]:
         return labels_of(array, rule.declared)
     if rule.late:
         numbers, bad = read_column(replace(rule, late=False), array)
-        others = {row: reasons.NO_NUMBER for row, told in bad.items() if told != reasons.NOT_FINITE}
+        others = {
+            row: bad_rows.NO_NUMBER for row, told in bad.items() if told != bad_rows.NOT_FINITE
+        }
         return numbers, {**bad, **others}
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -206,17 +208,17 @@ def _numbers(array: pa.Array) -> tuple[FloatArray, Bad]:
         numbers = _doubles(array.cast(pa.string()))
     else:
         numbers = _doubles(array)
-    faults = dict.fromkeys(bad.tolist(), reasons.NO_NUMBER)
+    faults = dict.fromkeys(bad.tolist(), bad_rows.NO_NUMBER)
     infinite = np.isinf(numbers)
     if infinite.any():
-        faults.update(dict.fromkeys(np.flatnonzero(infinite).tolist(), reasons.NOT_FINITE))
+        faults.update(dict.fromkeys(np.flatnonzero(infinite).tolist(), bad_rows.NOT_FINITE))
     return numbers, faults
 
 
 def _written_numbers(array: pa.Array, example: str) -> tuple[FloatArray, Bad]:
     """Return numbers that are not written plainly."""
     numbers, none = read_numbers(tidy(array), example)
-    return numbers, dict.fromkeys(np.flatnonzero(none).tolist(), reasons.NO_NUMBER)
+    return numbers, dict.fromkeys(np.flatnonzero(none).tolist(), bad_rows.NO_NUMBER)
 
 
 def _doubles(array: pa.Array) -> FloatArray:
@@ -251,21 +253,21 @@ def _booleans(array: pa.Array) -> tuple[FloatArray, Bad]:
     else:
         numbers, _ = _numbers(array)
         bad = np.flatnonzero(~np.isnan(numbers) & (numbers != 0.0) & (numbers != 1.0))
-    return numbers, dict.fromkeys(bad.tolist(), reasons.NO_BOOLEAN)
+    return numbers, dict.fromkeys(bad.tolist(), bad_rows.NO_BOOLEAN)
 
 
 def _seconds(array: pa.Array, time_format: str | None) -> tuple[FloatArray, Bad]:
     kind = array.type
     if time_format in UNITS and not is_time(kind):
         counts, told = _numbers(array)
-        others = {row: reasons.NO_TIME for row, why in told.items() if why != reasons.NOT_FINITE}
+        others = {row: bad_rows.NO_TIME for row, why in told.items() if why != bad_rows.NOT_FINITE}
         return counts / UNITS[time_format], {**told, **others}
     if pa.types.is_boolean(kind) or (pa.types.is_integer(kind) and time_format is not None):
         array = array.cast(pa.string())
     if not pa.types.is_string(array.type):
         return _numbers(array)
     seconds, bad = times.seconds_of_text(tidy(array), time_format)
-    return seconds, dict.fromkeys(np.flatnonzero(bad).tolist(), reasons.NO_TIME)
+    return seconds, dict.fromkeys(np.flatnonzero(bad).tolist(), bad_rows.NO_TIME)
 
 
 def _rows_of(mask: pa.Array) -> NDArray[np.intp]:
@@ -284,10 +286,10 @@ def _always(rule: Rule | None, done: Mapping[Rule, Column]) -> FloatArray | None
 def _judge_target(y: FloatArray, bad: Bad) -> None:
     """Tell what is wrong with targets, in words of their own."""
     for row, reason in bad.items():
-        if reason != reasons.NOT_FINITE:
-            bad[row] = reasons.TARGET_NO_NUMBER
+        if reason != bad_rows.NOT_FINITE:
+            bad[row] = bad_rows.TARGET_NO_NUMBER
     for row in np.flatnonzero(np.isnan(y)).tolist():
-        bad.setdefault(row, reasons.TARGET_MISSING)
+        bad.setdefault(row, bad_rows.TARGET_MISSING)
 
 
 def _faults(
@@ -300,8 +302,8 @@ def _faults(
     faults = []
     for row, (name, reason) in sorted(first.items()):
         value, is_text = _as_it_stood(arrays[name][row])
-        told = reason if is_text else reasons.BAD_ENCODING
-        faults.append(Fault(row, told, name, value, reasons.REMEDIES[told]))
+        told = reason if is_text else bad_rows.BAD_ENCODING
+        faults.append(Fault(row, told, name, value, bad_rows.REMEDIES[told]))
     return faults
 
 

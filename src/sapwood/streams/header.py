@@ -10,10 +10,10 @@ import pyarrow as pa
 from sapwood import door
 from sapwood.streams.arrow import as_array, texts_of
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, TextSource
-from sapwood.streams.looks import is_number, looks_of
 from sapwood.streams.quotes import Quotes, line_ends
 from sapwood.streams.schema import Found
 from sapwood.streams.stream import Position, StreamError
+from sapwood.streams.text_kinds import is_number, looks_of
 from sapwood.streams.times import is_iso
 
 __all__ = ["SAMPLE_LINES", "Header", "check_names", "decoded", "first_values", "read_header"]

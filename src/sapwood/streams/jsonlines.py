@@ -25,12 +25,11 @@ import pyarrow as pa
 import pyarrow.json
 
 from sapwood import door
-from sapwood.streams import reasons
+from sapwood.streams import bad_rows
 from sapwood.streams.arrow import BLANKS, MISSING, as_array, as_numpy, texts_of
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, Block, TextSource
 from sapwood.streams.convert import arrow_type, convert
 from sapwood.streams.first_rows import FirstRows
-from sapwood.streams.looks import ENOUGH
 from sapwood.streams.schema import PARTS, Found, Role, Rule, Schema, Wishes
 from sapwood.streams.stream import (
     BadRow,
@@ -39,6 +38,7 @@ from sapwood.streams.stream import (
     StreamError,
 )
 from sapwood.streams.text import TextStream
+from sapwood.streams.text_kinds import ENOUGH
 from sapwood.streams.times import is_iso
 
 __all__ = ["JSONLinesStream"]
@@ -168,10 +168,10 @@ class JSONLinesStream(TextStream):
         """Raise `_Flaw` if an object is not one that becomes a row."""
         if not self._knows(row):
             unknown = next(key for key in row if not self._knows([key]))
-            raise _Flaw(reasons.UNKNOWN_COLUMN, unknown, _text(row[unknown]))
+            raise _Flaw(bad_rows.UNKNOWN_COLUMN, unknown, _text(row[unknown]))
         for name in self._labelled:
             if isinstance(row.get(name), list | dict):
-                raise _Flaw(reasons.NO_LABEL, name, _text(row[name]))
+                raise _Flaw(bad_rows.NO_LABEL, name, _text(row[name]))
 
     def _knows(self, keys: Iterable[str]) -> bool:
         return self._keys is None or self._keys.issuperset(keys)
@@ -186,7 +186,7 @@ class JSONLinesStream(TextStream):
                 flaw.reason,
                 flaw.column,
                 flaw.value,
-                reasons.REMEDIES[flaw.reason],
+                bad_rows.REMEDIES[flaw.reason],
                 lines[place].rstrip(b"\r"),
                 int(np.searchsorted(good, place)),
             )
@@ -210,7 +210,7 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise _Flaw(reasons.MALFORMED_JSON, None, f"key {door.shown(twice)} stands twice")
+        raise _Flaw(bad_rows.MALFORMED_JSON, None, f"key {door.shown(twice)} stands twice")
     return found
 
 
@@ -227,14 +227,14 @@ def _parsed(line: bytes) -> dict[str, Any]:
         value = _decode(line.decode())
     except UnicodeDecodeError:
         spoilt = line.decode(errors="backslashreplace")
-        raise _Flaw(reasons.BAD_ENCODING, None, spoilt) from None
+        raise _Flaw(bad_rows.BAD_ENCODING, None, spoilt) from None
     except json.JSONDecodeError as error:
         complaint = f"{error.msg}: column {error.colno}"
-        raise _Flaw(reasons.MALFORMED_JSON, None, complaint) from None
+        raise _Flaw(bad_rows.MALFORMED_JSON, None, complaint) from None
     except RecursionError:
-        raise _Flaw(reasons.MALFORMED_JSON, None, "too many levels") from None
+        raise _Flaw(bad_rows.MALFORMED_JSON, None, "too many levels") from None
     if not isinstance(value, dict):
-        raise _Flaw(reasons.MALFORMED_JSON, None, f"no object: {_text(value)}")
+        raise _Flaw(bad_rows.MALFORMED_JSON, None, f"no object: {_text(value)}")
     return value
 
 

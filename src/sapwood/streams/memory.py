@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.door import Label
-from sapwood.streams import reasons
+from sapwood.rows import frames
+from sapwood.streams import bad_rows
 from sapwood.streams.stream import (
     MOST_ROWS,
     BadRow,
@@ -22,7 +23,6 @@ from sapwood.streams.stream import (
     Stream,
     StreamError,
 )
-from sapwood.tree import frames
 
 __all__ = ["ArrayStream", "PairStream", "as_stream"]
 
@@ -244,16 +244,16 @@ def _good_rows(
     for name, values in columns.items():
         if isinstance(values, np.ndarray):
             for row in np.flatnonzero(np.isinf(values)).tolist():
-                faults.setdefault(row, (reasons.NOT_FINITE, name, values[row]))
+                faults.setdefault(row, (bad_rows.NOT_FINITE, name, values[row]))
     for row in np.flatnonzero(~np.isfinite(y)).tolist():
         faults[row] = (_fault_of_target(targets[row], y[row]), stream.target, targets[row])
     bad = []
     for earlier, row in enumerate(sorted(faults)):
         reason, at_fault, value = faults[row]
-        shown = None if reason == reasons.TARGET_MISSING else _text_of(value)
+        shown = None if reason == bad_rows.TARGET_MISSING else _text_of(value)
         column = None if at_fault is None else str(at_fault)
         place = (stream.name, stream.unit, int(numbers[row]), reason, column)
-        bad.append(BadRow(*place, shown, reasons.REMEDIES[reason], after=row - earlier))
+        bad.append(BadRow(*place, shown, bad_rows.REMEDIES[reason], after=row - earlier))
     end = int(numbers[-1])
     if bad:
         kept = [row for row in range(len(y)) if row not in faults]
@@ -275,9 +275,9 @@ def _text_of(value: Any) -> str:
 def _fault_of_target(target: Any, number: float) -> str:
     """Return why a target is no finite number; it was read as a number, NaN if it is none."""
     if math.isinf(number):
-        return reasons.NOT_FINITE
+        return bad_rows.NOT_FINITE
     missing = target is None or (isinstance(target, float) and math.isnan(target))
-    return reasons.TARGET_MISSING if missing else reasons.TARGET_NO_NUMBER
+    return bad_rows.TARGET_MISSING if missing else bad_rows.TARGET_NO_NUMBER
 
 
 def _number_or_nan(target: Any) -> float:

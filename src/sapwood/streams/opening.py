@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from sapwood import door
-from sapwood.atomic import StrPath
-from sapwood.streams.finding import find_files, would_find
+from sapwood.storage.atomic import StrPath
+from sapwood.streams.file_search import find_files, would_find
 from sapwood.streams.schema import Wishes
 from sapwood.streams.stream import Kind, Stream, StreamError
 
@@ -173,7 +173,7 @@ def _open_text(format: str, path: str, wishes: Wishes) -> "TextStream":
         from sapwood.streams.jsonlines import JSONLinesStream
 
         return JSONLinesStream(TextSource(path, wishes.encoding), wishes)
-    from sapwood.streams.delimited import open_delimited
+    from sapwood.streams.csv import open_delimited
 
     return open_delimited(path, wishes, b"\t" if format == "tsv" else None)
 

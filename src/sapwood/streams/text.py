@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from sapwood.streams.blocks import Block, TextSource
-from sapwood.streams.looks import first_look
 from sapwood.streams.schema import DECIDABLE, Found, Schema
 from sapwood.streams.stream import MOST_ROWS, Chunk, Position, Stream, Unit
+from sapwood.streams.text_kinds import first_look
 
 __all__ = ["TextStream"]
 

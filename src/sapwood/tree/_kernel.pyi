@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.tree._entry import RowReader
+from sapwood.rows._dict_row import RowReader
 from sapwood.tree._relay import Registration
 from sapwood.tree._tables import TreeTables
 

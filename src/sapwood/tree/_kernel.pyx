@@ -16,7 +16,7 @@ from sapwood import door
 from sapwood.moments cimport PIVOT
 from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
-from sapwood.tree._entry cimport RowReader
+from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._model cimport (

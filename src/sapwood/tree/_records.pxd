@@ -1,4 +1,4 @@
-"""The records of `sapwood/tree/tables.py` for kernels, and the layout of a leaf's pages.
+"""The records of `sapwood/tree/layout.py` for kernels, and the layout of a leaf's pages.
 
 The *model page* of a leaf holds, for the terms of a linear model:
 

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-from sapwood.tree._entry cimport FeatureTable
+from sapwood.rows._dict_row cimport FeatureTable
 from sapwood.tree._pages cimport Pages
 from sapwood.tree._tables cimport Columns, TreeTables
 

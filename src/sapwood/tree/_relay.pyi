@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.tree._entry import FeatureTable
+from sapwood.rows._dict_row import FeatureTable
 from sapwood.tree._tables import TreeTables
 
 class Relay:

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from sapwood.observers._store cimport Store
-from sapwood.tree._entry cimport FeatureTable
+from sapwood.rows._dict_row cimport FeatureTable
 from sapwood.tree._memory cimport promised_bytes, used_bytes
 from sapwood.tree._pages cimport Pages, give_back
 from sapwood.tree._records cimport (

@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.observers.base import TableObserver
-from sapwood.tree.observing import Observing
+from sapwood.tree.leaf_observers import LeafObservers
 
 T = TypeVar("T")
 
@@ -52,11 +52,11 @@ class TreeTables:
     node_table: NDArray[Any]
     leaf_table: NDArray[Any]
     track_table: NDArray[np.float64]
-    observing: Observing
+    observing: LeafObservers
     columns: Columns
     def __init__(
         self,
-        observing: Observing,
+        observing: LeafObservers,
         linear: bool,
         averaging: bool,
         tracking: bool,

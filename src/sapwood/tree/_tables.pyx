@@ -14,7 +14,7 @@ from sapwood.tree._records cimport (
 from sapwood.tree._track cimport TRACKS
 from sapwood.tree._watch cimport most_kept
 
-from sapwood.tree.tables import LEAF_RECORD, NODE_RECORD
+from sapwood.tree.layout import LEAF_RECORD, NODE_RECORD
 
 TRACK_RATES = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9)
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
@@ -121,7 +121,7 @@ cdef class TreeTables:
 
     Parameters
     ----------
-    observing : Observing
+    observing : LeafObservers
         By what leaves watch their features.
     linear, averaging : bool
         Whether leaves predict by linear models, by the mean, or by both.

@@ -14,7 +14,7 @@ from sapwood.observers.base import TableObserver
 from sapwood.observers.packing import CELL, CELLS, WEIGHT
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES, TRACK_RATES, most_kept_rows
-from sapwood.tree.tables import CATEGORY, LEAF, LEAF_RECORD, NUMBER
+from sapwood.tree.layout import CATEGORY, LEAF, LEAF_RECORD, NUMBER
 
 __all__ = [
     "STREAM",

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.observers.quantizer import QuantizerObserver
+from sapwood.rows.features import CATEGORY, Features, Known
 from sapwood.tree import _memory
 from sapwood.tree._relay import Relay
 from sapwood.tree._tables import TreeTables
-from sapwood.tree.features import CATEGORY, Features, Known
-from sapwood.tree.observing import Observing
+from sapwood.tree.leaf_observers import LeafObservers
 
 __all__ = ["LEAST_BYTES", "RULES", "MemoryRules", "name_bytes", "relay"]
 
@@ -95,7 +95,7 @@ class MemoryRules:
     rows_without_observers: float = 1_000.0
 
     @classmethod
-    def of(cls, max_bytes: int | None, observing: Observing) -> "MemoryRules":
+    def of(cls, max_bytes: int | None, observing: LeafObservers) -> "MemoryRules":
         """Return the rules for a limit, or for none.
 
         Raises

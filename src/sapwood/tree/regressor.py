@@ -7,23 +7,26 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sapwood import door, modelfile
-from sapwood.atomic import StrPath, write_atomically
+from sapwood import door
 from sapwood.door import Label
+from sapwood.foreign_calls import Elsewhere
+from sapwood.inspect import draw, snapshot, view
+from sapwood.inspect.explanation import Explanation
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
-from sapwood.tree import _memory, draw, frames, inside, memory, storage, view
-from sapwood.tree._entry import RowReader
+from sapwood.rows import frames
+from sapwood.rows._dict_row import RowReader
+from sapwood.rows.encoder import Plan
+from sapwood.rows.features import Features
+from sapwood.storage import container
+from sapwood.storage.atomic import StrPath, write_atomically
+from sapwood.tree import _memory, memory, tree_state
 from sapwood.tree._kernel import TreeKernel, refuse_row
 from sapwood.tree._relay import Registration
 from sapwood.tree.bounds import HoeffdingBound
-from sapwood.tree.elsewhere import Elsewhere
-from sapwood.tree.explanation import Explanation
-from sapwood.tree.features import Features
 from sapwood.tree.growth import SPLIT_ON, GrowthRules, SplitOn
-from sapwood.tree.intake import Plan
+from sapwood.tree.leaf_observers import LeafObservers
 from sapwood.tree.memory import MemoryRules
-from sapwood.tree.observing import Observing
 
 __all__ = ["HoeffdingTreeRegressor"]
 
@@ -134,7 +137,7 @@ class HoeffdingTreeRegressor(Elsewhere):
         _check_choice(track, "track", ("auto", None))
         if observer is None:
             observer = QuantizerObserver(slots=SLOTS)
-        observing = Observing(observer)
+        observing = LeafObservers(observer)
         growth = GrowthRules(
             grace_period=door.positive(grace_period, "grace_period"),
             bound=HoeffdingBound(door.between(delta, "delta", LEAST_DELTA, 1.0)),
@@ -390,7 +393,7 @@ class HoeffdingTreeRegressor(Elsewhere):
         max_depth : int, optional
             Nodes at this depth stand for all that is below them.
         **options
-            As for `sapwood.tree.draw.draw`: digits, target, orientation.
+            As for `sapwood.inspect.draw.draw`: digits, target, orientation.
         """
         return draw.draw(self._picture(), max_depth, **options)
 
@@ -404,10 +407,10 @@ class HoeffdingTreeRegressor(Elsewhere):
         """
         row = self._features.read_one(x, learn=False).matrix[0]
         kernel = self._kernel
-        return kernel.while_still(inside.explain, kernel, self._features, x, row)
+        return kernel.while_still(snapshot.explain, kernel, self._features, x, row)
 
     def _picture(self) -> view.TreePicture:
-        return self._kernel.while_still(inside.picture, self._kernel, self._features)
+        return self._kernel.while_still(snapshot.picture, self._kernel, self._features)
 
     def __repr__(self) -> str:
         default = type(self)()._parameters
@@ -445,7 +448,7 @@ class HoeffdingTreeRegressor(Elsewhere):
 
     def to_bytes(self) -> bytes:
         """Return what `save` would write."""
-        return self._kernel.while_still(storage.packed, self)
+        return self._kernel.while_still(tree_state.packed, self)
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str = "the buffer") -> Self:
@@ -463,7 +466,7 @@ class HoeffdingTreeRegressor(Elsewhere):
         sapwood.ModelFileError
             If they are not a tree.
         """
-        return storage.restore(cls, *modelfile.unpack(data, storage.KIND, source), source)
+        return tree_state.restore(cls, *container.unpack(data, tree_state.KIND, source), source)
 
     def copy(self) -> Self:
         """Return an independent copy."""

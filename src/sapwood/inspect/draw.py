@@ -8,9 +8,8 @@ from html import escape
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from sapwood.atomic import StrPath, write_atomically
-from sapwood.tree.tables import LEAF
-from sapwood.tree.view import (
+from sapwood.formatting import number, plain
+from sapwood.inspect.view import (
     Limits,
     TreePicture,
     check_limits,
@@ -18,7 +17,8 @@ from sapwood.tree.view import (
     missing_way,
     question,
 )
-from sapwood.tree.words import number, plain
+from sapwood.storage.atomic import StrPath, write_atomically
+from sapwood.tree.layout import LEAF
 
 __all__ = ["Drawing", "boxes_of", "colour", "draw", "ink_on", "layout_of", "thickness"]
 
@@ -124,7 +124,7 @@ def draw(
 
     Examples
     --------
-    >>> from sapwood.tree.view import sample
+    >>> from sapwood.inspect.view import sample
     >>> drawing = draw(sample(), target="price")
     >>> drawing
     Drawing(284 x 314 pixels)

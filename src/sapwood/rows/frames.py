@@ -13,7 +13,7 @@ import numpy as np
 
 from sapwood import door
 from sapwood.door import FloatArray
-from sapwood.tree.column import CATEGORY, Coded, Column, Values
+from sapwood.rows.column import CATEGORY, Coded, Column, Values
 
 __all__ = ["MOMENTS", "frame_of", "like", "of_categorical", "opened", "seconds_of"]
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.atomic import StrPath, write_atomically
+from sapwood.storage.atomic import StrPath, write_atomically
 
 __all__ = ["ModelFileError", "damaged", "pack", "read", "unpack", "write"]
 
@@ -170,7 +170,7 @@ def unpack(
     --------
     >>> unpack(pack("stump", {}, {})[:-1], "stump")
     Traceback (most recent call last):
-    sapwood.modelfile.ModelFileError: the buffer is damaged: 79 bytes are there of 80; restore...
+    sapwood.storage.container.ModelFileError: the buffer is damaged: 79 bytes are there of 80; ...
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise ModelFileError(f"{source} is {type(data).__name__}: bytes are expected")

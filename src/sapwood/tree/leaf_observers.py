@@ -7,12 +7,12 @@ import numpy as np
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
 
-__all__ = ["Observing"]
+__all__ = ["LeafObservers"]
 
 LEAST_SLOTS, MOST_SLOTS = 8, 4096
 
 
-class Observing:
+class LeafObservers:
     """The rules of watching: what the parameter `observer` of the tree says.
 
     Parameters

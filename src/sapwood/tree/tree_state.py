@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door, modelfile
-from sapwood.atomic import StrPath
-from sapwood.modelfile import damaged
+from sapwood import door
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.observers.base import TableObserver
+from sapwood.rows.features import CATEGORY, UNKNOWN, Features
+from sapwood.storage import container
+from sapwood.storage.atomic import StrPath
+from sapwood.storage.container import damaged
 from sapwood.tree import _memory, checking, memory
 from sapwood.tree._tables import Columns, table_room
 from sapwood.tree.checking import STREAM, check, doubles
-from sapwood.tree.features import CATEGORY, UNKNOWN, Features
-from sapwood.tree.tables import LEAF_RECORD, NODE_RECORD
+from sapwood.tree.layout import LEAF_RECORD, NODE_RECORD
 
 if TYPE_CHECKING:
     from sapwood.tree.regressor import HoeffdingTreeRegressor
@@ -49,7 +50,7 @@ ARRAYS = (
 
 def packed(tree: "HoeffdingTreeRegressor") -> bytes:
     """Return the bytes of a model file."""
-    return modelfile.pack(KIND, *state_of(tree))
+    return container.pack(KIND, *state_of(tree))
 
 
 def state_of(tree: "HoeffdingTreeRegressor") -> tuple[dict[str, Any], dict[str, Array]]:
@@ -133,7 +134,7 @@ def load(path: StrPath) -> "HoeffdingTreeRegressor":
     """
     from sapwood.tree.regressor import HoeffdingTreeRegressor
 
-    header, arrays = modelfile.read(path, KIND)
+    header, arrays = container.read(path, KIND)
     return restore(HoeffdingTreeRegressor, header, arrays, os.fsdecode(path))
 
 
@@ -158,7 +159,7 @@ def restore(
     """
     held = header.get(SUBCLASS, KIND)
     if held != (kind.__qualname__ if kind.__name__ != KIND else KIND):
-        raise modelfile.ModelFileError(
+        raise container.ModelFileError(
             f"{source} holds a tree of class {held!s:.80}, not {kind.__qualname__}: load it by its "
             f"own class, as by {held!s:.80}.from_bytes(data)"
         )

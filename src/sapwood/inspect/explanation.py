@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sapwood.tree.view import Limits, TreePicture, condition
-from sapwood.tree.words import MOST_LETTERS, aligned, number, plain, table
+from sapwood.formatting import MOST_LETTERS, aligned, number, plain, table
+from sapwood.inspect.view import Limits, TreePicture, condition
 
 __all__ = ["Contribution", "Expert", "Explanation", "Step", "path_to"]
 
@@ -54,7 +54,7 @@ class Explanation:
 
     Examples
     --------
-    >>> from sapwood.tree.view import sample
+    >>> from sapwood.inspect.view import sample
     >>> path = path_to(sample(), 1, {"temp": 3.5})
     >>> print(Explanation(path, [Expert("mean", 3.25, 1.0)], 0.0, [], 3.25, None, 0.5, 3.75))
     path         value    mean  weight
@@ -142,7 +142,7 @@ def path_to(picture: TreePicture, leaf: int, x: Mapping[str, Any]) -> list[Step]
 
     Examples
     --------
-    >>> from sapwood.tree.view import sample
+    >>> from sapwood.inspect.view import sample
     >>> for step in path_to(sample(), 3, {"temp": 20.0}):
     ...     print(step.condition, step.value, step.missing, step.mean)
     root None False 5.0

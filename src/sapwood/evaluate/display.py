@@ -4,7 +4,7 @@ import os
 from html import escape
 from typing import TYPE_CHECKING
 
-from sapwood.tree.words import number, plain, r_squared
+from sapwood.formatting import number, plain, r_squared
 
 if TYPE_CHECKING:
     from sapwood.evaluate.result import Errors, Evaluation

@@ -1,4 +1,4 @@
-"""The quick way in: a plain dict becomes a row of doubles; `sapwood.tree.intake` does the rest.
+"""The quick way in: a plain dict becomes a row of doubles; `sapwood.rows.encoder` does the rest.
 
 No code of a caller runs while a dict is walked: keys and values are looked at only if they are of
 Python's own types, and numbers of NumPy are put aside until the walk is over. Whatever is odd is
@@ -42,7 +42,7 @@ cdef enum:
     NUMBER = 1
     CATEGORY = 2
     DECLARED = 3  # a category of which whole floats are labels too
-    MOST_LABELS = 63  # that have codes, and the code of all others: as in sapwood.tree.column
+    MOST_LABELS = 63  # that have codes, and the code of all others: as in sapwood.rows.column
     MOST_KEYS = 4096  # there are no more features
     SOME_KEYS = 16  # that are remembered beside twice as many as there are features
     SCALARS = 12
@@ -88,7 +88,7 @@ cdef class RowReader:
 
     Examples
     --------
-    >>> from sapwood.tree.features import Features
+    >>> from sapwood.rows.features import Features
     >>> features = Features()
     >>> _ = features.matrix({"age": [31.0], "colour": ["red"]}, learn=True)
     >>> reader = RowReader(features)

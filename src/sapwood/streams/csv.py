@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from sapwood.streams import reasons
+from sapwood.streams import bad_rows
 from sapwood.streams.arrow import MISSING, texts_of
 from sapwood.streams.blocks import BOM, Block, TextSource
 from sapwood.streams.convert import Converted, arrow_type, convert
@@ -154,7 +154,7 @@ class DelimitedStream(TextStream):
                 flaw.reason,
                 flaw.column,
                 flaw.value,
-                reasons.REMEDIES[flaw.reason],
+                bad_rows.REMEDIES[flaw.reason],
                 rows.raw[place],
                 int(before[place]),
             )
@@ -193,7 +193,7 @@ class DelimitedStream(TextStream):
             for start, end in zip(starts.tolist(), found.ends.tolist(), strict=True)
         ]
         flaws = {place: self._flaw(raw[place]) for place in self._doubtful(text, found.ends)}
-        flaws.update(dict.fromkeys(found.unclosed.tolist(), Flaw(reasons.UNCLOSED_QUOTE)))
+        flaws.update(dict.fromkeys(found.unclosed.tolist(), Flaw(bad_rows.UNCLOSED_QUOTE)))
         kept = [place for place, row in enumerate(raw) if row]
         lines = block.line + np.searchsorted(line_end, starts[kept], "right")
         return TextRows(
@@ -221,9 +221,9 @@ class DelimitedStream(TextStream):
         parts = self._quotes.parts(row)
         expected = len(self.schema.columns)
         if len(parts) != expected:
-            return Flaw(reasons.ANOTHER_LENGTH, value=f"{len(parts)} instead of {expected}")
+            return Flaw(bad_rows.ANOTHER_LENGTH, value=f"{len(parts)} instead of {expected}")
         stray = any(b"\r" in rest for _, rest in parts)
-        return Flaw(reasons.STRAY_RETURN) if stray else None
+        return Flaw(bad_rows.STRAY_RETURN) if stray else None
 
 
 def has_stray_return(text: bytes) -> bool:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sapwood import door
 from sapwood.door import Label
-from sapwood.streams import reasons
+from sapwood.streams import bad_rows
 from sapwood.streams.arrow import BLANKS, MISSING, as_numpy, is_time
 
 __all__ = ["labels_of"]
@@ -78,7 +78,7 @@ def _label(value: Any, declared: bool) -> Label | None:
         try:
             value = value.decode()
         except UnicodeDecodeError:
-            raise _Unfit(reasons.BAD_ENCODING) from None
+            raise _Unfit(bad_rows.BAD_ENCODING) from None
     if isinstance(value, str):
         return _text_label(value, declared)
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -86,7 +86,7 @@ def _label(value: Any, declared: bool) -> Label | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and math.isinf(value):
-        raise _Unfit(reasons.NOT_FINITE)
+        raise _Unfit(bad_rows.NOT_FINITE)
     if declared and value == int(value) and -(2**63) <= value < 2**64:
         return int(value)
     return str(value) if isinstance(value, Decimal) else repr(value)
@@ -96,7 +96,7 @@ def _text_label(text: str, declared: bool) -> Label | None:
     if text.strip(BLANKS) in MISSING:
         return None
     if len(text) > door.LONGEST:
-        raise _Unfit(reasons.LABEL_TOO_LONG)
+        raise _Unfit(bad_rows.LABEL_TOO_LONG)
     return _whole_label(text) if declared else text
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door
-from sapwood.tree.tables import CATEGORY, LEAF, NODE_RECORD, NUMBER
-from sapwood.tree.words import MOST_LETTERS, number, plain, table
+from sapwood.formatting import MOST_LETTERS, number, plain, table
+from sapwood.tree.layout import CATEGORY, LEAF, NODE_RECORD, NUMBER
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.tree.features import Features, Known
+from sapwood.rows.features import Features, Known
 
 class FeatureTable:
     known: Known

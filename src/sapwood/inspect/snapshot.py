@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.inspect.explanation import Contribution, Expert, Explanation, path_to
+from sapwood.inspect.view import PICTURE_RECORD, TreePicture
+from sapwood.rows.features import Features
 from sapwood.tree._kernel import LEAST_SHARES, TreeKernel
-from sapwood.tree.explanation import Contribution, Expert, Explanation, path_to
-from sapwood.tree.features import Features
-from sapwood.tree.tables import ERRORS, LEAF
-from sapwood.tree.view import PICTURE_RECORD, TreePicture
+from sapwood.tree.layout import ERRORS, LEAF
 
 __all__ = ["explain", "picture", "shares_of"]
 

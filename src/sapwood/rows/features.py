@@ -6,10 +6,10 @@ from typing import Any, Self
 
 from sapwood import door
 from sapwood.door import FloatArray, Label
-from sapwood.tree import intake
-from sapwood.tree._entry import FeatureTable
-from sapwood.tree.column import CATEGORY, NUMBER, OTHERS, UNKNOWN, Column
-from sapwood.tree.intake import MAX_FEATURES, Plan
+from sapwood.rows import encoder
+from sapwood.rows._dict_row import FeatureTable
+from sapwood.rows.column import CATEGORY, NUMBER, OTHERS, UNKNOWN, Column
+from sapwood.rows.encoder import MAX_FEATURES, Plan
 
 __all__ = ["CATEGORY", "MAX_FEATURES", "NUMBER", "OTHERS", "UNKNOWN", "Features", "Known"]
 
@@ -202,7 +202,7 @@ class Features(FeatureTable):
             If X has another shape, or a value is neither finite nor missing, or of another kind
             than its feature; told with its name and row.
         """
-        return intake.read(self, X, learn)
+        return encoder.read(self, X, learn)
 
     def read_one(self, x: Any, learn: bool) -> Plan:
         """Read one row, and change nothing yet: as `read`, of a mapping of names to values.
@@ -214,7 +214,7 @@ class Features(FeatureTable):
         ...
         ValueError: x['age'] = inf must be finite; use NaN or None for a missing value
         """
-        return intake.read_one(self, x, learn)
+        return encoder.read_one(self, x, learn)
 
     def matrix(self, X: Any, learn: bool) -> FloatArray:
         """Read many rows and register at once what is new; see `read`."""

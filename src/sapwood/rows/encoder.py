@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.door import FloatArray, Label
-from sapwood.tree import frames
-from sapwood.tree._entry import first_infinite
-from sapwood.tree.column import CATEGORY, NUMBER, UNKNOWN, Column, Refused, Values, as_doubles
+from sapwood.rows import frames
+from sapwood.rows._dict_row import first_infinite
+from sapwood.rows.column import CATEGORY, NUMBER, UNKNOWN, Column, Refused, Values, as_doubles
 
 if TYPE_CHECKING:
-    from sapwood.tree.features import Features, Known
+    from sapwood.rows.features import Features, Known
 
 __all__ = ["MAX_FEATURES", "Plan", "read", "read_one"]
 
