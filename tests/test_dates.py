@@ -194,7 +194,7 @@ def test_parts_are_features_and_the_model_remembers_how_times_were_read(folder):
     assert found["total"]["r2"] > 0.8
     assert plain.json()["total"]["r2"] < 0.5
     tree = sapwood.load("m")
-    assert tree.time_formats == {"date_time": "%m/%d/%y %H:%M"}
+    assert tree.column_formats == {"date_time": "%m/%d/%y %H:%M"}
     names = ["date_time", "date_time.hour", "date_time.weekday", "date_time.season", "x"]
     assert list(tree.features) == names
     from_file = invoke("predict", "m", "new.csv")

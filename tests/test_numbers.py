@@ -144,7 +144,7 @@ def test_features_and_targets_are_read(folder):
 
 def test_a_model_remembers_how_numbers_were_written(folder):
     assert invoke("train", "a.csv", "-t", "rent", "--save", "m").code == 0
-    assert sapwood.load("m").time_formats == {"area": "1.234,5", "rise": "1.234,5 %"}
+    assert sapwood.load("m").column_formats == {"area": "1.234,5", "rise": "1.234,5 %"}
     write_csv(folder / "new.csv", ["20,5;1 %", "1.021,0;2"], "area;rise")
     wanted = sapwood.load("m").predict_many({"area": [20.5, 1021.0], "rise": [1.0, 2.0]})
     for ended in (
@@ -166,7 +166,7 @@ def test_marks_of_the_command_line(folder):
     found = {}
     for typed in ((), ("--decimal", "."), ("--decimal", ","), ("--thousands", ",")):
         assert invoke("train", "b.csv", "-t", "y", *typed, "--save", "m").code == 0
-        found[typed] = sapwood.load("m").time_formats["x"]
+        found[typed] = sapwood.load("m").column_formats["x"]
     assert list(found.values()) == ["1.234,5", "1,234.5", "1.234,5", "1,234.5"]
     ended = invoke("evaluate", "b.csv", "-t", "y", "--decimal", ";")
     assert_fails(ended, "decimal = ';'", "'.' or ',' is expected")

@@ -19,7 +19,7 @@ from cases import run_apart
 from sapwood import EBSTObserver
 from sapwood.river import HoeffdingTreeRegressor
 from sapwood.river import __main__ as program
-from sapwood.tree.parameters import TreeParameters
+from sapwood.sklearn import HoeffdingTreeRegressor as Estimator
 from tree_cases import friedman, r2, unchanged
 
 QUICK = {"grace_period": 20, "delta": 0.5, "tau": 0.5}
@@ -81,7 +81,7 @@ def test_nothing_imports_river_or_scikit_learn_unasked():
     assert run_apart(program) == "[]\n"
 
 
-@pytest.mark.parametrize("face", [TreeParameters, HoeffdingTreeRegressor])
+@pytest.mark.parametrize("face", [Estimator, HoeffdingTreeRegressor])
 def test_the_parameters_are_those_of_the_tree(face):
     ours, theirs = (
         inspect.signature(kind).parameters for kind in (face, sapwood.tree.HoeffdingTreeRegressor)

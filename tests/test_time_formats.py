@@ -43,7 +43,7 @@ def predicted(*arguments, input=None):
 
 
 def test_rows_are_read_by_the_format_of_training(folder) -> None:
-    assert sapwood.load("m").time_formats == {"day": FORMAT}
+    assert sapwood.load("m").column_formats == {"day": FORMAT}
     wanted = predicted("new.csv", "--time-format", f"day={FORMAT}")
     days = [datetime.strptime(line.split(",")[0], FORMAT) for line in rows(200, 1500)]
     columns = {
@@ -87,13 +87,13 @@ def test_training_goes_on_by_the_same_format(folder) -> None:
     write_csv(folder / "other.csv", rows(200, 1500, "%d.%m.%Y"), "day,x,y")
     other = ("--model", "m", "--time-format", "day=%d.%m.%Y")
     assert invoke("train", "other.csv", "-t", "y", *other, "--save", "others").code == 0
-    assert sapwood.load("others").time_formats == {"day": "%d.%m.%Y"}
+    assert sapwood.load("others").column_formats == {"day": "%d.%m.%Y"}
 
 
 def test_only_features_have_formats_to_keep(folder) -> None:
     late = ("--delay", "2d", "--time", "day", "--drop", "day", "--time-format", f"day={FORMAT}")
     assert invoke("evaluate", "a.csv", "-t", "y", *late, "--save", "dropped").code == 0
-    assert sapwood.load("dropped").time_formats == {}
+    assert sapwood.load("dropped").column_formats == {}
 
 
 # -- the file -------------------------------------------------------------------------------------
@@ -103,20 +103,20 @@ def test_formats_are_part_of_what_is_saved():
     tree = sapwood.HoeffdingTreeRegressor()
     tree.learn_many({"day": [1.0, 2.0]}, [1.0, 2.0])
     plain = tree.to_bytes()
-    tree.time_formats["day"] = "%d.%m.é%Y"
+    tree.column_formats["day"] = "%d.%m.é%Y"
     assert tree.to_bytes() != plain
     for twin in (tree.copy(), pickle.loads(pickle.dumps(tree))):
-        assert twin.time_formats == {"day": "%d.%m.é%Y"}
+        assert twin.column_formats == {"day": "%d.%m.é%Y"}
         assert twin.to_bytes() == tree.to_bytes()
-    tree.time_formats.clear()
+    tree.column_formats.clear()
     assert tree.to_bytes() == plain
 
 
-@pytest.mark.parametrize("formats", [{}, [], None, "x", {"day": 1}, {"day": None}, {"day": ["%d"]}])
+@pytest.mark.parametrize("formats", [[], None, "x", {"day": 1}, {"day": None}, {"day": ["%d"]}])
 def test_what_no_tree_has_saved_is_refused(formats):
     kind = "HoeffdingTreeRegressor"
     header, arrays = container.unpack(sapwood.HoeffdingTreeRegressor().to_bytes(), kind)
-    data = container.pack(kind, {**header, "time_formats": formats}, arrays)
+    data = container.pack(kind, {**header, "column_formats": formats}, arrays)
     with pytest.raises(ModelFileError, match="the buffer is damaged"):
         sapwood.HoeffdingTreeRegressor.from_bytes(data)
 
@@ -124,8 +124,8 @@ def test_what_no_tree_has_saved_is_refused(formats):
 @pytest.mark.parametrize("formats", [{1: "%d"}, {"day": 3}, [("day", "%d")]])
 def test_what_could_not_be_loaded_is_not_saved(formats):
     tree = sapwood.HoeffdingTreeRegressor()
-    tree.time_formats = formats
-    with pytest.raises(ValueError, match=r"time_formats = .*: a dict of texts is expected"):
+    tree.column_formats = formats
+    with pytest.raises(ValueError, match=r"column_formats = .*: a dict of texts is expected"):
         tree.to_bytes()
 
 

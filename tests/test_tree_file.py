@@ -24,7 +24,6 @@ from sapwood import (
     TEBSTObserver,
 )
 from sapwood.storage import container
-from sapwood.tree import tree_state
 from tree_file_cases import Tree, exercise, grown, stream, with_idle_leaves
 
 DATA = Path(__file__).parent / "data"
@@ -244,7 +243,10 @@ OTHER_FILES = {
     "text": (b"no model", "is not a model file of sapwood"),
     "zeros": (bytes(5000), "is not a model file of sapwood"),
     "another kind": (container.pack("stump", {}, {}), "holds 'stump'"),
-    "no arrays": (container.pack(tree_state.KIND, {}, {}), "its header has other entries"),
+    "no arrays": (
+        container.pack(HoeffdingTreeRegressor.kind, {}, {}),
+        "its header has other entries",
+    ),
     "magic alone": (container.MAGIC, "8 bytes are too few"),
 }
 

@@ -6,7 +6,8 @@ That a change at any other place does no harm either is the matter of test_tree_
 import numpy as np
 import pytest
 
-from sapwood import EBSTObserver, HoeffdingTreeRegressor, ModelFileError, QuantizerObserver
+from sapwood import EBSTObserver, HoeffdingTreeRegressor, QuantizerObserver
+from sapwood.model import State
 from sapwood.rows.features import CATEGORY
 from sapwood.tree import tree_state
 from tree_file_cases import (
@@ -327,5 +328,5 @@ def test_covariances_beyond_all_bounds_contradict_each_other():
     terms = (features + 4) // 4 * 4
     matrix = arrays["models"][0][4 * terms + 2 * features :].reshape(terms, terms)
     matrix[0, 1] = matrix[1, 0] = 1e308
-    with pytest.raises(ModelFileError, match="the covariances of leaf 0 contradict"):
-        tree_state.restore(HoeffdingTreeRegressor, header, arrays, "a file")
+    with pytest.raises(ValueError, match="the covariances of leaf 0 contradict"):
+        HoeffdingTreeRegressor.from_state(State(header, arrays), HoeffdingTreeRegressor.format)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sapwood import EBSTObserver, HoeffdingTreeRegressor, QuantizerObserver, TEBSTObserver
+from sapwood.model import State
 from sapwood.tree import _memory, tree_state
 from sapwood.tree.memory import LEAST_BYTES
 
@@ -42,7 +43,7 @@ def limited(tree, max_bytes):
     """The same tree with another limit."""
     header, arrays = tree_state.state_of(tree)
     header["parameters"]["max_bytes"] = max_bytes
-    return tree_state.restore(HoeffdingTreeRegressor, header, arrays, "a test")
+    return HoeffdingTreeRegressor.from_state(State(header, arrays), HoeffdingTreeRegressor.format)
 
 
 def leaf_of(tree, row):

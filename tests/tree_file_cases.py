@@ -59,7 +59,9 @@ CRAFTED = {
 
 
 def packed(header, arrays, **changed):
-    return container.pack(tree_state.KIND, header, {**arrays, **changed})
+    """The bytes of a file with such a tree in it."""
+    whole = {"format": HoeffdingTreeRegressor.format, "model": header}
+    return container.pack(HoeffdingTreeRegressor.kind, whole, {**arrays, **changed})
 
 
 def assert_refused(data, words=" "):

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sapwood.model import load
     from sapwood.moments import Moments
     from sapwood.observers import (
         Candidates,
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     )
     from sapwood.storage.container import ModelFileError
     from sapwood.tree import HoeffdingTreeRegressor
-    from sapwood.tree.tree_state import load
 
     __version__: str
 
@@ -39,7 +39,7 @@ _PLACES = {
     "HoeffdingTreeRegressor": "sapwood.tree",
     "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",
-    "load": "sapwood.tree.tree_state",
+    "load": "sapwood.model",
 }
 _MODULES = ("evaluate", "export", "observers", "plot", "report", "streams", "tree")
 

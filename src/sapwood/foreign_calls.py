@@ -1,43 +1,47 @@
-"""A tree where it is not alone: in a notebook, and in libraries that have doors of their own."""
+"""A model where it is not alone: in a notebook, and in libraries that have doors of their own."""
 
 import sys
 from html import escape
 from typing import Any, NoReturn
 
-__all__ = ["Elsewhere"]
+__all__ = ["ForeignCalls"]
 
 SHOWN_DEPTH = 3
 
-SKLEARN = (
-    "the tree of sapwood is no estimator of scikit-learn: use "
-    "sapwood.sklearn.HoeffdingTreeRegressor, which has the same parameters"
-)
-RIVER = "in river use sapwood.river.HoeffdingTreeRegressor, which has the same parameters"
 
-
-class Elsewhere:
-    """What other programs ask a tree for: a picture, or something that an adapter has."""
+class ForeignCalls:
+    """What other programs ask a model for: a picture, or something that an adapter has."""
 
     def fit(self, *arguments: Any, **options: Any) -> NoReturn:
         """Raise TypeError, which names the estimator for scikit-learn."""
-        raise TypeError(SKLEARN)
+        self._point_to_sklearn()
 
     def score(self, *arguments: Any, **options: Any) -> NoReturn:
         """Raise TypeError, which names the estimator for scikit-learn."""
-        raise TypeError(SKLEARN)
+        self._point_to_sklearn()
 
     def get_params(self, deep: bool = True) -> NoReturn:
         """Raise TypeError, which names the estimator for scikit-learn."""
-        raise TypeError(SKLEARN)
+        self._point_to_sklearn()
 
     def __sklearn_tags__(self) -> NoReturn:
-        raise TypeError(SKLEARN)
+        self._point_to_sklearn()
+
+    def _point_to_sklearn(self) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(
+            f"sapwood.{name} is no estimator of scikit-learn: use sapwood.sklearn.{name}, which "
+            "has the same parameters"
+        )
 
     def __str__(self) -> str:
-        # River refuses a tree in words of its own, which end by the tree's.
+        # River refuses a model in words of its own, which end by the model's.
         asked_by = sys._getframe(1).f_globals.get("__name__", "")
         is_river = asked_by == "river" or asked_by.startswith("river.")
-        return f"{self!r}: {RIVER}" if is_river else repr(self)
+        if not is_river:
+            return repr(self)
+        name = type(self).__name__
+        return f"{self!r}: in river use sapwood.river.{name}, which has the same parameters"
 
     def _repr_html_(self) -> str:
         tree: Any = self

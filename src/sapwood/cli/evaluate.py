@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sapwood import HoeffdingTreeRegressor
 from sapwood.cli import options
 from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
@@ -20,6 +19,7 @@ from sapwood.cli.summary import print_result
 from sapwood.cli.values import amount, settings
 from sapwood.evaluate.prequential import OnBadRow, Prequential
 from sapwood.evaluate.scores import FADE, WINDOW
+from sapwood.model import StoredModel
 
 if TYPE_CHECKING:
     from sapwood.evaluate.result import Evaluation
@@ -175,9 +175,9 @@ def make_run(
         raise UsageError(f"{stream.name}: say which column to predict: {named}")
     late = _late_by(scoring.delay, stream)
     made = make_model(model, settings(set_, "--set"), stream) if saved is None else saved
-    if isinstance(made, HoeffdingTreeRegressor):
+    if isinstance(made, StoredModel):
         formats = dict(stream.time_formats)
-        made.time_formats.update(
+        made.column_formats.update(
             {name: formats[name] for name in formats if name in stream.features}
         )
     try:

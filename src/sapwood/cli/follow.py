@@ -12,7 +12,6 @@ from typing import Any
 
 import typer
 
-from sapwood import HoeffdingTreeRegressor
 from sapwood.cli.failure import INTERRUPTED, Terminal, UsageError
 from sapwood.cli.files import STDOUT
 from sapwood.cli.models import blaming_others, check_savable
@@ -23,6 +22,7 @@ from sapwood.cli.values import amount
 from sapwood.evaluate.checkpoint import CheckpointError, CheckpointFile, Saved
 from sapwood.evaluate.prequential import Prequential, Step
 from sapwood.evaluate.result import Evaluation
+from sapwood.regressor import Regressor
 from sapwood.streams.stream import MOST_ROWS
 
 __all__ = ["Follower", "check_not_empty"]
@@ -81,7 +81,7 @@ class Follower:
 
     def follow(self) -> Evaluation:
         """Read, predict and learn all rows, from where an earlier run was saved."""
-        if isinstance(self.run.model, HoeffdingTreeRegressor):
+        if isinstance(self.run.model, Regressor):
             tell_missing(self.terminal, self.run.model, self.run.stream)
         with ExitStack() as stack:
             if self._file is not None and not stack.enter_context(self._file.hold()):
@@ -119,7 +119,7 @@ class Follower:
 
     def _resume(self) -> Saved | None:
         """Go on from the checkpoint, if there is one."""
-        saved = None if self._file is None else self._file.load()
+        saved = None if self._file is None else self._file.load(self.run.model)
         if self._file is None or saved is None:
             return None
         if self._file.warning:

@@ -8,11 +8,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from sapwood import HoeffdingTreeRegressor, load
+from sapwood import load
 from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.files import check_files
 from sapwood.cli.options import AsJson
 from sapwood.formatting import plain
+from sapwood.regressor import Regressor
 from sapwood.storage.atomic import write_atomically
 
 __all__ = ["inspect"]
@@ -42,7 +43,7 @@ def inspect(
             _show(tree, depth)
 
 
-def _described(tree: HoeffdingTreeRegressor) -> dict[str, object]:
+def _described(tree: Regressor) -> dict[str, object]:
     summary = tree.summary
     return {
         "rows": summary.rows,
@@ -52,11 +53,11 @@ def _described(tree: HoeffdingTreeRegressor) -> dict[str, object]:
         "features": {str(name): kind for name, kind in tree.feature_kinds.items()},
         "importances": {str(name): share for name, share in tree.feature_importances.items()},
         "parameters": {name: str(value) for name, value in tree.parameters.items()},
-        "time_formats": tree.time_formats,
+        "column_formats": tree.column_formats,
     }
 
 
-def _show(tree: HoeffdingTreeRegressor, depth: int) -> None:
+def _show(tree: Regressor, depth: int) -> None:
     terminal = Terminal(highlight=False)
     terminal.say(str(tree.summary))
     shares = sorted(tree.feature_importances.items(), key=lambda item: -item[1])

@@ -9,6 +9,7 @@ from sapwood import HoeffdingTreeRegressor, load
 from sapwood.cli.failure import UsageError
 from sapwood.cli.values import byte_count, literal, split_spec
 from sapwood.factories import find_factory, make, see_current_folder
+from sapwood.model import can_be_saved
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import Stream, StreamError
@@ -52,7 +53,7 @@ MODEL_HELP = (
 )
 
 
-def saved_model(name: str) -> HoeffdingTreeRegressor | None:
+def saved_model(name: str) -> Any:
     """Read the model if a name is that of a file; return None if it is another."""
     if split_spec(name)[0] in (TREE, *BASELINES, *SHORT) or not os.path.exists(name):
         return None
@@ -93,8 +94,11 @@ def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
 
 def check_savable(model: Any, option: str) -> None:
     """Complain if a model is not one that can be saved."""
-    if not isinstance(model, HoeffdingTreeRegressor):
-        raise UsageError(f"{option}: only trees of sapwood can be saved")
+    if not can_be_saved(model):
+        raise UsageError(
+            f"{option}: a {type(model).__name__} cannot be saved, as it lacks to_bytes and "
+            "from_bytes"
+        )
 
 
 @contextmanager
@@ -105,7 +109,7 @@ def blaming_others(run: "Prequential") -> Iterator[None]:
     except (OSError, StreamError, UsageError):
         raise
     except Exception as error:
-        if isinstance(run.model, (HoeffdingTreeRegressor, *_baselines().values())):
+        if type(run.model).__module__.startswith("sapwood."):
             raise
         model = type(run.model).__name__
         raise UsageError(f"model {model}: {type(error).__name__}: {error}") from error

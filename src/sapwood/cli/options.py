@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from sapwood import HoeffdingTreeRegressor
 from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
 from sapwood.cli.values import settings, split_spec
 from sapwood.door import Label
+from sapwood.regressor import Regressor
 from sapwood.streams.opening import open_stream
 from sapwood.streams.schema import PARTS, nearest
 from sapwood.streams.stream import MOST_ROWS, Chunk, Kind, Position, Stream
@@ -217,7 +217,7 @@ class Reading:
     thousands: str | None = None
     encoding: str | None = None
     header: bool | None = None
-    model: HoeffdingTreeRegressor | None = None
+    model: Regressor | None = None
 
     def open(self, name: str | Sequence[str]) -> Stream:
         """Open a stream by its name, or by those of its files."""
@@ -231,7 +231,7 @@ class Reading:
         if self.model is not None and self.model.features:
             categorical = [*categorical, *map(str, self.model.parameters["categorical"])]
             known = _known_by(self.model)
-            known_formats = self.model.time_formats
+            known_formats = self.model.column_formats
         try:
             opened = open_stream(
                 name,
@@ -309,7 +309,7 @@ class _Renamed(Stream):
         self._stream, self._names = stream, names
 
     @classmethod
-    def for_model(cls, stream: Stream, model: HoeffdingTreeRegressor) -> Stream:
+    def for_model(cls, stream: Stream, model: Regressor) -> Stream:
         """Return a stream whose columns are called as a model calls them."""
         names = {
             str(name): name
@@ -336,7 +336,7 @@ class _Renamed(Stream):
         return self._stream.fingerprint
 
 
-def _known_by(tree: HoeffdingTreeRegressor) -> dict[str, Kind]:
+def _known_by(tree: Regressor) -> dict[str, Kind]:
     return {
         str(name): "category" if kind == "category" else "number"
         for name, kind in tree.feature_kinds.items()
@@ -364,7 +364,7 @@ def check_bad_rows(bad_rows: Path | None, on_bad_row: str) -> None:
         raise UsageError("--bad-rows is for rows that are left out: add --on-bad-row skip")
 
 
-def tell_missing(terminal: Terminal, tree: HoeffdingTreeRegressor, stream: Stream) -> None:
+def tell_missing(terminal: Terminal, tree: Regressor, stream: Stream) -> None:
     """Say which features of a model a stream lacks."""
     there = set(map(str, stream.features))
     missing = [str(name) for name in tree.features if str(name) not in there]

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sapwood import HoeffdingTreeRegressor, load
+from sapwood import load
 from sapwood.cli import options
 from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.files import check_files
 from sapwood.cli.outputs import BadRowFile, GrowingFile
+from sapwood.regressor import Regressor
 from sapwood.streams.stream import BadRowError, Chunk, Stream
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class _Predictions(GrowingFile):
 
 
 def _predict(
-    tree: HoeffdingTreeRegressor,
+    tree: Regressor,
     stream: Stream,
     output: Path,
     bad_rows: Path | None,

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import door, model
 from sapwood.evaluate.prequential import Prequential
+from sapwood.model import StoredModel
 from sapwood.storage import container
 from sapwood.storage.atomic import StrPath, write_atomically
 from sapwood.storage.container import ModelFileError
 from sapwood.storage.lock import Held, hold
-from sapwood.tree import HoeffdingTreeRegressor
 
 __all__ = ["CheckpointError", "CheckpointFile", "Saved"]
 
@@ -38,13 +38,13 @@ class Saved:
         What was evaluated on what, as given to `CheckpointFile.save`.
     outputs : dict of str to int
         The lengths that files had, which are written along with the run.
-    model : HoeffdingTreeRegressor
+    model : object
         The model as it was.
     """
 
     identity: dict[str, Any]
     outputs: dict[str, int]
-    model: HoeffdingTreeRegressor
+    model: Any
     _source: str
     _run: dict[str, Any]
     _arrays: dict[str, NDArray[Any]]
@@ -121,10 +121,15 @@ class CheckpointFile:
                 "file"
             ) from None
 
-    def load(self) -> Saved | None:
+    def load(self, like: Any = None) -> Saved | None:
         """Return the newest good state; None if there is none at all.
 
         `warning` then says whether a newer one could not be read, and why.
+
+        Parameters
+        ----------
+        like : object, optional
+            A model of the class that was saved, if it is none of Sapwood's.
 
         Raises
         ------
@@ -135,7 +140,7 @@ class CheckpointFile:
         self._remove_unfinished()
         for path in (self.path, self.previous):
             try:
-                saved = _read(path)
+                saved = _read(path, like)
             except FileNotFoundError:
                 continue
             except ModelFileError as error:
@@ -158,9 +163,9 @@ class CheckpointFile:
             If it cannot be written; the older ones are as they were.
         """
         state, arrays = run.to_state()
-        model = np.frombuffer(run.model.to_bytes(), np.uint8)
+        content = np.frombuffer(run.model.to_bytes(), np.uint8)
         header = {"identity": identity, "outputs": outputs, "run": state}
-        data = container.pack(KIND, header, {**arrays, MODEL: model})
+        data = container.pack(KIND, header, {**arrays, MODEL: content})
         if not (self._latest_is_good and _is_whole(self.path)):
             write_atomically(self.path, data)
         else:
@@ -183,7 +188,19 @@ class CheckpointFile:
                     os.unlink(os.path.join(folder, found))
 
 
-def _read(path: str) -> Saved:
+def _model_of(data: bytes, like: Any, path: str) -> Any:
+    """Return the model that was saved: one of ours, or of the class of another one."""
+    if like is None or isinstance(like, StoredModel):
+        return model.from_bytes(data, f"the model in {path}")
+    try:
+        return type(like).from_bytes(data)
+    except Exception as error:
+        raise container.damaged(
+            path, f"its {type(like).__name__} cannot be read: {error}"
+        ) from error
+
+
+def _read(path: str, like: Any) -> Saved:
     header, arrays = container.read(path, KIND)
     try:
         data = arrays.pop(MODEL).tobytes()
@@ -194,8 +211,7 @@ def _read(path: str) -> Saved:
             door.whole(length, f"the length of {door.shown(name)}", 0, 2**63)
     except (KeyError, TypeError, ValueError) as error:
         raise container.damaged(path, _told(error)) from None
-    model = HoeffdingTreeRegressor.from_bytes(data, f"the model in {path}")
-    return Saved(identity, outputs, model, path, run, arrays)
+    return Saved(identity, outputs, _model_of(data, like, path), path, run, arrays)
 
 
 def _is_whole(path: str) -> bool:

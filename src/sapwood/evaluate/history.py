@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.evaluate.result import ROW, Sample
+from sapwood.model import readable_part
 from sapwood.streams.stream import Column
-from sapwood.tree import HoeffdingTreeRegressor
 
 __all__ = ["History", "ImportanceLog"]
 
@@ -156,7 +156,7 @@ class ImportanceLog:
         """Note the importances after so many rows, if that is due."""
         if rows % self.interval or rows == 0:
             return
-        tree = tree_of(model)
+        tree = readable_part(model)
         if tree is None:
             return
         shares = list(tree.feature_importances.items())[:MOST_FEATURES]
@@ -167,7 +167,7 @@ class ImportanceLog:
 
     def finished(self, rows: int, model: Any) -> list[tuple[int, dict[str, float]]]:
         """Return the moments, with the last row as one of them."""
-        tree = tree_of(model)
+        tree = readable_part(model)
         if tree is None or not rows:
             return []
         last = (rows, {str(name): share for name, share in tree.feature_importances.items()})
@@ -188,14 +188,6 @@ class ImportanceLog:
             raise TypeError("the saved importances are no moments")
         made._moments = [_moment(moment) for moment in moments]
         return made
-
-
-def tree_of(model: Any) -> HoeffdingTreeRegressor | None:
-    """Return a tree, also that of a model for river or scikit-learn; None of any other model."""
-    for found in (model, getattr(model, "tree", None), getattr(model, "tree_", None)):
-        if isinstance(found, HoeffdingTreeRegressor):
-            return found
-    return None
 
 
 def _moment(saved: Any) -> tuple[int, dict[str, float]]:

@@ -21,6 +21,7 @@ from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.refusals import RefusalLog
 from sapwood.evaluate.result import Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW, Scores, scorable
+from sapwood.model import is_all_or_nothing
 from sapwood.streams.stream import (
     MOST_ROWS,
     BadRow,
@@ -33,7 +34,6 @@ from sapwood.streams.stream import (
     Stream,
     StreamError,
 )
-from sapwood.tree import HoeffdingTreeRegressor
 
 __all__ = ["OnBadRow", "Prequential", "Step"]
 
@@ -222,8 +222,8 @@ class Prequential:
         try:
             predictions = self.learner.predict_learn(columns, y)
         except (ValueError, OverflowError) as error:
-            # Our trees refuse a batch before anything is changed; others may have learned a part.
-            if not isinstance(self.model, HoeffdingTreeRegressor):
+            # Ours refuse a batch before anything is changed; others may have learned a part.
+            if not is_all_or_nothing(self.model):
                 raise
             if end - start == 1:
                 bad = self._refused(chunk.source, int(chunk.numbers[start]), error, start)
@@ -317,7 +317,7 @@ class Prequential:
             try:
                 predictions[place] = self.learner.predict_one(x)
             except (ValueError, OverflowError) as error:
-                if not isinstance(self.model, HoeffdingTreeRegressor):
+                if not is_all_or_nothing(self.model):
                     raise
                 self._refuse(self._refused(chunk.source, number, error, place), row, step)
                 continue
@@ -339,7 +339,7 @@ class Prequential:
             try:
                 self.learner.learn_one(row.x, row.y)
             except (ValueError, OverflowError) as error:
-                if not isinstance(self.model, HoeffdingTreeRegressor):
+                if not is_all_or_nothing(self.model):
                     raise
                 bad = self._refused(row.source, row.number, error, after)
                 self._refuse(bad, row.row, step)

@@ -13,7 +13,6 @@ from sapwood.evaluate.prequential import OnBadRow, Prequential
 from sapwood.evaluate.result import PREDICTION, Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW, scorable
 from sapwood.streams.memory import as_stream
-from sapwood.tree import HoeffdingTreeRegressor
 
 __all__ = ["prequential"]
 
@@ -93,7 +92,7 @@ def prequential(
     >>> prequential(LastValue(), [[0.0], [1.0], [2.0]], [1.0, 2.0, 4.0], losses=["mape"]).losses
     {'mape': 66.66666666666667}
     """
-    names = model.features if isinstance(model, HoeffdingTreeRegressor) else ()
+    names = getattr(model, "features", ())
     rows = as_stream(stream, y, target, names)
     run = Prequential(model, rows, delay=delay, fade=fade, window=window, on_bad_row=on_bad_row)
     means, bar = LossMeans(losses), Bar(run) if progress else None

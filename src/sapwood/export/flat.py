@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sapwood.door import Label, shown
 from sapwood.inspect import snapshot
 from sapwood.inspect.view import TreePicture
+from sapwood.model import Readable, readable_part
 from sapwood.rows.column import OTHERS
-from sapwood.tree import HoeffdingTreeRegressor
 from sapwood.tree._kernel import RANGE_MARGIN, TreeKernel
 from sapwood.tree.layout import CATEGORY, LEAF, NUMBER
 
@@ -146,11 +146,17 @@ class FlatTree:
         )
 
 
-def flatten(tree: HoeffdingTreeRegressor) -> FlatTree:
+def flatten(model: Readable) -> FlatTree:
     """Return a tree as flat arrays, as it is at this moment.
+
+    Parameters
+    ----------
+    model : HoeffdingTreeRegressor, or what holds one
+        The tree.
 
     Examples
     --------
+    >>> from sapwood import HoeffdingTreeRegressor
     >>> tree = HoeffdingTreeRegressor(leaf="mean", track=None)
     >>> tree.learn_many({"x": [0.0, 1.0] * 500}, [2.0, 5.0] * 500)
     >>> flat = flatten(tree)
@@ -159,11 +165,12 @@ def flatten(tree: HoeffdingTreeRegressor) -> FlatTree:
     >>> flat.values.round(9).tolist()
     [3.5, 2.0, 5.0]
     """
-    _check_tree(tree)
-    return tree._kernel.while_still(_flattened, tree)
+    tree = _tree_in(model)
+    flat: FlatTree = tree._kernel.while_still(_flattened, tree)
+    return flat
 
 
-def _flattened(tree: HoeffdingTreeRegressor) -> FlatTree:
+def _flattened(tree: Any) -> FlatTree:
     kernel, features = tree._kernel, tree._features
     if kernel.rows == 0 or not features.names:
         raise ExportError("the tree has learned no features yet; let it learn some rows first")
@@ -182,13 +189,16 @@ def _flattened(tree: HoeffdingTreeRegressor) -> FlatTree:
     return _in_order(tree, picture, order, models, tracking)
 
 
-def _check_tree(tree: Any) -> None:
-    if not isinstance(tree, HoeffdingTreeRegressor):
-        raise ExportError(f"tree = {shown(tree)}: a HoeffdingTreeRegressor is expected")
+def _tree_in(model: Any) -> Any:
+    """Return the tree that a model is or holds."""
+    tree = readable_part(model)
+    if tree is None or not hasattr(tree, "_picture"):
+        raise ExportError(f"tree = {shown(model)}: a HoeffdingTreeRegressor is expected")
+    return tree
 
 
 def _in_order(
-    tree: HoeffdingTreeRegressor,
+    tree: Any,
     picture: TreePicture,
     order: IntArray,
     models: LeafModels | None,
@@ -266,7 +276,7 @@ def codes_in(subset: Any) -> list[int]:
     return [code for code in range(CODES) if int(subset) >> code & 1]
 
 
-def encode(tree: HoeffdingTreeRegressor, X: Any) -> FloatArray:
+def encode(tree: Readable, X: Any) -> FloatArray:
     """Return rows as exported trees read them.
 
     Parameters
@@ -285,14 +295,15 @@ def encode(tree: HoeffdingTreeRegressor, X: Any) -> FloatArray:
 
     Examples
     --------
+    >>> from sapwood import HoeffdingTreeRegressor
     >>> tree = HoeffdingTreeRegressor()
     >>> tree.learn_many({"temp": [3.5, 20.0], "city": ["Oslo", "Rome"]}, [1.0, 2.0])
     >>> encode(tree, {"city": ["Rome", "Lima"], "temp": [17, None]})
     array([[17.,  1.],
            [nan, nan]])
     """
-    _check_tree(tree)
-    return tree._features.read(X, learn=False).matrix
+    matrix: FloatArray = _tree_in(tree)._features.read(X, learn=False).matrix
+    return matrix
 
 
 def needed(module: str, package: str, function: str) -> Any:

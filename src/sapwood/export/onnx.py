@@ -16,8 +16,8 @@ from sapwood.export.flat import (
     flatten,
     needed,
 )
+from sapwood.model import Readable
 from sapwood.storage.atomic import StrPath, write_atomically
-from sapwood.tree import HoeffdingTreeRegressor
 from sapwood.tree._kernel import TERM_CREDIBLE, TERM_REACH
 from sapwood.tree.layout import CATEGORY
 
@@ -36,7 +36,7 @@ NODE_BYTES = 64  # that a node takes, without the codes that it asks for
 BRANCH_LT, BRANCH_MEMBER = 1, 6
 
 
-def to_onnx(tree: HoeffdingTreeRegressor, path: StrPath | None = None) -> Any:
+def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
     """Return an `onnx.ModelProto` that predicts as a tree does now.
 
     Parameters
@@ -68,6 +68,7 @@ def to_onnx(tree: HoeffdingTreeRegressor, path: StrPath | None = None) -> Any:
     --------
     >>> import numpy as np, onnxruntime
     >>> from sapwood.export import encode
+    >>> from sapwood import HoeffdingTreeRegressor
     >>> tree = HoeffdingTreeRegressor()
     >>> x = np.arange(3000.0) % 100
     >>> tree.learn_many({"x": x}, np.where(x < 30, 2 * x, 60 - x))

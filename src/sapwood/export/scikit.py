@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from sapwood.export.flat import FlatTree, FloatArray, flatten, needed
-from sapwood.tree import HoeffdingTreeRegressor
+from sapwood.model import Readable
 
 __all__ = ["to_sklearn"]
 
@@ -13,7 +13,7 @@ NAME = "scikit-learn's tree"
 MOST_SAMPLES = 2.0**53
 
 
-def to_sklearn(tree: HoeffdingTreeRegressor) -> Any:
+def to_sklearn(tree: Readable) -> Any:
     """Return a fitted `sklearn.tree.DecisionTreeRegressor` that predicts as a tree does now.
 
     Parameters
@@ -39,6 +39,7 @@ def to_sklearn(tree: HoeffdingTreeRegressor) -> Any:
     Examples
     --------
     >>> import numpy as np
+    >>> from sapwood import HoeffdingTreeRegressor
     >>> tree = HoeffdingTreeRegressor(leaf="mean")
     >>> x = np.arange(2000.0)[:, None] % 100
     >>> tree.learn_many(x, np.where(x[:, 0] < 30, 1.0, 4.0))

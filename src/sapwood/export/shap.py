@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from sapwood.export.flat import FloatArray, flatten
-from sapwood.tree import HoeffdingTreeRegressor
+from sapwood.model import Readable
 
 __all__ = ["to_shap"]
 
@@ -13,7 +13,7 @@ NAME = "SHAP's tree"
 NEAR = 1e-6  # how far a float32 may be from a threshold, as a share of it, to stand for it
 
 
-def to_shap(tree: HoeffdingTreeRegressor) -> dict[str, Any]:
+def to_shap(tree: Readable) -> dict[str, Any]:
     """Return what `shap.TreeExplainer` takes for a model.
 
     Parameters
@@ -41,6 +41,7 @@ def to_shap(tree: HoeffdingTreeRegressor) -> dict[str, Any]:
 
     Examples
     --------
+    >>> from sapwood import HoeffdingTreeRegressor
     >>> tree = HoeffdingTreeRegressor(leaf="mean", track=None)
     >>> tree.learn_many({"x": [0.0, 1.0] * 500}, [2.0, 5.0] * 500)
     >>> (model,) = to_shap(tree)["trees"]

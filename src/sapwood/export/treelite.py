@@ -3,7 +3,7 @@
 from typing import Any
 
 from sapwood.export.flat import FlatTree, codes_in, flatten, needed
-from sapwood.tree import HoeffdingTreeRegressor
+from sapwood.model import Readable
 from sapwood.tree.layout import LEAF, NUMBER
 
 __all__ = ["to_treelite"]
@@ -11,7 +11,7 @@ __all__ = ["to_treelite"]
 NAME = "treelite's trees"
 
 
-def to_treelite(tree: HoeffdingTreeRegressor) -> Any:
+def to_treelite(tree: Readable) -> Any:
     """Return a `treelite.Model` that predicts as a tree does now.
 
     Parameters
@@ -35,6 +35,7 @@ def to_treelite(tree: HoeffdingTreeRegressor) -> Any:
     --------
     >>> import numpy as np, treelite
     >>> from sapwood.export import encode
+    >>> from sapwood import HoeffdingTreeRegressor
     >>> tree = HoeffdingTreeRegressor(leaf="mean")
     >>> tree.learn_many({"city": ["Oslo", "Rome", "Lima"] * 500}, [2.0, 8.0, 1.0] * 500)
     >>> X = {"city": ["Rome", "Lima", "Bonn", None]}

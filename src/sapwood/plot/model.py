@@ -16,6 +16,7 @@ from sapwood.formatting import number, plain
 from sapwood.inspect import draw
 from sapwood.inspect.view import TreePicture, check_limits
 from sapwood.inspect.view import feature_importances as importances_of
+from sapwood.model import Readable, readable_part
 from sapwood.observers import _merit, packing
 from sapwood.observers.base import TableObserver
 from sapwood.observers.protocol import Observer
@@ -31,9 +32,8 @@ from sapwood.plot.style import (
     say,
     twin,
 )
-from sapwood.tree.regressor import HoeffdingTreeRegressor
 
-__all__ = ["importances", "observer", "picture_of", "tree", "tree_of"]
+__all__ = ["importances", "observer", "picture_of", "tree"]
 
 FloatArray = NDArray[np.float64]
 
@@ -106,20 +106,12 @@ def _shares(model: Any) -> dict[str, float]:
     return {str(name): float(share) for name, share in model.items()}
 
 
-def tree_of(model: Any) -> HoeffdingTreeRegressor | None:
-    """Return a tree, also that of a model for river or scikit-learn; None of any other model."""
-    for found in (model, getattr(model, "tree", None), getattr(model, "tree_", None)):
-        if isinstance(found, HoeffdingTreeRegressor):
-            return found
-    return None
-
-
 def picture_of(model: Any) -> TreePicture | None:
     """Return the inside of a tree, and None of any other model."""
     if isinstance(model, TreePicture):
         return model
-    found = tree_of(model)
-    return None if found is None else found._picture()
+    found = getattr(readable_part(model), "_picture", None)
+    return None if found is None else found()
 
 
 def observer(watched: Observer, ax: Axes | None = None) -> Axes:
@@ -216,7 +208,7 @@ def _edges(x: FloatArray, thresholds: FloatArray) -> FloatArray:
 
 
 def tree(
-    model: HoeffdingTreeRegressor | TreePicture,
+    model: Readable | TreePicture,
     ax: Axes | None = None,
     max_depth: int = 3,
     *,

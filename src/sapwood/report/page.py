@@ -17,8 +17,9 @@ from sapwood import plot
 from sapwood.evaluate.result import BASELINES, UNSCORED, Errors, Evaluation
 from sapwood.formatting import number, plain
 from sapwood.inspect.view import TreePicture
+from sapwood.model import readable_part
 from sapwood.plot.clock import along_of
-from sapwood.plot.model import MOST_BARS, picture_of, tree_of
+from sapwood.plot.model import MOST_BARS, picture_of
 from sapwood.report.charts import chart
 from sapwood.report.html import (
     ABSENT,
@@ -421,7 +422,7 @@ def _refused(evaluation: Evaluation) -> str:
 
 
 def _settings(evaluation: Evaluation, model: Any, settings: Mapping[str, str]) -> str:
-    tree = tree_of(model)
+    tree = readable_part(model)
     parameters = {} if tree is None else tree.parameters
     versions = {name: metadata.version(name) for name in ("sapwood", "numpy", "matplotlib")}
     groups: dict[str, Mapping[Any, Any]] = {

@@ -1,22 +1,111 @@
-"""The tree as a river model."""
+"""Our models as models of river."""
 
-import functools
 import sys
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 import numpy as np
 from river import base
 from river.utils import dataframe
 
 from sapwood import door
-from sapwood.tree.parameters import TreeParameters
+from sapwood.adapter_parameters import AdapterParameters
+from sapwood.tree import HoeffdingTreeRegressor as Tree
 
 __all__ = ["HoeffdingTreeRegressor"]
 
 PLAIN_NAMES = frozenset({str, int})
 
 
-class HoeffdingTreeRegressor(TreeParameters, base.MiniBatchRegressor):
+class RiverRegressor(AdapterParameters, base.MiniBatchRegressor):
+    """A model of Sapwood as one of river.
+
+    Attributes
+    ----------
+    model : Regressor
+        The model itself, to look into or to save.
+    """
+
+    _model_class: ClassVar[type[Any]]
+
+    def _prepare(self) -> None:
+        self.model = self._new_model()
+        # A list, as river takes a tuple for a class with its parameters, and fails at an empty one.
+        self.categorical: Iterable[Any] = list(self.categorical)
+
+    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
+        """Learn one row.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        y : float
+            The target.
+        w : float
+            How much the row counts.
+        """
+        self.model.learn_one(_renamed(x), y, w)
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """Predict one row; 0.0 before anything was learned.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        """
+        return self.model.predict_one(_renamed(x))
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn the rows of a frame: the same as `learn_one` in a loop, or nothing at all.
+
+        Parameters
+        ----------
+        X : data frame of pandas, polars or pyarrow
+            The features.
+        y : series
+            The targets, by position: an index is ignored.
+        w : float or series
+            How much the rows count.
+        """
+        weights = np.full(len(y), w) if np.ndim(w) == 0 else w
+        self.model.learn_many(_renamed_columns(dataframe.into_frame(X)), y, weights)
+
+    def predict_many(self, X: Any) -> Any:
+        """Predict the rows of a frame.
+
+        Parameters
+        ----------
+        X : data frame of pandas, polars or pyarrow
+            The features.
+
+        Returns
+        -------
+        series
+            Of the same library as X, and with its index.
+        """
+        frame = dataframe.into_frame(X)
+        predictions = self.model.predict_many(_renamed_columns(frame))
+        return dataframe.to_native_series(predictions, name=None, like=frame)
+
+    def debug_one(self, x: dict[Any, Any]) -> str:
+        """Return an account of how the prediction for a row comes about.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        """
+        return str(self.model.explain(_renamed(x)))
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """The bytes of the model and of this object; river's own walk counts arrays twice."""
+        return sys.getsizeof(self) + sys.getsizeof(self.__dict__) + self.model.nbytes
+
+
+class HoeffdingTreeRegressor(RiverRegressor):
     """`sapwood.HoeffdingTreeRegressor` as a model of river, with the same parameters.
 
     It needs no scaling before it. What is missing or bad is treated as there: a missing value is
@@ -40,83 +129,13 @@ class HoeffdingTreeRegressor(TreeParameters, base.MiniBatchRegressor):
     MAE: 0.1...
     """
 
-    @functools.wraps(TreeParameters.__init__)  # type: ignore[misc]  # not known of __init__
-    def __init__(self, **parameters: Any) -> None:
-        super().__init__(**parameters)
-        self.tree = self._new_tree()
-        # A list, as river takes a tuple for a class with its parameters, and fails at an empty one.
-        self.categorical = list(self.categorical)
-
-    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
-        """Learn one row.
-
-        Parameters
-        ----------
-        x : dict
-            The features.
-        y : float
-            The target.
-        w : float
-            How much the row counts.
-        """
-        self.tree.learn_one(_renamed(x), y, w)
-
-    def predict_one(self, x: dict[Any, Any]) -> float:
-        """Predict one row; 0.0 before anything was learned.
-
-        Parameters
-        ----------
-        x : dict
-            The features.
-        """
-        return self.tree.predict_one(_renamed(x))
-
-    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
-        """Learn the rows of a frame: the same as `learn_one` in a loop, or nothing at all.
-
-        Parameters
-        ----------
-        X : data frame of pandas, polars or pyarrow
-            The features.
-        y : series
-            The targets, by position: an index is ignored.
-        w : float or series
-            How much the rows count.
-        """
-        weights = np.full(len(y), w) if np.ndim(w) == 0 else w
-        self.tree.learn_many(_renamed_columns(dataframe.into_frame(X)), y, weights)
-
-    def predict_many(self, X: Any) -> Any:
-        """Predict the rows of a frame.
-
-        Parameters
-        ----------
-        X : data frame of pandas, polars or pyarrow
-            The features.
-
-        Returns
-        -------
-        series
-            Of the same library as X, and with its index.
-        """
-        frame = dataframe.into_frame(X)
-        predictions = self.tree.predict_many(_renamed_columns(frame))
-        return dataframe.to_native_series(predictions, name=None, like=frame)
-
-    def debug_one(self, x: dict[Any, Any]) -> str:
-        """Return an account of how the prediction for a row comes about.
-
-        Parameters
-        ----------
-        x : dict
-            The features.
-        """
-        return str(self.tree.explain(_renamed(x)))
+    _model_class: ClassVar[type[Any]] = Tree
 
     @property
-    def _raw_memory_usage(self) -> int:
-        """The bytes of the tree and of this object; river's own walk counts arrays twice."""
-        return sys.getsizeof(self) + sys.getsizeof(self.__dict__) + self.tree.nbytes
+    def tree(self) -> Tree:
+        """The tree itself."""
+        tree: Tree = self.model
+        return tree
 
 
 def _renamed(x: dict[Any, Any]) -> dict[Any, Any]:

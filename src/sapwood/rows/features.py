@@ -161,6 +161,11 @@ class Features(FeatureTable):
         """A number that grows with every change."""
         return self.known.version
 
+    @property
+    def declared(self) -> tuple[Label, ...]:
+        """The names that were declared to be categories, in a fixed order."""
+        return tuple(sorted(self.categorical, key=lambda name: (isinstance(name, str), name)))
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -256,7 +261,7 @@ class Features(FeatureTable):
             "names": list(self.names),
             "kinds": list(self.kinds),
             "labels": [list(table) for table in self.categories],
-            "categorical": sorted(self.categorical, key=lambda name: (isinstance(name, str), name)),
+            "categorical": list(self.declared),
         }
 
     @classmethod

@@ -1,6 +1,6 @@
-"""The tree as a scikit-learn estimator."""
+"""Our models as estimators of scikit-learn."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import narwhals.stable.v2 as narwhals
 import numpy as np
@@ -15,13 +15,107 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from sapwood.adapter_parameters import AdapterParameters
 from sapwood.tree import HoeffdingTreeRegressor as Tree
-from sapwood.tree.parameters import TreeParameters
 
 __all__ = ["HoeffdingTreeRegressor"]
 
 
-class HoeffdingTreeRegressor(TreeParameters, RegressorMixin, BaseEstimator):
+class SklearnRegressor(AdapterParameters, RegressorMixin, BaseEstimator):
+    """A model of Sapwood as an estimator of scikit-learn.
+
+    Attributes
+    ----------
+    model_ : Regressor
+        The model itself, to look into or to save.
+    """
+
+    _model_class: ClassVar[type[Any]]
+    model_: Any
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Start anew and learn all rows, in their order.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, features)
+            The features.
+        y : array_like of float, shape (n,)
+            The targets.
+        sample_weight : array_like of float, shape (n,), optional
+            How much each row counts; a row of weight 0 is left out.
+        """
+        self.__dict__.pop("model_", None)  # if X is refused, no old model stands beside new names
+        return self.partial_fit(X, y, sample_weight)
+
+    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn more rows, in their order; parameters count as they were at the first.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`. Columns have to be those of the first call.
+        """
+        first = not hasattr(self, "model_")
+        model = self._new_model() if first else self.model_
+        X, y = self._checked(X, first, y)
+        y = column_or_1d(y, warn=True)
+        w = None
+        if sample_weight is not None:
+            w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            if not w.all():
+                check_consistent_length(X, y)
+                kept = np.flatnonzero(w)
+                X, y, w = (_safe_indexing(part, kept) for part in (X, y, w))
+        model.learn_many(X, y, w)
+        self.model_ = model
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict rows, each on its own.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, features)
+            The features.
+        """
+        check_is_fitted(self, "model_")
+        return np.asarray(self.model_.predict_many(self._checked(X, False)))
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The share of each column in the squared error that splits removed.
+
+        They sum to 1; without a split, all are 0.
+        """
+        check_is_fitted(self, "model_")
+        return np.array(list(self.model_.feature_importances.values()))
+
+    def _checked(self, X: Any, reset: bool, y: Any = "no_validation") -> Any:
+        """Return X, and y if there is one, after scikit-learn's checks of names and shapes.
+
+        A frame stays one where columns are known by their names, so that the model can tell
+        categories from numbers. All else becomes an array, or is refused.
+        """
+        stays_frame = (reset or hasattr(self, "feature_names_in_")) and _is_named_frame(X)
+        return validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            skip_check_array=stays_frame,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+class HoeffdingTreeRegressor(SklearnRegressor):
     """`sapwood.HoeffdingTreeRegressor` as an estimator of scikit-learn, with the same parameters.
 
     The order of the rows matters: it is the order of the stream. X may be an array of numbers, or
@@ -48,88 +142,13 @@ class HoeffdingTreeRegressor(TreeParameters, RegressorMixin, BaseEstimator):
     True
     """
 
-    tree_: Tree
-
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Start anew and learn all rows, in their order.
-
-        Parameters
-        ----------
-        X : array_like or data frame, shape (n, features)
-            The features.
-        y : array_like of float, shape (n,)
-            The targets.
-        sample_weight : array_like of float, shape (n,), optional
-            How much each row counts; a row of weight 0 is left out.
-        """
-        self.__dict__.pop("tree_", None)  # if X is refused, no old tree stands beside new names
-        return self.partial_fit(X, y, sample_weight)
-
-    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn more rows, in their order; parameters count as they were at the first.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`. Columns have to be those of the first call.
-        """
-        first = not hasattr(self, "tree_")
-        tree = self._new_tree() if first else self.tree_
-        X, y = self._checked(X, first, y)
-        y = column_or_1d(y, warn=True)
-        w = None
-        if sample_weight is not None:
-            w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            if not w.all():
-                check_consistent_length(X, y)
-                kept = np.flatnonzero(w)
-                X, y, w = (_safe_indexing(part, kept) for part in (X, y, w))
-        tree.learn_many(X, y, w)
-        self.tree_ = tree
-        return self
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict rows, each on its own.
-
-        Parameters
-        ----------
-        X : array_like or data frame, shape (n, features)
-            The features.
-        """
-        check_is_fitted(self, "tree_")
-        return np.asarray(self.tree_.predict_many(self._checked(X, False)))
+    _model_class: ClassVar[type[Any]] = Tree
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """The share of each column in the squared error that splits removed.
-
-        They sum to 1; without a split, all are 0.
-        """
-        check_is_fitted(self, "tree_")
-        return np.array(list(self.tree_.feature_importances.values()))
-
-    def _checked(self, X: Any, reset: bool, y: Any = "no_validation") -> Any:
-        """Return X, and y if there is one, after scikit-learn's checks of names and shapes.
-
-        A frame stays one where columns are known by their names, so that the tree can tell
-        categories from numbers. All else becomes an array, or is refused.
-        """
-        stays_frame = (reset or hasattr(self, "feature_names_in_")) and _is_named_frame(X)
-        return validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            skip_check_array=stays_frame,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-        )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
+    def tree_(self) -> Tree:
+        """The tree itself."""
+        tree: Tree = self.model_
+        return tree
 
 
 def _is_named_frame(X: Any) -> bool:

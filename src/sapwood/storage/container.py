@@ -32,7 +32,16 @@ from numpy.typing import NDArray
 
 from sapwood.storage.atomic import StrPath, write_atomically
 
-__all__ = ["ModelFileError", "damaged", "pack", "read", "unpack", "write"]
+__all__ = [
+    "ModelFileError",
+    "damaged",
+    "pack",
+    "read",
+    "read_bytes",
+    "unpack",
+    "unpack_any",
+    "write",
+]
 
 Array = NDArray[Any]
 
@@ -83,6 +92,12 @@ def read(path: StrPath, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
 
     Parameters and errors are as for `unpack`; an OSError says that the file cannot be read.
     """
+    data, source = read_bytes(path)
+    return unpack(data, kind, source)
+
+
+def read_bytes(path: StrPath) -> tuple[bytes, str]:
+    """Return the bytes of what looks like a model file, and what messages call it."""
     source = os.fsdecode(path)
     found = os.stat(path).st_mode
     if stat.S_ISDIR(found):
@@ -93,7 +108,7 @@ def read(path: StrPath, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
         size = os.fstat(stream.fileno()).st_size
         _check_start(stream.read(PREFIX.size), size, source)
         stream.seek(0)
-        return unpack(stream.read(size), kind, source)
+        return stream.read(size), source
 
 
 def pack(kind: str, header: dict[str, Any], arrays: Mapping[str, Array]) -> bytes:
@@ -172,6 +187,16 @@ def unpack(
     Traceback (most recent call last):
     sapwood.storage.container.ModelFileError: the buffer is damaged: 79 bytes are there of 80; ...
     """
+    held, header, arrays = unpack_any(data, source)
+    if held != kind:
+        raise ModelFileError(f"{source} holds {short(held)}, not {kind!r}: load it as what it is")
+    return header, arrays
+
+
+def unpack_any(
+    data: bytes | bytearray | memoryview, source: str
+) -> tuple[str, dict[str, Any], dict[str, Array]]:
+    """Return what bytes hold, and its header and arrays; otherwise as `unpack`."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise ModelFileError(f"{source} is {type(data).__name__}: bytes are expected")
     data = bytes(data)
@@ -195,11 +220,9 @@ def unpack(
     complete = isinstance(document, dict) and document.keys() == {"kind", "header", "arrays"}
     _require(complete, source, "its header has other entries than kind, header and arrays")
     held, header, directory = document["kind"], document["header"], document["arrays"]
-    if held != kind:
-        raise ModelFileError(f"{source} holds {short(held)}, not {kind!r}: load it as what it is")
-    typed = isinstance(header, dict) and isinstance(directory, list)
+    typed = isinstance(held, str) and isinstance(header, dict) and isinstance(directory, list)
     _require(typed, source, "its header has an entry of the wrong type")
-    return header, _arrays(content[length:], directory, source)
+    return held, header, _arrays(content[length:], directory, source)
 
 
 def _require(condition: bool, source: str, complaint: str) -> None:

@@ -190,6 +190,11 @@ cdef class TreeTables:
         """What the tree may occupy; 0 if there is no limit."""
         return self.memory.max_bytes
 
+    @property
+    def max_depth(self):
+        """How deep the tree may become."""
+        return self.growth.max_depth
+
     def set_tracks(self, tracks):
         """Take over the table of tracks."""
         cdef double[:, ::1] view = tracks

@@ -97,7 +97,7 @@ def check_nodes(
     leaves: Array,
     stream: Array,
     kinds: tuple[BoolArray, BoolArray],
-    max_depth: int | None,
+    max_depth: int,
 ) -> None:
     """Check that nodes are a tree whose leaves are the leaves, each of them once.
 
@@ -107,7 +107,7 @@ def check_nodes(
         The tables.
     kinds : tuple of arrays
         Of each feature whether it is a category, and whether it is not known what it is.
-    max_depth : int, optional
+    max_depth : int
         How deep the tree may be.
     """
     count, number = len(nodes), np.arange(len(nodes))
@@ -124,8 +124,7 @@ def check_nodes(
         own = child[inner] + side
         check(np.array_equal(parent[own], number[inner]), "the parent of a node is wrong")
         check(np.array_equal(depth[own], depth[inner] + 1), "the depth of a node is wrong")
-    good = max_depth is None or bool(depth.max() <= max_depth)
-    check(good, f"there are nodes below the depth of {max_depth}")
+    check(bool(depth.max() <= max_depth), f"there are nodes below the depth of {max_depth}")
     rows = child[~inner]
     check(np.array_equal(np.sort(rows), np.arange(len(leaves))), "nodes share a leaf, or have none")
     check(np.array_equal(leaves["node"][rows], number[~inner]), "a leaf belongs to another node")

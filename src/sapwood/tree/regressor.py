@@ -1,48 +1,26 @@
 """The tree: an online regressor."""
 
 from collections.abc import Iterable
-from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from sapwood import door
 from sapwood.door import Label
-from sapwood.foreign_calls import Elsewhere
 from sapwood.inspect import draw, snapshot, view
 from sapwood.inspect.explanation import Explanation
+from sapwood.model import State
 from sapwood.observers.base import TableObserver
-from sapwood.observers.quantizer import QuantizerObserver
-from sapwood.rows import frames
-from sapwood.rows._dict_row import RowReader
+from sapwood.regressor import Regressor
 from sapwood.rows.encoder import Plan
 from sapwood.rows.features import Features
-from sapwood.storage import container
-from sapwood.storage.atomic import StrPath, write_atomically
 from sapwood.tree import _memory, memory, tree_state
-from sapwood.tree._kernel import TreeKernel, refuse_row
+from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._relay import Registration
-from sapwood.tree.bounds import HoeffdingBound
-from sapwood.tree.growth import SPLIT_ON, GrowthRules, SplitOn
-from sapwood.tree.leaf_observers import LeafObservers
-from sapwood.tree.memory import MemoryRules
+from sapwood.tree.growth import SplitOn
+from sapwood.tree.settings import Leaf, Track, TreeSettings
 
 __all__ = ["HoeffdingTreeRegressor"]
 
-FloatArray = NDArray[np.float64]
 
-Leaf = Literal["adaptive", "linear", "mean"]
-Track = Literal["auto"] | None
-
-LEAVES = ("adaptive", "linear", "mean")
-DEEPEST = 10**6
-SLOTS = 32
-LEAST_SHARE = 1e-6
-LEAST_DELTA = 1e-300
-
-
-class HoeffdingTreeRegressor(Elsewhere):
+class HoeffdingTreeRegressor(Regressor):
     """A regression tree that learns from a stream, row by row, in bounded time and memory.
 
     Leaves watch their features, and split when the Hoeffding bound says that a cut is better than
@@ -85,9 +63,9 @@ class HoeffdingTreeRegressor(Elsewhere):
 
     Attributes
     ----------
-    time_formats : dict of str to str
-        By which formats, as in `datetime.strptime`, times became the numbers of features. The tree
-        itself has no use for it: it is saved for whoever reads rows, such as `sapwood predict`.
+    column_formats : dict of str to str
+        By which formats, as in `datetime.strptime`, columns became the numbers of features. The
+        tree itself has no use for it: it is saved for whoever reads rows, as `sapwood predict`.
 
     Notes
     -----
@@ -117,6 +95,10 @@ class HoeffdingTreeRegressor(Elsewhere):
     5
     """
 
+    kind: ClassVar[str] = "HoeffdingTreeRegressor"
+    format: ClassVar[int] = 2
+    _kernel: TreeKernel
+
     def __init__(
         self,
         *,
@@ -132,192 +114,21 @@ class HoeffdingTreeRegressor(Elsewhere):
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
     ) -> None:
-        _check_choice(leaf, "leaf", LEAVES)
-        _check_choice(split_on, "split_on", SPLIT_ON)
-        _check_choice(track, "track", ("auto", None))
-        if observer is None:
-            observer = QuantizerObserver(slots=SLOTS)
-        observing = LeafObservers(observer)
-        growth = GrowthRules(
-            grace_period=door.positive(grace_period, "grace_period"),
-            bound=HoeffdingBound(door.between(delta, "delta", LEAST_DELTA, 1.0)),
-            tau=door.between(tau, "tau", 0.0, 1.0),
-            min_share=door.between(min_share, "min_share", LEAST_SHARE, 0.5),
-            max_depth=DEEPEST
-            if max_depth is None
-            else door.whole(max_depth, "max_depth", 0, DEEPEST),
-            split_on=split_on if leaf != "mean" else "target",
+        settings = TreeSettings.checked(
+            grace_period=grace_period,
+            delta=delta,
+            tau=tau,
+            min_share=min_share,
+            max_depth=max_depth,
+            observer=observer,
+            leaf=leaf,
+            split_on=split_on,
+            track=track,
+            max_bytes=max_bytes,
         )
-        limit = None if max_bytes is None else door.whole(max_bytes, "max_bytes", 1, 2**62)
         features = Features(categorical)
-        self._parameters: dict[str, Any] = {
-            "grace_period": growth.grace_period,
-            "delta": growth.bound.delta,
-            "tau": growth.tau,
-            "min_share": growth.min_share,
-            "max_depth": max_depth if max_depth is None else int(max_depth),
-            "observer": observer,
-            "leaf": leaf,
-            "split_on": split_on,
-            "track": track,
-            "max_bytes": limit,
-            "categorical": tuple(features.to_header()["categorical"]),
-        }
-        self.time_formats: dict[str, str] = {}
-        self._kernel = TreeKernel(
-            observing,
-            leaf != "mean",
-            leaf != "linear",
-            track == "auto",
-            growth.to_record(),
-            MemoryRules.of(limit, observing).to_record(),
-            memory.name_bytes(features, features.known),
-        )
-        self._features = features
-        self._reader = RowReader(features)
-
-    # -- learning and predicting ------------------------------------------------------------------
-
-    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
-        """Learn one row.
-
-        Parameters
-        ----------
-        x : dict
-            The features: numbers, bools, strings; None, NaN or nothing where a value is missing.
-        y : float
-            The target: any finite number.
-        w : float
-            How much the row counts: positive and finite. Two rows of weight 1 are as much
-            evidence as one of weight 2.
-
-        Raises
-        ------
-        ValueError, OverflowError
-            If a value is not as said; nothing is changed then.
-
-        Examples
-        --------
-        >>> tree = HoeffdingTreeRegressor()
-        >>> tree.learn_one({"temp": 21.5, "city": "Oslo"}, 310)
-        >>> tree.predict_one({"temp": 21.5})
-        310.0
-        >>> tree.learn_one({"temp": "warm"}, 300)  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        ValueError: x['temp'] = 'warm' must be a number, as the values of this feature before ...
-        """
-        # What is no float may run code of its own, and has to before anything else is read.
-        if type(y) is not float:
-            y = door.number(y, "y")
-        if type(w) is not float:
-            w = door.number(w, "w")
-        if not self._kernel.learn_one(self._reader, x, y, w):
-            # It brings something new, or something bad; y and w were found good.
-            self._learn_plan(self._features.read_one(x, learn=True), np.array([y]), np.array([w]))
-
-    def predict_one(self, x: dict[Any, Any]) -> float:
-        """Predict one row; nothing is changed.
-
-        Parameters
-        ----------
-        x : dict
-            The features, as for `learn_one`. Unknown ones are ignored, with a warning if there
-            are no others; unknown categories count as missing.
-
-        Returns
-        -------
-        float
-            The prediction; 0.0 before anything was learned.
-        """
-        prediction = self._kernel.predict_one(self._reader, x)
-        if prediction is None:
-            return float(self._predict_plan(self._features.read_one(x, learn=False))[0])
-        return prediction
-
-    def learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> None:
-        """Learn many rows: the same as `learn_one` in a loop, or nothing at all.
-
-        Parameters
-        ----------
-        X : array_like, mapping of columns, or data frame
-            The features. Columns of an array are the features in the order in which they were
-            first seen, or named 0, 1, … if there are none yet. Frames are those of pandas, polars
-            and pyarrow, or any Arrow stream.
-        y : array_like or series of float, shape (n,)
-            The targets, by position: an index does not count.
-        w : array_like or series of float, shape (n,), optional
-            The weights; 1 each if not given.
-        """
-        self._learn(X, y, w, None)
-
-    def predict_many(self, X: Any) -> Any:
-        """Predict many rows: the same as `predict_one` in a loop.
-
-        Parameters
-        ----------
-        X : array_like, mapping of columns, or data frame
-            The features, as for `learn_many`.
-
-        Returns
-        -------
-        ndarray of float, shape (n,), or series
-            The predictions: for a frame of pandas or polars a series of that library named
-            "prediction", with the index of the frame; for one of pyarrow an array of pyarrow.
-        """
-        return frames.like(X, self._predict_plan(self._features.read(X, learn=False)))
-
-    def predict_learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> Any:
-        """Predict each row before it is learned: the prequential loop.
-
-        Parameters
-        ----------
-        X, y, w
-            As for `learn_many`.
-
-        Returns
-        -------
-        ndarray of float, shape (n,), or series
-            What `predict_one` would have returned for each row just before `learn_one`; of the
-            type that `predict_many` returns.
-        """
-        predictions = np.empty(np.shape(y)[:1])
-        self._learn(X, y, w, predictions)
-        return frames.like(X, predictions)
-
-    def _predict_plan(self, plan: Plan) -> FloatArray:
-        predictions = np.empty(len(plan.matrix))
-        self._kernel.predict(plan.matrix, predictions)
-        return predictions
-
-    def _learn(
-        self, X: Any, y: ArrayLike, w: ArrayLike | None, predictions: FloatArray | None
-    ) -> None:
-        # What is converted may run code of its own, and has to before X is read.
-        targets = np.ascontiguousarray(door.column(y, "y"))
-        weights = door.weights(w, len(targets))
-        plan = self._features.read(X, learn=True)
-        if len(targets) != len(plan.matrix):
-            raise ValueError(
-                f"X has {len(plan.matrix)} rows and y has {len(targets)} values: the lengths must "
-                "agree"
-            )
-        self._learn_plan(plan, targets, weights, predictions)
-
-    def _learn_plan(
-        self,
-        plan: Plan,
-        targets: FloatArray,
-        weights: FloatArray,
-        predictions: FloatArray | None = None,
-    ) -> None:
-        """Learn rows that were read, if their y and weights are good."""
-        bad = self._kernel.check(targets, weights)
-        if bad >= 0:
-            refuse_row(targets[bad], weights[bad], bad)
-        self._kernel.learn(
-            plan.matrix, targets, weights, predictions, partial(self._registration, plan)
-        )
+        parameters = {**settings.parameters, "categorical": features.declared}
+        super().__init__(parameters, features, settings.new_kernel(features))
 
     def _registration(self, plan: Plan) -> Registration | None:
         """Return what rows bring that is new, once nobody else may change the tree."""
@@ -328,21 +139,6 @@ class HoeffdingTreeRegressor(Elsewhere):
         return Registration(self._features, known, [relay])
 
     # -- looking inside -----------------------------------------------------------------------
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The arguments that make an empty tree like this one."""
-        return dict(self._parameters)
-
-    @property
-    def features(self) -> list[Label]:
-        """The names of the features, in the order of their first appearance."""
-        return list(self._features.names)
-
-    @property
-    def feature_kinds(self) -> dict[Label, str]:
-        """What each feature is: "number", "category", or "unknown" if it was always missing."""
-        return dict(zip(self._features.names, self._features.kinds, strict=True))
 
     @property
     def n_leaves(self) -> int:
@@ -412,78 +208,16 @@ class HoeffdingTreeRegressor(Elsewhere):
     def _picture(self) -> view.TreePicture:
         return self._kernel.while_still(snapshot.picture, self._kernel, self._features)
 
-    def __repr__(self) -> str:
-        default = type(self)()._parameters
-        arguments = ", ".join(
-            f"{name}={value!r}"
-            for name, value in self._parameters.items()
-            if repr(value) != repr(default[name])
-        )
-        rows = int(self._kernel.rows)
-        return f"<HoeffdingTreeRegressor({arguments}): {self.n_leaves} leaves, {rows} rows learned>"
+    def _size(self) -> str:
+        return f"{self.n_leaves} leaves"
 
-    # -- files and copies ---------------------------------------------------------------------
+    # -- its state ----------------------------------------------------------------------------
 
-    def save(self, path: StrPath) -> None:
-        """Write the tree to a file, whole or not at all; `sapwood.load` reads it.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; if it exists, it is replaced.
-
-        Examples
-        --------
-        >>> import sapwood, tempfile, os
-        >>> tree = HoeffdingTreeRegressor()
-        >>> tree.learn_many([[1.0], [2.0]], [10.0, 20.0])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "my.sapwood")
-        ...     tree.save(path)
-        ...     twin = sapwood.load(path)
-        >>> twin.predict_one({0: 1.5}) == tree.predict_one({0: 1.5})
-        True
-        """
-        write_atomically(path, self.to_bytes())
-
-    def to_bytes(self) -> bytes:
-        """Return what `save` would write."""
-        return self._kernel.while_still(tree_state.packed, self)
+    def to_state(self) -> State:
+        """Return all that the tree is, as between two rows."""
+        return self._kernel.while_still(tree_state.state_of, self)
 
     @classmethod
-    def from_bytes(cls, data: bytes, source: str = "the buffer") -> Self:
-        """Restore what `to_bytes` made.
-
-        Parameters
-        ----------
-        data : bytes
-            May come from anywhere: no code is run, and all is checked.
-        source : str
-            What the bytes are called in a message.
-
-        Raises
-        ------
-        sapwood.ModelFileError
-            If they are not a tree.
-        """
-        return tree_state.restore(cls, *container.unpack(data, tree_state.KIND, source), source)
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        return type(self).from_bytes(self.to_bytes())
-
-    def __copy__(self) -> Self:
-        return self.copy()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.copy()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(),)
-
-
-def _check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
-    if not any(
-        value is choice or (isinstance(value, str) and value == choice) for choice in choices
-    ):
-        raise ValueError(f"{name} = {value!r}: one of {', '.join(map(repr, choices))} is expected")
+    def from_state(cls, state: State, format: int) -> Self:
+        """Restore what `to_state` returned; nothing of it is trusted."""
+        return tree_state.restored(cls, state, format)

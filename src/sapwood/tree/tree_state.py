@@ -1,21 +1,17 @@
 """A tree as a header and arrays, and back: every value is checked before it is used."""
 
-import json
-import os
-from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door
+from sapwood.model import State, check_unchanged
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.observers.base import TableObserver
 from sapwood.rows.features import CATEGORY, UNKNOWN, Features
-from sapwood.storage import container
-from sapwood.storage.atomic import StrPath
-from sapwood.storage.container import damaged
 from sapwood.tree import _memory, checking, memory
+from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import Columns, table_room
 from sapwood.tree.checking import STREAM, check, doubles
 from sapwood.tree.layout import LEAF_RECORD, NODE_RECORD
@@ -23,15 +19,12 @@ from sapwood.tree.layout import LEAF_RECORD, NODE_RECORD
 if TYPE_CHECKING:
     from sapwood.tree.regressor import HoeffdingTreeRegressor
 
-__all__ = ["KIND", "load", "packed", "restore", "state_of"]
+__all__ = ["fill_kernel", "kernel_arrays", "restored", "state_of"]
 
 Array = NDArray[Any]
 Tree = TypeVar("Tree", bound="HoeffdingTreeRegressor")
 
-KIND = "HoeffdingTreeRegressor"
-FORMATS = "time_formats"
 PENDING = "pending"  # a leaf that is yet to be decided on
-SUBCLASS = "subclass"  # the name of a class that somebody has derived from the tree
 OBSERVERS: dict[str, type[TableObserver]] = {
     kind.__name__: kind for kind in (QuantizerObserver, EBSTObserver, TEBSTObserver)
 }
@@ -48,14 +41,13 @@ ARRAYS = (
 )
 
 
-def packed(tree: "HoeffdingTreeRegressor") -> bytes:
-    """Return the bytes of a model file."""
-    return container.pack(KIND, *state_of(tree))
-
-
-def state_of(tree: "HoeffdingTreeRegressor") -> tuple[dict[str, Any], dict[str, Array]]:
+def state_of(tree: "HoeffdingTreeRegressor") -> State:
     """Return all that a tree is."""
-    kernel = tree._kernel
+    return State(_header(tree), kernel_arrays(tree._kernel))
+
+
+def kernel_arrays(kernel: TreeKernel) -> dict[str, Array]:
+    """Return all that the kernel of a tree remembers, but for a decision that is outstanding."""
     leaves = kernel.leaf_table[: kernel.leaf_count]
     watches = [page for page in kernel.watch_pages if page is not None]
     blobs = [_observer_bytes(each) for own in kernel.observers for each in own or ()]
@@ -70,7 +62,7 @@ def state_of(tree: "HoeffdingTreeRegressor") -> tuple[dict[str, Any], dict[str, 
         np.array([len(blob) for blob in blobs], dtype=np.int64),
         np.frombuffer(b"".join(blobs), dtype=np.uint8),
     )
-    return _header(tree), dict(zip(ARRAYS, arrays, strict=True))
+    return dict(zip(ARRAYS, arrays, strict=True))
 
 
 def _header(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
@@ -81,19 +73,9 @@ def _header(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
         "categorical": list(tree._parameters["categorical"]),
     }
     header: dict[str, Any] = {"parameters": parameters, "features": tree._features.to_header()}
-    if type(tree).__name__ != KIND:
-        header[SUBCLASS] = type(tree).__qualname__
     if tree._kernel.pending >= 0:
         header[PENDING] = tree._kernel.pending
-    if tree.time_formats:
-        header[FORMATS] = _time_formats(tree.time_formats)
     return header
-
-
-def _time_formats(formats: Any) -> dict[str, str]:
-    good = isinstance(formats, dict) and all(type(text) is str for text in chain(*formats.items()))
-    check(good, f"{FORMATS} = {door.shown(formats)}: a dict of texts is expected")
-    return dict(formats)
 
 
 def _stacked(pages: list[Array | None], width: int) -> Array:
@@ -116,68 +98,32 @@ def _observer_bytes(observer: TableObserver) -> bytes:
     return observer.to_bytes()
 
 
-def load(path: StrPath) -> "HoeffdingTreeRegressor":
-    """Return the tree that was saved to a file.
-
-    Parameters
-    ----------
-    path : str or path
-        What `HoeffdingTreeRegressor.save` has written. It may come from anywhere: no code is run,
-        and all is checked.
-
-    Raises
-    ------
-    ModelFileError
-        If it is not a tree, or damaged; the message says what is wrong.
-    OSError
-        If it cannot be read.
-    """
-    from sapwood.tree.regressor import HoeffdingTreeRegressor
-
-    header, arrays = container.read(path, KIND)
-    return restore(HoeffdingTreeRegressor, header, arrays, os.fsdecode(path))
-
-
-def restore(
-    kind: type[Tree], header: dict[str, Any], arrays: dict[str, Array], source: str
-) -> Tree:
+def restored(kind: type[Tree], state: State, format: int) -> Tree:
     """Return the tree of a header and arrays, of which nothing is trusted.
 
     Parameters
     ----------
     kind : type
         Of the tree.
-    header, arrays
+    state : State
         What `state_of` returned.
-    source : str
-        What messages call them.
+    format : int
+        That of the release which did.
 
     Raises
     ------
-    ModelFileError
+    ValueError, TypeError, OverflowError
         If there is anything wrong with them.
     """
-    held = header.get(SUBCLASS, KIND)
-    if held != (kind.__qualname__ if kind.__name__ != KIND else KIND):
-        raise container.ModelFileError(
-            f"{source} holds a tree of class {held!s:.80}, not {kind.__qualname__}: load it by its "
-            f"own class, as by {held!s:.80}.from_bytes(data)"
-        )
-    try:
-        tree = _empty_tree(kind, header)
-        _fill(tree, arrays)
-        if PENDING in header:
-            leaf = door.whole(header[PENDING], PENDING, 0, tree.n_leaves - 1)
-            check(bool(tree._kernel.leaf_table[leaf]["watching"]), "a leaf cannot be pending")
-            tree._kernel.set_pending(leaf)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise damaged(source, str(error)) from None
+    header, arrays = state
+    tree = _empty_tree(kind, header)
+    fill_kernel(tree._kernel, tree._features, arrays, header.get(PENDING))
     return tree
 
 
 def _empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     """Return a tree with the parameters and features of a header."""
-    known = header.keys() - {FORMATS, PENDING, SUBCLASS} == {"parameters", "features"}
+    known = header.keys() - {PENDING} == {"parameters", "features"}
     check(known, "its header has other entries than it should")
     parameters = header["parameters"]
     check(isinstance(parameters, dict), "its parameters are no dict")
@@ -191,20 +137,41 @@ def _empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     same = features.categorical == tree._features.categorical
     check(same, "its parameters and its features differ in what is categorical")
     tree._features.known = features.known
-    tree.time_formats = _time_formats(header.get(FORMATS, {}))
-    # No value may have been mended, or left to a default.
     kept = {name: value for name, value in header.items() if name != PENDING}
-    same = json.dumps(_header(tree), sort_keys=True) == json.dumps(kept, sort_keys=True)
-    check(same, "its parameters are not as they were saved")
+    check_unchanged(_header(tree), kept)
     return tree
 
 
-def _fill(tree: "HoeffdingTreeRegressor", arrays: dict[str, Array]) -> None:
-    """Give a tree, which nobody has seen yet, its tables, if they are good."""
-    kernel = tree._kernel
+def fill_kernel(
+    kernel: TreeKernel,
+    features: Features,
+    arrays: dict[str, Array],
+    pending: Any = None,
+    name_bytes: int | None = None,
+) -> None:
+    """Give an empty kernel, which nobody has seen yet, its tables, if they are good.
+
+    Parameters
+    ----------
+    kernel : TreeKernel
+        With the rules of the tree.
+    features : Features
+        By which its rows are read, with all that is known of them.
+    arrays : dict
+        What `kernel_arrays` returned; nothing of it is trusted.
+    pending : int, optional
+        A leaf whose decision is outstanding.
+    name_bytes : int, optional
+        What counts for names; what they occupy by default.
+
+    Raises
+    ------
+    ValueError
+        If there is anything wrong with the arrays.
+    """
     check(arrays.keys() == set(ARRAYS), f"its arrays are not {', '.join(ARRAYS)}")
-    is_category = np.array([each == CATEGORY for each in tree._features.kinds], dtype=np.bool_)
-    is_unknown = np.array([each == UNKNOWN for each in tree._features.kinds], dtype=np.bool_)
+    is_category = np.array([each == CATEGORY for each in features.kinds], dtype=np.bool_)
+    is_unknown = np.array([each == UNKNOWN for each in features.kinds], dtype=np.bool_)
     kinds = is_category, is_unknown
     nodes = _records(arrays["nodes"], NODE_RECORD, "nodes")
     leaves = _records(arrays["leaves"], LEAF_RECORD, "leaves")
@@ -226,17 +193,19 @@ def _fill(tree: "HoeffdingTreeRegressor", arrays: dict[str, Array]) -> None:
     )
 
     checking.check_stream(stream, len(leaves))
-    checking.check_nodes(nodes, leaves, stream, kinds, tree._parameters["max_depth"])
+    checking.check_nodes(nodes, leaves, stream, kinds, kernel.max_depth)
     checking.check_leaves(leaves, stream)
     checking.check_tracks(tracks)
     checking.check_levels(levels, stream, is_category)
     checking.check_models(models, kernel)
     checking.check_watches(watches, leaves[watching], kinds, kernel)
-    observers = _observers(tree, arrays, leaves[watching], ~is_category & ~is_unknown)
+    observers = _observers(kernel, arrays, leaves[watching], ~is_category & ~is_unknown)
 
     kernel.set_stream(*stream.tolist())
     kernel.set_tracks(tracks)
-    kernel.set_name_bytes(memory.name_bytes(tree._features, tree._features.known))
+    if name_bytes is None:
+        name_bytes = memory.name_bytes(features, features.known)
+    kernel.set_name_bytes(name_bytes)
     place = {int(leaf): number for number, leaf in enumerate(watching)}
     for leaf in range(len(leaves)):
         number = place.get(leaf)
@@ -247,6 +216,10 @@ def _fill(tree: "HoeffdingTreeRegressor", arrays: dict[str, Array]) -> None:
             None if number is None or observers is None else observers[number],
         )
     _memory.check_bound(kernel)
+    if pending is not None:
+        leaf = door.whole(pending, PENDING, 0, kernel.leaf_count - 1)
+        check(bool(kernel.leaf_table[leaf]["watching"]), "a leaf cannot be pending")
+        kernel.set_pending(leaf)
 
 
 def _records(array: Array, record: np.dtype[Any], what: str) -> Array:
@@ -269,14 +242,13 @@ def _roomy(table: Array, step: int) -> Array:
 
 
 def _observers(
-    tree: "HoeffdingTreeRegressor", arrays: dict[str, Array], watching: Array, watched: Array
+    kernel: TreeKernel, arrays: dict[str, Array], watching: Array, watched: Array
 ) -> list[list[TableObserver]] | None:
     """Return the observers of each leaf that watches; None if it watches by slots."""
     sizes, data = arrays["observer_sizes"], arrays["observers"]
     good = sizes.dtype == np.int64 and data.dtype == np.uint8 and sizes.ndim == data.ndim == 1
     check(good, "its observers are no bytes")
-    features = tree._kernel.features
-    observing = tree._kernel.observing
+    features, observing = kernel.features, kernel.observing
     expected = len(watching) * features if observing.by_observers else 0
     check(len(sizes) == expected, f"there are {len(sizes)} observers, not {expected}")
     good = bool(((sizes >= 0) & (sizes <= len(data))).all()) and sum(sizes.tolist()) == len(data)

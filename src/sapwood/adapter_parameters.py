@@ -1,0 +1,64 @@
+"""The parameters of a model as attributes, for its faces in other libraries."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+from sapwood import door
+
+__all__ = ["AdapterParameters"]
+
+
+class AdapterParameters:
+    """Keeps what it is given under the names that a model takes.
+
+    Both river and scikit-learn find the parameters of an estimator in the signature of its
+    `__init__` and their values in attributes of the same names. So the signature of a class with a
+    `_model_class` is that of the model. Nothing is checked before a model is made.
+
+    Examples
+    --------
+    >>> from sapwood import HoeffdingTreeRegressor
+    >>> class Face(AdapterParameters):
+    ...     _model_class = HoeffdingTreeRegressor
+    >>> Face(max_depth=3)._new_model()
+    <HoeffdingTreeRegressor(max_depth=3): 1 leaves, 0 rows learned>
+    """
+
+    _model_class: ClassVar[type[Any]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "_model_class" in cls.__dict__ and "__init__" not in cls.__dict__:
+            cls.__init__ = _initialiser(cls._model_class)  # type: ignore[method-assign]
+
+    def _prepare(self) -> None:
+        """Do what is to be done once the parameters are kept."""
+
+    def _new_model(self) -> Any:
+        """Return an empty model of these parameters, or raise ValueError for a bad one."""
+        names = inspect.signature(self._model_class).parameters
+        given = {name: getattr(self, name) for name in names}
+        for name, value in given.items():
+            if isinstance(value, Iterator):
+                raise ValueError(
+                    f"{name} = {door.shown(value)} can be read but once, and is needed for every "
+                    "new model; make it a list"
+                )
+        return self._model_class(**given)
+
+
+def _initialiser(model_class: type[Any]) -> Callable[..., None]:
+    """Return an `__init__` that takes what a model takes, and keeps it."""
+    signature = inspect.signature(model_class)
+
+    @functools.wraps(model_class.__init__)
+    def keep(self: Any, *positional: Any, **parameters: Any) -> None:
+        given = signature.bind(*positional, **parameters)
+        given.apply_defaults()
+        for name, value in given.arguments.items():
+            setattr(self, name, value)
+        self._prepare()
+
+    return keep

@@ -1,0 +1,324 @@
+"""What a model is: it learns, it predicts, it has parameters and a state; and files of models.
+
+Evaluation, checkpoints, the command line, reports, exports and the adapters for other libraries
+rely on `Model`, on what `capabilities` there are, and on nothing else. `load` finds the class of a
+file by its kind.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from importlib import import_module
+from itertools import chain
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+
+from numpy.typing import ArrayLike, NDArray
+
+from sapwood import door
+from sapwood.storage import container
+from sapwood.storage.atomic import StrPath, write_atomically
+from sapwood.storage.container import ModelFileError, damaged
+
+__all__ = [
+    "Model",
+    "Readable",
+    "State",
+    "StoredModel",
+    "can_be_saved",
+    "from_bytes",
+    "is_all_or_nothing",
+    "load",
+    "readable_part",
+]
+
+KINDS = {
+    "HoeffdingTreeRegressor": "sapwood.tree.regressor",
+}
+"""The classes of files, and where they are defined."""
+
+FORMAT, FORMATS, SUBCLASS, OWN = "format", "column_formats", "subclass", "model"
+OLD_FORMATS = "time_formats"  # as format 1 calls them
+
+
+@runtime_checkable
+class Model(Protocol):
+    """What learns from a stream and predicts at any moment."""
+
+    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
+        """Learn one row."""
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """Predict one row."""
+
+    def learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> None:
+        """Learn many rows: the same as one after the other, or nothing at all."""
+
+    def predict_many(self, X: Any) -> Any:
+        """Predict many rows."""
+
+    def predict_learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> Any:
+        """Predict each row before it is learned."""
+
+    def to_bytes(self) -> bytes:
+        """Return all that the model is, for `from_bytes`."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes, source: str = "the buffer") -> Self:
+        """Restore what `to_bytes` made."""
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """What can be looked into: a tree, or a model that stands for one."""
+
+    @property
+    def n_leaves(self) -> int:
+        """How many leaves there are."""
+
+    @property
+    def feature_importances(self) -> dict[str, float]:
+        """The share of each feature; sums to 1."""
+
+    def to_text(self, max_depth: int | None = None, digits: int = 4) -> str:
+        """Return the tree as indented text."""
+
+
+class State(NamedTuple):
+    """All that a model is; nothing runs when it is read."""
+
+    header: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
+class StoredModel(ABC):
+    """A model of which files are made; copies and pickles are made of the same bytes.
+
+    Attributes
+    ----------
+    column_formats : dict of str to str
+        By which formats, as in `datetime.strptime`, columns became the numbers of features. The
+        model itself has no use for it: it is saved for whoever reads rows, such as
+        `sapwood predict`.
+    """
+
+    kind: ClassVar[str]
+    format: ClassVar[int]
+    column_formats: dict[str, str]
+    all_or_nothing: ClassVar[bool] = True  # whether rows that are refused have changed nothing
+
+    def __init__(self) -> None:
+        self.column_formats = {}
+
+    @abstractmethod
+    def to_state(self) -> State:
+        """Return all that the model is, as between two rows."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: State, format: int) -> Self:
+        """Restore what `to_state` returned in some format; nothing of it is trusted.
+
+        Raises
+        ------
+        ValueError, TypeError, OverflowError
+            If there is anything wrong with it.
+        """
+
+    def save(self, path: StrPath) -> None:
+        """Write the model to a file, whole or not at all; `sapwood.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; if it exists, it is replaced.
+
+        Examples
+        --------
+        >>> import sapwood, tempfile, os
+        >>> tree = sapwood.HoeffdingTreeRegressor()
+        >>> tree.learn_many([[1.0], [2.0]], [10.0, 20.0])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "my.sapwood")
+        ...     tree.save(path)
+        ...     twin = sapwood.load(path)
+        >>> twin.predict_one({0: 1.5}) == tree.predict_one({0: 1.5})
+        True
+        """
+        write_atomically(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return what `save` would write."""
+        header, arrays = self.to_state()
+        return container.pack(self.kind, self._header(header), arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, source: str = "the buffer") -> Self:
+        """Restore what `to_bytes` made.
+
+        Parameters
+        ----------
+        data : bytes
+            May come from anywhere: no code is run, and all is checked.
+        source : str
+            What the bytes are called in a message.
+
+        Raises
+        ------
+        sapwood.ModelFileError
+            If they are not such a model.
+        """
+        return cls._restored(State(*container.unpack(data, cls.kind, source)), source)
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return type(self).from_bytes(self.to_bytes())
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    def _header(self, own: dict[str, Any]) -> dict[str, Any]:
+        header: dict[str, Any] = {FORMAT: self.format, OWN: own}
+        if type(self).__name__ != self.kind:
+            header[SUBCLASS] = type(self).__qualname__
+        if self.column_formats:
+            header[FORMATS] = _checked_formats(self.column_formats)
+        return header
+
+    @classmethod
+    def _restored(cls, state: State, source: str) -> Self:
+        """Return the model of a file, if it is one of this class."""
+        header = state.header
+        held = header.get(SUBCLASS, cls.kind)
+        if held != (cls.__qualname__ if cls.__name__ != cls.kind else cls.kind):
+            raise ModelFileError(
+                f"{source} holds a model of class {held!s:.80}, not {cls.__qualname__}: load it by "
+                f"its own class, as by {held!s:.80}.from_bytes(data)"
+            )
+        try:
+            if FORMAT not in header:
+                header = _of_format_1(header)
+            format = door.whole(header[FORMAT], FORMAT, 1, 2**31)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise damaged(source, str(error)) from None
+        if format > cls.format:
+            raise ModelFileError(
+                f"{source} holds a {cls.kind} of format {format} and this release reads up to "
+                f"{cls.format}: it was written by a newer release: upgrade sapwood"
+            )
+        try:
+            if header.keys() - {FORMATS, SUBCLASS} != {FORMAT, OWN}:
+                raise ValueError("its header has other entries than it should")
+            if not isinstance(header[OWN], dict):
+                raise ValueError("its header is no dict")
+            model = cls.from_state(State(header[OWN], state.arrays), format)
+            model.column_formats = _checked_formats(header.get(FORMATS, {}))
+        except (ValueError, TypeError, OverflowError) as error:
+            raise damaged(source, str(error)) from None
+        return model
+
+
+def check_unchanged(made: dict[str, Any], header: dict[str, Any]) -> None:
+    """Raise ValueError unless a model's own header is as it was saved.
+
+    No value may have been mended, or left to a default.
+    """
+    if json.dumps(made, sort_keys=True) != json.dumps(header, sort_keys=True):
+        raise ValueError("its parameters are not as they were saved")
+
+
+def _of_format_1(header: dict[str, Any]) -> dict[str, Any]:
+    """Return the header of the first format as a later one would have been."""
+    own = {name: entry for name, entry in header.items() if name not in (OLD_FORMATS, SUBCLASS)}
+    renamed = {FORMAT: 1, OWN: own}
+    if OLD_FORMATS in header:
+        renamed[FORMATS] = header[OLD_FORMATS]
+    if SUBCLASS in header:
+        renamed[SUBCLASS] = header[SUBCLASS]
+    return renamed
+
+
+def _checked_formats(formats: Any) -> dict[str, str]:
+    good = isinstance(formats, dict) and all(type(text) is str for text in chain(*formats.items()))
+    if not good:
+        raise ValueError(f"{FORMATS} = {door.shown(formats)}: a dict of texts is expected")
+    return dict(formats)
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def load(path: StrPath) -> Any:
+    """Return the model that was saved to a file.
+
+    Parameters
+    ----------
+    path : str or path
+        What `save` of any model has written. It may come from anywhere: no code is run, and all
+        is checked.
+
+    Raises
+    ------
+    ModelFileError
+        If it is not a model, or damaged; the message says what is wrong.
+    OSError
+        If it cannot be read.
+    """
+    return from_bytes(*container.read_bytes(path))
+
+
+def from_bytes(data: bytes, source: str = "the buffer") -> Any:
+    """Return the model that some bytes are, whatever its class.
+
+    Parameters
+    ----------
+    data : bytes
+        What `to_bytes` of any model has made.
+    source : str
+        What messages call them.
+
+    Raises
+    ------
+    ModelFileError
+        If they are not a model.
+    """
+    kind, header, arrays = container.unpack_any(data, source)
+    if kind not in KINDS:
+        raise ModelFileError(
+            f"{source} holds {door.shown(kind)}, which is no model: one of {', '.join(KINDS)} is "
+            "expected"
+        )
+    found: type[StoredModel] = getattr(import_module(KINDS[kind]), kind)
+    return found._restored(State(header, arrays), source)
+
+
+# -- what anybody's model can do -------------------------------------------------------------------
+
+
+def can_be_saved(model: Any) -> bool:
+    """Whether a model becomes bytes, and bytes become such a model."""
+    return all(callable(getattr(type(model), name, None)) for name in ("to_bytes", "from_bytes"))
+
+
+def is_all_or_nothing(model: Any) -> bool:
+    """Whether a model that refuses rows has certainly learned none of them.
+
+    Ours are; somebody else's class can say so by an attribute ``all_or_nothing = True``.
+    """
+    return bool(getattr(type(model), "all_or_nothing", False))
+
+
+def readable_part(model: Any) -> Any:
+    """Return what can be looked into: a model itself, or the tree that it holds; None if nothing.
+
+    Adapters for other libraries hold theirs as `model` or `model_`.
+    """
+    parts = (getattr(model, name, None) for name in ("tree", "model", "model_"))
+    for found in (model, *parts):
+        if isinstance(found, Readable) and not isinstance(found, type):
+            return found
+    return None

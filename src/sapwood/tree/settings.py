@@ -1,0 +1,116 @@
+"""The parameters of a tree, checked once; and empty kernels that obey them."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from sapwood import door
+from sapwood.observers.base import TableObserver
+from sapwood.observers.quantizer import QuantizerObserver
+from sapwood.rows.features import Features
+from sapwood.tree import memory
+from sapwood.tree._kernel import TreeKernel
+from sapwood.tree.bounds import HoeffdingBound
+from sapwood.tree.growth import SPLIT_ON, GrowthRules, SplitOn
+from sapwood.tree.leaf_observers import LeafObservers
+from sapwood.tree.memory import MemoryRules
+
+__all__ = ["Leaf", "Track", "TreeSettings", "check_choice"]
+
+Leaf = Literal["adaptive", "linear", "mean"]
+Track = Literal["auto"] | None
+
+LEAVES = ("adaptive", "linear", "mean")
+TRACKS = ("auto", None)
+DEEPEST = 10**6
+SLOTS = 32
+LEAST_SHARE = 1e-6
+LEAST_DELTA = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSettings:
+    """What tells one empty tree from another, but for the names of its features.
+
+    Parameters
+    ----------
+    parameters : dict
+        The arguments of `HoeffdingTreeRegressor` that say the same; without `categorical`.
+    growth, memory
+        The rules.
+    observing : LeafObservers
+        By what leaves watch their features.
+    """
+
+    parameters: dict[str, Any]
+    growth: GrowthRules
+    memory: MemoryRules
+    observing: LeafObservers
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        grace_period: float,
+        delta: float,
+        tau: float,
+        min_share: float,
+        max_depth: int | None,
+        observer: TableObserver | None,
+        leaf: Leaf,
+        split_on: SplitOn,
+        track: Track,
+        max_bytes: int | None,
+    ) -> Self:
+        """Return settings, or raise ValueError for a parameter that cannot be.
+
+        The parameters are those of `sapwood.HoeffdingTreeRegressor`.
+        """
+        check_choice(leaf, "leaf", LEAVES)
+        check_choice(split_on, "split_on", SPLIT_ON)
+        check_choice(track, "track", TRACKS)
+        if observer is None:
+            observer = QuantizerObserver(slots=SLOTS)
+        observing = LeafObservers(observer)
+        depth = None if max_depth is None else door.whole(max_depth, "max_depth", 0, DEEPEST)
+        growth = GrowthRules(
+            grace_period=door.positive(grace_period, "grace_period"),
+            bound=HoeffdingBound(door.between(delta, "delta", LEAST_DELTA, 1.0)),
+            tau=door.between(tau, "tau", 0.0, 1.0),
+            min_share=door.between(min_share, "min_share", LEAST_SHARE, 0.5),
+            max_depth=DEEPEST if depth is None else depth,
+            split_on=split_on if leaf != "mean" else "target",
+        )
+        limit = None if max_bytes is None else door.whole(max_bytes, "max_bytes", 1, 2**62)
+        parameters = {
+            "grace_period": growth.grace_period,
+            "delta": growth.bound.delta,
+            "tau": growth.tau,
+            "min_share": growth.min_share,
+            "max_depth": depth,
+            "observer": observer,
+            "leaf": leaf,
+            "split_on": split_on,
+            "track": track,
+            "max_bytes": limit,
+        }
+        return cls(parameters, growth, MemoryRules.of(limit, observing), observing)
+
+    def new_kernel(self, features: Features) -> TreeKernel:
+        """Return an empty tree, whose rows some features will read."""
+        return TreeKernel(
+            self.observing,
+            self.parameters["leaf"] != "mean",
+            self.parameters["leaf"] != "linear",
+            self.parameters["track"] == "auto",
+            self.growth.to_record(),
+            self.memory.to_record(),
+            memory.name_bytes(features, features.known),
+        )
+
+
+def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
+    """Raise ValueError unless a value is one of some."""
+    if not any(
+        value is choice or (isinstance(value, str) and value == choice) for choice in choices
+    ):
+        raise ValueError(f"{name} = {value!r}: one of {', '.join(map(repr, choices))} is expected")
