@@ -1,0 +1,27 @@
+import numpy as np
+from numpy.typing import NDArray
+
+LEVEL_RATES: tuple[float, ...]
+LAYER_DOUBLES: int
+SAYING_DOUBLES: int
+
+def fresh_layer() -> NDArray[np.float64]: ...
+def layer_parts() -> list[tuple[str, int, int]]: ...
+
+class LastLayer:
+    state: NDArray[np.float64]
+    rows: float
+    def __init__(self) -> None: ...
+    def say(
+        self, predictions: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def learn(
+        self,
+        predictions: NDArray[np.float64],
+        y: NDArray[np.float64],
+        notes: NDArray[np.float64] | None = None,
+        w: NDArray[np.float64] | None = None,
+    ) -> None: ...
+    def predict_learn(
+        self, predictions: NDArray[np.float64], y: NDArray[np.float64]
+    ) -> NDArray[np.float64]: ...

@@ -1,0 +1,269 @@
+"""The memory of what was said; see _notes.pxd."""
+
+import numpy as np
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from libc.string cimport memcpy
+
+cdef enum:
+    NONE = -1       # there is no further note in a bucket
+    FREE = -2       # there is no note in a place
+    LEAST_ROOM = 16
+    NOTE_INDEX = 20  # bytes of a note beside its content: key, link, and the ends of a bucket
+
+
+cdef class Notes:
+    """Notes of some doubles each, found again by rows.
+
+    Parameters
+    ----------
+    width : int
+        The doubles of a note.
+    most : int
+        How many notes there may be: a power of 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> notes = Notes(1, 4)
+    >>> for said in (1.0, 2.0, 3.0):
+    ...     notes.leave_row(np.array([said, np.nan]), np.array([10 * said]))
+    >>> notes.take_row(np.array([2.0])).tolist(), notes.take_row(np.array([2.0])) is None
+    ([20.0], True)
+    >>> notes.count
+    2
+    """
+
+    def __cinit__(self, Py_ssize_t width, Py_ssize_t most):
+        if width < 1 or most < 1 or most & (most - 1):
+            raise ValueError("a memory needs doubles, and a power of 2 for a bound")
+        self.width, self.most, self.place_bytes = width, most, bytes_of_a_note(width)
+        if not self.resize(min(<Py_ssize_t>LEAST_ROOM, most)):
+            raise MemoryError
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.block)
+
+    @property
+    def nbytes(self):
+        """Bytes that all places occupy."""
+        return self.room * self.place_bytes
+
+    # -- leaving and taking -------------------------------------------------------------------
+
+    cdef int leave(self, uint64_t key, const double* content) except -1 nogil:
+        """Leave a note; the oldest gives way if there is no room for more."""
+        self.reserve(1)
+        self.put(key, content)
+        return 0
+
+    cdef void put(self, uint64_t key, const double* content) noexcept nogil:
+        """Leave a note for which there is room, or one that gives way."""
+        cdef Py_ssize_t place
+        if self.next - self.first == self.room:
+            self.forget_first()
+        place = self.next & (self.room - 1)
+        self.keys[place] = key
+        memcpy(self.contents + place * self.width, content, self.width * sizeof(double))
+        self.append(place)
+        self.next += 1
+        self.count += 1
+
+    cdef int reserve(self, Py_ssize_t more) except -1 nogil:
+        """Have room for so many notes more, as far as the bound allows."""
+        cdef Py_ssize_t room = self.room
+        while room < self.most and room < self.next - self.first + more:
+            room *= 2
+        if room > self.room and not self.resize(room):
+            with gil:
+                raise MemoryError
+        return 0
+
+    cdef const double* take(self, uint64_t key) noexcept nogil:
+        """Take out the note about a row: its content, until the next note is left, or NULL."""
+        cdef int32_t* link = self.heads + self.bucket(key)
+        cdef int32_t* chosen = NULL
+        cdef Py_ssize_t place
+        cdef double age = 0.0
+        while link[0] != NONE:
+            place = link[0]
+            if self.keys[place] == key:
+                if chosen != NULL:
+                    if link == self.links + chosen[0]:
+                        link = chosen
+                    self.remove(chosen)
+                chosen = link
+                age = <double>(self.next - self.first - (
+                    (place - self.first) & (self.room - 1)
+                ))
+                if self.reach == 0.0 or age <= self.reach:
+                    break
+            link = self.links + place
+        if chosen == NULL:
+            return NULL
+        place = chosen[0]
+        self.remove(chosen)
+        self.close_up()
+        age = age if age > 0.99 * self.reach else 0.99 * self.reach
+        self.reach = age if age > 1.0 else 1.0
+        return self.contents + place * self.width
+
+    cdef void tidy(self) noexcept nogil:
+        """Give back room that is not needed; it stays where memory does not suffice for less."""
+        cdef Py_ssize_t span = self.next - self.first, room = min(<Py_ssize_t>LEAST_ROOM, self.most)
+        if self.room > room and 4 * span <= self.room:
+            while room < 2 * span:
+                room *= 2
+            self.resize(room)
+
+    # -- the ring and its buckets -------------------------------------------------------------
+
+    cdef inline Py_ssize_t bucket(self, uint64_t key) noexcept nogil:
+        """By the upper bits of a key, which all of its values have had a hand in."""
+        return (key >> 40) & (self.room - 1)
+
+    cdef void append(self, Py_ssize_t place) noexcept nogil:
+        """Put a place at the end of its bucket."""
+        cdef Py_ssize_t bucket = self.bucket(self.keys[place])
+        self.links[place] = NONE
+        if self.heads[bucket] == NONE:
+            self.heads[bucket] = place
+        else:
+            self.links[self.tails[bucket]] = place
+        self.tails[bucket] = place
+
+    cdef void remove(self, int32_t* link) noexcept nogil:
+        """Free the place to which a link leads; the note before it, or the bucket, skips it."""
+        cdef Py_ssize_t place = link[0], bucket = self.bucket(self.keys[place])
+        link[0] = self.links[place]
+        if link[0] == NONE and link != self.heads + bucket:
+            self.tails[bucket] = link - self.links
+        self.links[place] = FREE
+        self.count -= 1
+
+    cdef void forget_first(self) noexcept nogil:
+        """Let the oldest note, which is also the oldest of its bucket, give way."""
+        self.remove(self.heads + self.bucket(self.keys[self.first & (self.room - 1)]))
+        self.close_up()
+
+    cdef void close_up(self) noexcept nogil:
+        """Let the ring begin at a note that waits, and number them from 0 if there is none."""
+        if self.count == 0:
+            self.first = self.next = 0
+        else:
+            while self.links[self.first & (self.room - 1)] == FREE:
+                self.first += 1
+
+    cdef bint resize(self, Py_ssize_t room) noexcept nogil:
+        """Lay all notes into another ring; False, and all is as it was, if there is no memory."""
+        cdef double* contents
+        cdef const double* old_contents = self.contents
+        cdef const uint64_t* old_keys = self.keys
+        cdef const int32_t* old_links = self.links
+        cdef void* old_block = self.block
+        cdef Py_ssize_t place, old_place, old_room = self.room
+        cdef int64_t number
+        contents = <double*>PyMem_RawMalloc(room * self.place_bytes)
+        if contents == NULL:
+            return False
+        self.block, self.contents, self.room = contents, contents, room
+        self.keys = <uint64_t*>(contents + room * self.width)
+        self.links = <int32_t*>(self.keys + room)
+        self.heads, self.tails = self.links + room, self.links + 2 * room
+        for place in range(room):
+            self.links[place] = FREE
+            self.heads[place] = NONE
+        for number in range(self.first, self.next):
+            old_place, place = number & (old_room - 1), number & (room - 1)
+            if old_links[old_place] != FREE:
+                self.keys[place] = old_keys[old_place]
+                memcpy(
+                    contents + place * self.width,
+                    old_contents + old_place * self.width,
+                    self.width * sizeof(double),
+                )
+                self.append(place)
+        PyMem_RawFree(old_block)
+        return True
+
+    # -- from Python --------------------------------------------------------------------------
+
+    def leave_row(self, const double[::1] row, const double[::1] content):
+        """Leave a note about a row."""
+        if content.shape[0] != self.width:
+            raise ValueError(f"a note has {self.width} doubles, not {content.shape[0]}")
+        self.leave(row_key(row), &content[0])
+
+    def take_row(self, const double[::1] row):
+        """Take out the note about a row, None if there is none."""
+        cdef const double* found = self.take(row_key(row))
+        if found == NULL:
+            return None
+        return np.array(<const double[: self.width]>found)
+
+    def state(self):
+        """Return room and reach, and of all notes that wait keys, ages and contents.
+
+        The age of a note is how many notes were left since, itself included.
+        """
+        cdef Py_ssize_t place, at = 0
+        cdef int64_t number
+        cdef uint64_t[::1] keys = np.zeros(self.count, np.uint64)
+        cdef int64_t[::1] ages = np.zeros(self.count, np.int64)
+        contents = np.zeros((self.count, self.width))
+        cdef double[:, ::1] view = contents
+        for number in range(self.first, self.next):
+            place = number & (self.room - 1)
+            if self.links[place] != FREE:
+                keys[at], ages[at] = self.keys[place], self.next - number
+                memcpy(
+                    &view[at, 0], self.contents + place * self.width, self.width * sizeof(double)
+                )
+                at += 1
+        return np.array([self.room, self.reach]), keys.base, ages.base, contents
+
+    def restore(self, sizes, const uint64_t[::1] keys, const int64_t[::1] ages, contents):
+        """Take over what `state` returned.
+
+        Raises
+        ------
+        ValueError
+            If that cannot be; nothing is changed then.
+        """
+        cdef const double[:, ::1] view = contents
+        cdef Py_ssize_t place, room, at, count = len(keys)
+        room, reach = int(sizes[0]), float(sizes[1])
+        good = min(<Py_ssize_t>LEAST_ROOM, self.most) <= room <= self.most
+        if not good or room & (room - 1) or room != sizes[0]:
+            raise ValueError(f"there cannot be room for {sizes[0]} notes")
+        if not (reach == 0.0 or 1.0 <= reach <= self.most):
+            raise ValueError(f"labels cannot come {sizes[1]} notes late")
+        if len(ages) != count or view.shape[0] != count or view.shape[1] != self.width:
+            raise ValueError("there are not as many ages of notes as notes")
+        for at in range(count):
+            if not (ages[at + 1] if at + 1 < count else 0) < ages[at] <= room:
+                raise ValueError(f"the age of note {at} is wrong")
+        self.count, self.first, self.next = 0, 0, 0
+        if not self.resize(room):
+            raise MemoryError
+        self.count, self.reach = count, reach
+        self.next = ages[0] if count else 0
+        for at in range(count):
+            place = self.next - ages[at]
+            self.keys[place] = keys[at]
+            memcpy(
+                self.contents + place * self.width, &view[at, 0], self.width * sizeof(double)
+            )
+            self.append(place)
+
+
+cdef uint64_t row_key(const double[::1] row) noexcept nogil:
+    cdef uint64_t key = 0
+    cdef Py_ssize_t feature
+    for feature in range(row.shape[0]):
+        key += value_key(row[feature], feature)
+    return key
+
+
+def bytes_of_a_note(Py_ssize_t width):
+    """Return the bytes that the place of a note of so many doubles occupies."""
+    return 8 * width + NOTE_INDEX
