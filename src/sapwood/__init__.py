@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
+    from sapwood.ensemble.forest import ForestRegressor
     from sapwood.model import load
     from sapwood.moments import Moments
     from sapwood.observers import (
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "AdaptiveTreeRegressor",
     "Candidates",
     "EBSTObserver",
+    "ForestRegressor",
     "HoeffdingTreeRegressor",
     "ModelFileError",
     "Moments",
@@ -36,6 +40,8 @@ __all__ = [
 ]
 
 _PLACES = {
+    "AdaptiveTreeRegressor": "sapwood.ensemble.adaptive",
+    "ForestRegressor": "sapwood.ensemble.forest",
     "HoeffdingTreeRegressor": "sapwood.tree",
     "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",

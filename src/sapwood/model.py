@@ -31,6 +31,8 @@ __all__ = [
 ]
 
 KINDS = {
+    "AdaptiveTreeRegressor": "sapwood.ensemble.adaptive",
+    "ForestRegressor": "sapwood.ensemble.forest",
     "HoeffdingTreeRegressor": "sapwood.tree.regressor",
 }
 """The classes of files, and where they are defined."""

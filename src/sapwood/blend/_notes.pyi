@@ -19,9 +19,7 @@ class Notes:
     def take_row(self, row: NDArray[np.float64]) -> NDArray[np.float64] | None: ...
     def state(
         self,
-    ) -> tuple[
-        NDArray[np.float64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.float64]
-    ]: ...
+    ) -> tuple[NDArray[np.float64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.float64]]: ...
     def restore(
         self,
         sizes: NDArray[Any],

@@ -433,7 +433,10 @@ cdef class TreeKernel(TreeTables):
                         self.make_ready(leaf, w[row])
                         self.learn_row(row_at(X, row), y[row], w[row], &outlook)
                     if predicting:
-                        predictions[row] = outlook.prediction if self.rows > 1.0 else 0.0
+                        # Before its first row a tree predicts 0.
+                        predictions[row] = (
+                            outlook.prediction if self.rows > (w[row] > 0.0) else 0.0
+                        )
                     if self.leaves[leaf].weight >= self.leaves[leaf].due:
                         known = row + 1  # the walks ahead may no longer hold
                         decide(self, leaf)

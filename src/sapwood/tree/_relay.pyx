@@ -183,6 +183,10 @@ cdef class Registration:
         self.features, self.known, self.relays = features, known, relays
         self.width = len(known.names)
 
+    def commit_now(self):
+        """Let all of it be so, for trees that nobody has seen yet."""
+        self.commit()
+
     cdef void commit(self) noexcept:
         """Let all of it be so; nothing else runs in between."""
         cdef Relay relay

@@ -120,8 +120,17 @@ class MemoryRules:
         return np.array(tuple(getattr(self, name) for name in RULES.names or ()), dtype=RULES)
 
 
-def relay(tables: TreeTables, features: Features, known: Known) -> Relay:
+def relay(tables: TreeTables, features: Features, known: Known, names: int | None = None) -> Relay:
     """Return what a tree becomes once more is known of its features.
+
+    Parameters
+    ----------
+    tables : TreeTables
+        Of the tree.
+    features, known
+        By which its rows are read, and what will be known of them.
+    names : int, optional
+        What counts for their names; what they will occupy by default.
 
     Raises
     ------
@@ -129,7 +138,8 @@ def relay(tables: TreeTables, features: Features, known: Known) -> Relay:
         If `max_bytes` has no room for it.
     """
     is_category = np.array([kind == CATEGORY for kind in known.kinds], dtype=np.bool_)
-    names = name_bytes(features, known)
+    if names is None:
+        names = name_bytes(features, known)
     return Relay(tables, is_category, names, _leaves_that_stop(tables, is_category, names, known))
 
 

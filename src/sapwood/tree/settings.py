@@ -1,6 +1,6 @@
 """The parameters of a tree, checked once; and empty kernels that obey them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from sapwood import door
@@ -95,8 +95,25 @@ class TreeSettings:
         }
         return cls(parameters, growth, MemoryRules.of(limit, observing), observing)
 
-    def new_kernel(self, features: Features) -> TreeKernel:
-        """Return an empty tree, whose rows some features will read."""
+    def limited(self, max_bytes: int) -> Self:
+        """Return the same with another limit of memory."""
+        parameters = {**self.parameters, "max_bytes": max_bytes}
+        return replace(
+            self, parameters=parameters, memory=MemoryRules.of(max_bytes, self.observing)
+        )
+
+    def new_kernel(self, features: Features, name_bytes: int | None = None) -> TreeKernel:
+        """Return an empty tree, whose rows some features will read.
+
+        Parameters
+        ----------
+        features : Features
+            By which rows are read.
+        name_bytes : int, optional
+            What counts for their names; what they occupy by default.
+        """
+        if name_bytes is None:
+            name_bytes = memory.name_bytes(features, features.known)
         return TreeKernel(
             self.observing,
             self.parameters["leaf"] != "mean",
@@ -104,7 +121,7 @@ class TreeSettings:
             self.parameters["track"] == "auto",
             self.growth.to_record(),
             self.memory.to_record(),
-            memory.name_bytes(features, features.known),
+            name_bytes,
         )
 
 

@@ -19,7 +19,15 @@ from sapwood.tree.layout import LEAF_RECORD, NODE_RECORD
 if TYPE_CHECKING:
     from sapwood.tree.regressor import HoeffdingTreeRegressor
 
-__all__ = ["fill_kernel", "kernel_arrays", "restored", "state_of"]
+__all__ = [
+    "ARRAYS",
+    "fill_kernel",
+    "kernel_arrays",
+    "observer_header",
+    "observer_of",
+    "restored",
+    "state_of",
+]
 
 Array = NDArray[Any]
 Tree = TypeVar("Tree", bound="HoeffdingTreeRegressor")
@@ -66,16 +74,31 @@ def kernel_arrays(kernel: TreeKernel) -> dict[str, Array]:
 
 
 def _header(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
-    observer = tree._parameters["observer"]
     parameters = {
         **tree._parameters,
-        "observer": [type(observer).__name__, observer._parameters()],
+        "observer": observer_header(tree._parameters["observer"]),
         "categorical": list(tree._parameters["categorical"]),
     }
     header: dict[str, Any] = {"parameters": parameters, "features": tree._features.to_header()}
     if tree._kernel.pending >= 0:
         header[PENDING] = tree._kernel.pending
     return header
+
+
+def observer_header(observer: TableObserver | None) -> list[Any] | None:
+    """Return an observer that is a parameter in terms of JSON."""
+    return None if observer is None else [type(observer).__name__, observer._parameters()]
+
+
+def observer_of(header: Any) -> TableObserver | None:
+    """Return the observer that `observer_header` described; nothing of it is trusted."""
+    if header is None:
+        return None
+    good = isinstance(header, list) and len(header) == 2 and isinstance(header[1], dict)
+    check(good, "its observer is no name and parameters")
+    name, own = header
+    check(isinstance(name, str) and name in OBSERVERS, f"{name!r:.60} is no observer")
+    return OBSERVERS[name](**own)
 
 
 def _stacked(pages: list[Array | None], width: int) -> Array:
@@ -127,13 +150,10 @@ def _empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     check(known, "its header has other entries than it should")
     parameters = header["parameters"]
     check(isinstance(parameters, dict), "its parameters are no dict")
-    observer = parameters.get("observer")
-    good = isinstance(observer, list) and len(observer) == 2 and isinstance(observer[1], dict)
-    check(good, "its observer is no name and parameters")
-    name, own = observer
-    check(isinstance(name, str) and name in OBSERVERS, f"{name!r:.60} is no observer")
+    observer = observer_of(parameters.get("observer"))
+    check(observer is not None, "its observer is no name and parameters")
     features = Features.from_header(header["features"])
-    tree = kind(**{**parameters, "observer": OBSERVERS[name](**own)})
+    tree = kind(**{**parameters, "observer": observer})
     same = features.categorical == tree._features.categorical
     check(same, "its parameters and its features differ in what is categorical")
     tree._features.known = features.known

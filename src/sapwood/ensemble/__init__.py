@@ -1,0 +1,1 @@
+"""Several trees behind one encoder of rows: the forest and the adaptive tree."""

@@ -1,0 +1,68 @@
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.rows._dict_row import RowReader
+from sapwood.tree._kernel import TreeKernel
+from sapwood.tree._relay import Registration
+
+FloatArray = NDArray[np.float64]
+
+class Work: ...
+
+class EnsembleKernel:
+    trees: list[TreeKernel]
+    members: int
+    rows: float
+    weight: float
+    low: float
+    high: float
+    usual: float
+    looked_at: float
+    lead: float
+    lead_square: float
+    tracking: bool
+    tree_table: NDArray[Any]
+    blend_table: FloatArray
+    layer_table: FloatArray
+    work: Work | None
+    renew: Callable[[EnsembleKernel], None]
+    def __init__(
+        self,
+        rules: Any,
+        trees: list[TreeKernel],
+        tree_table: NDArray[Any],
+        thresholds: dict[float, NDArray[np.uint64]],
+        tracking: bool,
+        renew: Callable[[EnsembleKernel], None],
+        pool: Callable[[], tuple[Any, int] | None],
+    ) -> None: ...
+    def use_tables(
+        self, tree_table: NDArray[Any], blend: FloatArray, layer: FloatArray
+    ) -> None: ...
+    def use_trees(
+        self,
+        trees: list[TreeKernel],
+        tree_table: NDArray[Any],
+        blend: FloatArray,
+        layer: FloatArray,
+    ) -> None: ...
+    def set_stream(self, *values: float) -> None: ...
+    def predict_one(self, reader: RowReader, x: Any) -> float | None: ...
+    def learn_one(self, reader: RowReader, x: Any, y: float, w: float) -> bool: ...
+    def check(self, y: FloatArray, w: FloatArray) -> int: ...
+    def learn(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        w: FloatArray,
+        predictions: FloatArray | None = None,
+        register: Callable[[], Registration | None] | None = None,
+    ) -> None: ...
+    def predict(self, X: FloatArray, predictions: FloatArray) -> None: ...
+    def say(self, row: FloatArray) -> tuple[list[float], list[float], float, float, float]: ...
+    def weights(self) -> list[float]: ...
+    def while_still(self, read: Callable[..., Any], *arguments: Any) -> Any: ...
+    def replace(self, member: int, fresh: TreeKernel, record: Any) -> None: ...

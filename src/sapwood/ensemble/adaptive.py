@@ -1,0 +1,156 @@
+"""The adaptive tree: one tree, and a younger one that takes over once it is plainly better."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from sapwood import door
+from sapwood.door import Label
+from sapwood.ensemble.ensemble import Ensemble, Role, checked_max_bytes
+from sapwood.ensemble.renewal import Challenger
+from sapwood.ensemble.rules import EnsembleRules
+from sapwood.inspect import draw, snapshot, view
+from sapwood.observers.base import TableObserver
+from sapwood.rows.features import Features
+from sapwood.tree.growth import SplitOn
+from sapwood.tree.regressor import HoeffdingTreeRegressor
+from sapwood.tree.settings import Leaf, Track, TreeSettings
+
+__all__ = ["AdaptiveTreeRegressor"]
+
+
+class AdaptiveTreeRegressor(Ensemble):
+    """One readable tree that follows a stream which changes, at twice the price of a tree.
+
+    Beside the tree there is a challenger that began later. From 250 rows on predictions are mixed,
+    by the errors of both lately; the challenger takes over once its errors have been plainly
+    smaller. One that does not starts anew after 8,000 rows, the next after 16,000, and so on up to
+    64,000. A last layer corrects predictions by recent errors.
+
+    Parameters
+    ----------
+    threads : int, optional
+        How many threads learn a batch; two by default, if there are as many cores.
+    grace_period, delta, tau, min_share, max_depth, observer, leaf, split_on
+        Of both trees, as for `sapwood.HoeffdingTreeRegressor`.
+    track : {"auto", None}
+        Whether there is a last layer.
+    max_bytes : int, optional
+        What both trees together may occupy.
+    categorical : iterable of str or int
+        Names of features that are categories although their values are numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.random((8000, 2))
+    >>> y = np.where(X[:, 0] < 0.5, 10 * X[:, 1], -10 * X[:, 1])
+    >>> y[4000:] *= -1  # all is different from here on
+    >>> model = AdaptiveTreeRegressor()
+    >>> predictions = model.predict_learn_many(X, y)
+    >>> bool(np.mean(np.abs(predictions[-1000:] - y[-1000:])) < 0.5)
+    True
+    >>> print(model.to_text(max_depth=1))
+    0 < 0.5...
+    """
+
+    kind: ClassVar[str] = "AdaptiveTreeRegressor"
+    format: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        *,
+        threads: int | None = None,
+        grace_period: float = 200,
+        delta: float = 1e-3,
+        tau: float = 0.05,
+        min_share: float = 0.02,
+        max_depth: int | None = None,
+        observer: TableObserver | None = None,
+        leaf: Leaf = "adaptive",
+        split_on: SplitOn = "best",
+        track: Track = "auto",
+        max_bytes: int | None = None,
+        categorical: Iterable[Label] = (),
+    ) -> None:
+        plain = TreeSettings.checked(
+            grace_period=grace_period,
+            delta=delta,
+            tau=tau,
+            min_share=min_share,
+            max_depth=max_depth,
+            observer=observer,
+            leaf=leaf,
+            split_on=split_on,
+            track=track,
+            max_bytes=None,
+        )
+        features = Features(categorical)
+        parameters: dict[str, Any] = {
+            "threads": None if threads is None else door.whole(threads, "threads", 1, 1024),
+            **plain.parameters,
+            "observer": observer,
+            "max_bytes": checked_max_bytes(max_bytes, 2),
+            "categorical": features.declared,
+        }
+        self._plain = Role("plain", TreeSettings.checked(**{**plain.parameters, "track": None}))
+        rules = EnsembleRules(
+            combine="duel",
+            seed=0,
+            interval=250,
+            error_fade=0.995,
+            fade=1.0,
+            precision=1.0,
+            centre=1.0,
+            most=1.0,
+            duel_age=250.0,
+        )
+        super().__init__(parameters, features, [self._plain] * 2, rules, Challenger)
+
+    def _next_role(self, number: int) -> Role:
+        return self._plain
+
+    def _size(self) -> str:
+        return f"{self.n_leaves} leaves"
+
+    # -- the tree itself --------------------------------------------------------------------------
+
+    @property
+    def tree(self) -> HoeffdingTreeRegressor:
+        """A copy of the tree that predicts now, as a tree of its own."""
+        return self.member(0)
+
+    def to_text(self, max_depth: int | None = None, digits: int = 4) -> str:
+        """Return the tree as indented text, with a line for each node.
+
+        Parameters
+        ----------
+        max_depth : int, optional
+            Nodes at this depth stand for all that is below them.
+        digits : int
+            Significant digits of a number.
+        """
+        return view.to_text(self._picture(), max_depth, digits)
+
+    def to_frame(self) -> Any:
+        """Return the tree as a pandas data frame with one row per node."""
+        return view.to_frame(self._picture())
+
+    def draw(self, max_depth: int | None = 5, **options: Any) -> draw.Drawing:
+        """Return a picture of the tree, in SVG.
+
+        Parameters
+        ----------
+        max_depth : int, optional
+            Nodes at this depth stand for all that is below them.
+        **options
+            As for `sapwood.inspect.draw.draw`: digits, target, orientation.
+        """
+        return draw.draw(self._picture(), max_depth, **options)
+
+    def _picture(self) -> view.TreePicture:
+        kernel = self._kernel
+        picture: view.TreePicture = kernel.while_still(
+            snapshot.picture, kernel.trees[0], self._features
+        )
+        return picture

@@ -1,0 +1,346 @@
+"""What the forest and the adaptive tree share: trees behind one encoder of rows."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from sapwood import door
+from sapwood.ensemble import ensemble_state
+from sapwood.ensemble._ensemble import EnsembleKernel
+from sapwood.ensemble.layout import TREE_RECORD
+from sapwood.ensemble.renewal import Renewal, mean_square
+from sapwood.ensemble.rules import ROLES, EnsembleRules, poisson_thresholds
+from sapwood.ensemble.threads import cores, shared_pool
+from sapwood.ensemble.view import EnsembleExplanation, EnsembleSummary, Member
+from sapwood.inspect import snapshot, view
+from sapwood.model import State
+from sapwood.regressor import Regressor
+from sapwood.rows.encoder import Plan
+from sapwood.rows.features import Features
+from sapwood.tree import _memory, memory, tree_state
+from sapwood.tree._kernel import TreeKernel
+from sapwood.tree._relay import Registration
+from sapwood.tree.memory import LEAST_BYTES, MemoryRules
+from sapwood.tree.regressor import HoeffdingTreeRegressor
+from sapwood.tree.settings import TreeSettings
+
+__all__ = ["Ensemble", "Role", "checked_max_bytes"]
+
+KERNEL_BYTES = 16_384  # of an ensemble beside its trees and the names of features
+MOST_EVENTS = 100  # that are remembered
+
+Listener = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a tree of an ensemble is.
+
+    Parameters
+    ----------
+    name : {"bagged", "plain", "leaf"}
+        What it is called.
+    settings : TreeSettings
+        Of an empty tree.
+    rate : float
+        The mean of the Poisson variable that the weights of its rows are multiplied by; 0 for none.
+    """
+
+    name: str
+    settings: TreeSettings
+    rate: float = 0.0
+
+
+class Ensemble(Regressor):
+    """Trees that learn the same rows, each in its own way.
+
+    Parameters
+    ----------
+    parameters : dict
+        The arguments that make an empty model like this one.
+    features : Features
+        By which rows are read, once for all trees.
+    roles : list of Role
+        Of the trees at first: the members, and last the one that waits to replace one of them.
+    rules : EnsembleRules
+        How they are combined.
+    renewal : type of Renewal
+        Who is replaced, and when.
+    """
+
+    _kernel: EnsembleKernel
+
+    def __init__(
+        self,
+        parameters: dict[str, Any],
+        features: Features,
+        roles: list[Role],
+        rules: EnsembleRules,
+        renewal: Callable[..., Renewal],
+    ) -> None:
+        self._roles = {(role.name, role.rate): role for role in (*roles, *self._later_roles())}
+        self._listeners: list[Listener] = []
+        self._events: list[dict[str, Any]] = []
+        self._max_bytes = parameters["max_bytes"] or 0
+        self._renewal = renewal(self._fresh, self._after_look)
+        threads = min(parameters["threads"] or cores(), len(roles))
+        share = self._equal_share(features, len(roles))
+        table = np.zeros(len(roles), TREE_RECORD)
+        for number, role in enumerate(roles):
+            table[number] = (number, ROLES.index(role.name), role.rate, 0.0, 0.0, 0.0, share)
+        rates = {role.rate for role in self._roles.values() if role.rate}
+        kernel = EnsembleKernel(
+            rules.to_record(),
+            [_new_tree(role, features, share) for role in roles],
+            table,
+            {rate: poisson_thresholds(rate) for rate in rates},
+            parameters["track"] == "auto",
+            self._renewal,
+            lambda: shared_pool(threads),
+        )
+        super().__init__(parameters, features, kernel)
+
+    # -- trees --------------------------------------------------------------------------------
+
+    def _later_roles(self) -> tuple[Role, ...]:
+        """Return what trees may be that are not there at first."""
+        return ()
+
+    @abstractmethod
+    def _next_role(self, number: int) -> Role:
+        """Return what the tree of some number is to be, that waits to replace another."""
+
+    def _role_of(self, record: Any) -> Role:
+        """Return what a tree is, of which something is known."""
+        return self._roles[ROLES[int(record["role"])], float(record["rate"])]
+
+    def _knows_role(self, record: Any) -> bool:
+        return (ROLES[int(record["role"])], float(record["rate"])) in self._roles
+
+    def _new_tree_for(self, record: Any) -> TreeKernel:
+        """Return an empty tree for a record, as when it was saved."""
+        return _new_tree(self._role_of(record), self._features, int(record["max_bytes"]))
+
+    def _fresh(self, kernel: EnsembleKernel, number: int) -> tuple[TreeKernel, Any]:
+        """Return a new tree that knows the features, and what is known of it."""
+        role, known = self._next_role(number), self._features.known
+        limit = int(kernel.tree_table["max_bytes"][-1])
+        tree = _new_tree(role, self._features, limit)
+        relay = memory.relay(tree, self._features, known, 0)
+        Registration(self._features, known, [relay]).commit_now()
+        record = np.zeros((), TREE_RECORD)
+        record[()] = (number, ROLES.index(role.name), role.rate, kernel.rows, 0.0, 0.0, limit)
+        return tree, record
+
+    def _registration(self, plan: Plan) -> Registration | None:
+        known = plan.known()
+        if known is self._features.known:
+            return None
+        relays = [memory.relay(tree, self._features, known, 0) for tree in self._kernel.trees]
+        return Registration(self._features, known, relays)
+
+    # -- memory -------------------------------------------------------------------------------
+
+    def _equal_share(self, features: Features, trees: int) -> int:
+        if not self._max_bytes:
+            return 0
+        return (self._max_bytes - KERNEL_BYTES - features.nbytes) // trees
+
+    def _share_memory(self, kernel: EnsembleKernel) -> None:
+        """Let each tree have what it occupies, and an equal part of what is free."""
+        used = np.array([_memory.nbytes(tree) for tree in kernel.trees])
+        total = self._max_bytes - KERNEL_BYTES - self._features.nbytes
+        free = max(total - int(used.sum()), 0) // len(used)
+        limits = np.maximum(used + free, LEAST_BYTES)
+        for tree, record, limit in zip(kernel.trees, kernel.tree_table, limits, strict=True):
+            settings = self._role_of(record).settings
+            rules = MemoryRules.of(int(limit), settings.observing)
+            tree.set_rules(settings.growth.to_record(), rules.to_record())
+        kernel.tree_table["max_bytes"] = limits
+
+    def _after_look(self, kernel: EnsembleKernel, replaced: int | None) -> None:
+        """Share memory anew, and tell whoever listens what has happened."""
+        if self._max_bytes:
+            self._share_memory(kernel)
+        if replaced is None:
+            return
+        record = kernel.tree_table[replaced]
+        event = {
+            "event": "replaced",
+            "rows": int(kernel.rows),
+            "member": replaced,
+            "age": int(kernel.rows - record["born"]),
+            "error": float(np.sqrt(mean_square(kernel.tree_table)[replaced])),
+        }
+        self._events = [*self._events[1 - MOST_EVENTS :], event]
+        for listener in self._listeners:
+            listener(event)
+
+    # -- what happens -------------------------------------------------------------------------
+
+    @property
+    def replacements(self) -> list[dict[str, Any]]:
+        """The latest trees that took the place of others: when, whose, how old, and their RMSE."""
+        return [dict(event) for event in self._events]
+
+    def listen(self, listener: Listener) -> None:
+        """Call a function with a dict for each tree that takes the place of another from now on.
+
+        Listeners are neither saved nor copied.
+
+        Parameters
+        ----------
+        listener : callable
+            Gets an entry like those of `replacements`.
+        """
+        self._listeners.append(listener)
+
+    # -- looking inside -------------------------------------------------------------------------
+
+    @property
+    def n_leaves(self) -> int:
+        """How many leaves the members have together."""
+        return sum(tree.leaf_count for tree in self._kernel.trees[: self._kernel.members])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all trees occupy, the one that waits among them, and the names of features."""
+        return int(self._kernel.while_still(self._nbytes))
+
+    def _nbytes(self) -> int:
+        trees = sum(_memory.nbytes(tree) for tree in self._kernel.trees)
+        return KERNEL_BYTES + self._features.nbytes + trees
+
+    def member(self, place: int) -> HoeffdingTreeRegressor:
+        """Return a copy of a member as a tree of its own, to look into or to export.
+
+        Parameters
+        ----------
+        place : int
+            Which one, from 0.
+        """
+        place = door.whole(place, "place", 0, self._kernel.members - 1)
+        tree: HoeffdingTreeRegressor = self._kernel.while_still(self._as_tree, place)
+        return tree
+
+    def _as_tree(self, place: int) -> HoeffdingTreeRegressor:
+        kernel = self._kernel.trees[place]
+        settings = self._role_of(self._kernel.tree_table[place]).settings
+        tree = HoeffdingTreeRegressor(
+            **{**settings.parameters, "categorical": self._parameters["categorical"]}
+        )
+        tree._features.known = self._features.known
+        arrays = tree_state.kernel_arrays(kernel)
+        copies = {name: array.copy() for name, array in arrays.items()}
+        pending = kernel.pending if kernel.pending >= 0 else None
+        tree_state.fill_kernel(tree._kernel, tree._features, copies, pending)
+        return tree
+
+    @property
+    def feature_importances(self) -> dict[str, float]:
+        """The mean share of each feature in the squared error that the members' splits removed."""
+        kernel = self._kernel
+        pictures = [
+            kernel.while_still(snapshot.picture, tree, self._features)
+            for tree in kernel.trees[: kernel.members]
+        ]
+        found = [view.feature_importances(picture) for picture in pictures]
+        total = sum(sum(shares.values()) for shares in found) or 1.0
+        return {name: sum(shares[name] for shares in found) / total for name in found[0]}
+
+    @property
+    def summary(self) -> EnsembleSummary:
+        """The trees in a few numbers each; `print` it to read it."""
+        found: EnsembleSummary = self._kernel.while_still(self._summary)
+        return found
+
+    def _summary(self) -> EnsembleSummary:
+        kernel = self._kernel
+        errors = np.sqrt(mean_square(kernel.tree_table)).tolist()
+        members = [
+            Member(
+                ROLES[int(record["role"])],
+                int(kernel.rows - record["born"]),
+                tree.leaf_count,
+                _memory.nbytes(tree),
+                error,
+                weight,
+            )
+            for record, tree, error, weight in zip(
+                kernel.tree_table, kernel.trees, errors, kernel.weights(), strict=True
+            )
+        ]
+        return EnsembleSummary(members, int(kernel.rows), self._nbytes(), len(self._events))
+
+    def to_text(self, max_depth: int | None = None, digits: int = 4) -> str:
+        """Return the members as indented text, one after the other.
+
+        Parameters
+        ----------
+        max_depth : int, optional
+            Nodes at this depth stand for all that is below them.
+        digits : int
+            Significant digits of a number.
+        """
+        kernel, parts = self._kernel, []
+        for place, tree in enumerate(kernel.trees[: kernel.members]):
+            picture = kernel.while_still(snapshot.picture, tree, self._features)
+            parts.append(f"member {place}\n{view.to_text(picture, max_depth, digits)}")
+        return "\n\n".join(parts)
+
+    def explain(self, x: dict[Any, Any]) -> EnsembleExplanation:
+        """Return how the prediction for a row comes about; `print` it to read it.
+
+        Parameters
+        ----------
+        x : dict
+            The features, as for `predict_one`.
+        """
+        row = self._features.read_one(x, learn=False).matrix[0]
+        found: EnsembleExplanation = self._kernel.while_still(self._explained, x, row)
+        return found
+
+    def _explained(self, x: dict[Any, Any], row: Any) -> EnsembleExplanation:
+        kernel = self._kernel
+        said, weights, _, together, prediction = kernel.say(row)
+        heaviest = int(np.argmax(weights))
+        path = snapshot.explain(kernel.trees[heaviest], self._features, x, row)
+        names = [f"{place}, {ROLES[role]}" for place, role in enumerate(kernel.tree_table["role"])]
+        kept = [entry for entry in zip(names, said, weights, strict=True) if entry[2]]
+        return EnsembleExplanation(kept, heaviest, path, together, prediction)
+
+    # -- its state ----------------------------------------------------------------------------
+
+    def to_state(self) -> State:
+        """Return all that the model is, as between two rows."""
+        state: State = self._kernel.while_still(ensemble_state.state_of, self)
+        return state
+
+    @classmethod
+    def from_state(cls, state: State, format: int) -> Self:
+        """Restore what `to_state` returned; nothing of it is trusted."""
+        return ensemble_state.restored(cls, state)
+
+
+def _new_tree(role: Role, features: Features, max_bytes: int) -> TreeKernel:
+    settings = role.settings
+    if max_bytes:
+        settings = settings.limited(max_bytes)
+    return settings.new_kernel(features, name_bytes=0)
+
+
+def checked_max_bytes(max_bytes: int | None, trees: int) -> int | None:
+    """Return a limit of memory for so many trees, if it is one that can be held."""
+    if max_bytes is None:
+        return None
+    limit = door.whole(max_bytes, "max_bytes", 1, 2**62)
+    least = KERNEL_BYTES + 2048 + trees * LEAST_BYTES
+    if limit < least:
+        raise ValueError(
+            f"max_bytes = {limit}: at least {least} are expected, as {trees} trees need them "
+            "before they have learned anything"
+        )
+    return limit

@@ -1,0 +1,151 @@
+"""An ensemble as a header and arrays, and back: every value is checked before it is used."""
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import door
+from sapwood.ensemble.layout import TREE_RECORD
+from sapwood.ensemble.rules import ROLES
+from sapwood.model import State, check_unchanged
+from sapwood.rows.features import Features
+from sapwood.tree import tree_state
+from sapwood.tree.checking import MOST_ROWS, MOST_WEIGHT, NEAR, SQUARE, check, doubles
+
+if TYPE_CHECKING:
+    from sapwood.ensemble.ensemble import Ensemble
+
+__all__ = ["restored", "state_of"]
+
+Array = NDArray[Any]
+Kind = TypeVar("Kind", bound="Ensemble")
+
+STREAM = ("rows", "weight", "low", "high", "usual", "looked_at", "lead", "lead_square")
+OWN = ("trees", "stream", "blend", "layer")
+ENTRIES = {"parameters", "features", "pending", "lifetime", "events"}
+EVENT = {"event": str, "rows": int, "member": int, "age": int, "error": float}
+
+
+def state_of(model: "Ensemble") -> State:
+    """Return all that an ensemble is."""
+    kernel = model._kernel
+    arrays = {
+        "trees": kernel.tree_table,
+        "stream": np.array([float(getattr(kernel, name)) for name in STREAM]),
+        "blend": kernel.blend_table,
+        "layer": kernel.layer_table,
+    }
+    for place, tree in enumerate(kernel.trees):
+        own = tree_state.kernel_arrays(tree)
+        arrays |= {f"{place} {name}": array for name, array in own.items()}
+    return State(_header(model), arrays)
+
+
+def _header(model: "Ensemble") -> dict[str, Any]:
+    parameters = {**model._parameters, "categorical": list(model._parameters["categorical"])}
+    parameters["observer"] = tree_state.observer_header(parameters["observer"])
+    return {
+        "parameters": parameters,
+        "features": model._features.to_header(),
+        "pending": [tree.pending for tree in model._kernel.trees],
+        "lifetime": model._renewal.lifetime,
+        "events": model.replacements,
+    }
+
+
+def restored(kind: type[Kind], state: State) -> Kind:
+    """Return the ensemble of a header and arrays, of which nothing is trusted.
+
+    Raises
+    ------
+    ValueError, TypeError, OverflowError
+        If there is anything wrong with them.
+    """
+    header, arrays = state
+    check(header.keys() == ENTRIES, "its header has other entries than it should")
+    model = _empty(kind, header)
+    kernel = model._kernel
+    places = range(len(kernel.trees))
+    names = {*OWN, *(f"{place} {name}" for place in places for name in tree_state.ARRAYS)}
+    check(arrays.keys() == names, "its arrays are others than those of its trees")
+    table = arrays["trees"]
+    check(table.dtype == TREE_RECORD, "its trees are no records of trees")
+    check(table.shape == (len(places),), f"there are {len(table)} trees, not {len(places)}")
+    stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
+    blend = doubles(arrays["blend"], kernel.blend_table.shape, "the weights of trees")
+    layer = doubles(arrays["layer"], kernel.layer_table.shape, "the last layer")
+    _check_stream(stream)
+    _check_table(model, table, stream)
+    _check_blend(blend, kernel.members)
+    pending = header["pending"]
+    check(isinstance(pending, list) and len(pending) == len(places), "pending is no list of trees")
+    trees = []
+    for place, record in enumerate(table):
+        tree = model._new_tree_for(record)
+        own = {name: arrays[f"{place} {name}"] for name in tree_state.ARRAYS}
+        leaf = None if pending[place] == -1 else pending[place]
+        tree_state.fill_kernel(tree, model._features, own, leaf, name_bytes=0)
+        check(tree.rows <= stream[0], f"tree {place} has learned more rows than there were")
+        has_rows = bool(stream[0] > record["born"])
+        check((tree.rows > 0) == has_rows, f"tree {place} has not learned its rows")
+        trees.append(tree)
+    kernel.use_trees(trees, table, blend, layer)
+    kernel.set_stream(*stream.tolist())
+    return model
+
+
+def _empty(kind: type[Kind], header: dict[str, Any]) -> Kind:
+    parameters = header["parameters"]
+    check(isinstance(parameters, dict), "its parameters are no dict")
+    features = Features.from_header(header["features"])
+    observer = tree_state.observer_of(parameters.get("observer"))
+    model = kind(**{**parameters, "observer": observer})
+    same = features.categorical == model._features.categorical
+    check(same, "its parameters and its features differ in what is categorical")
+    model._features.known = features.known
+    renewal = model._renewal
+    lifetime = door.between(header["lifetime"], "lifetime", renewal.shortest, renewal.longest)
+    renewal.lifetime = lifetime
+    events = header["events"]
+    check(isinstance(events, list) and all(map(_is_event, events)), "its events are none")
+    model._events = events
+    check_unchanged(_header(model) | {"pending": None}, header | {"pending": None})
+    return model
+
+
+def _is_event(event: Any) -> bool:
+    return isinstance(event, dict) and {name: type(e) for name, e in event.items()} == EVENT
+
+
+def _check_stream(stream: Array) -> None:
+    rows, weight, low, high, usual, looked_at, lead, lead_square = stream.tolist()
+    check(0 <= rows <= MOST_ROWS and rows == int(rows), f"{rows} is no number of rows")
+    check(0 <= looked_at <= rows, "it was looked at trees after the last row")
+    check((weight > 0) == (rows > 0) and weight <= MOST_WEIGHT, f"{weight} is no weight of rows")
+    check(-NEAR <= low <= high <= NEAR, "the range of y is none")
+    check(0 <= usual <= SQUARE and lead_square >= 0, "an error is negative")
+    check(abs(lead) <= SQUARE * MOST_WEIGHT, "the lead of a tree is too large")
+
+
+def _check_table(model: "Ensemble", table: Array, stream: Array) -> None:
+    check(bool((table["number"] >= 0).all()), "the number of a tree is negative")
+    check(len(set(table["number"].tolist())) == len(table), "two trees have the same number")
+    check(bool((table["role"] >= 0).all() and (table["role"] < len(ROLES)).all()), "a role is none")
+    for place, record in enumerate(table):
+        check(model._knows_role(record), f"tree {place} has a role that it cannot have")
+        born, square, weight = (float(record[name]) for name in ("born", "square", "weight"))
+        check(0 <= born <= stream[0] and born == int(born), f"tree {place} was never born")
+        check(0 <= square <= 1e300 and 0 <= weight <= MOST_WEIGHT, f"tree {place} has no error")
+        limited = bool(model._parameters["max_bytes"])
+        check((int(record["max_bytes"]) > 0) == limited, f"tree {place} has a wrong limit")
+
+
+def _check_blend(blend: Array, members: int) -> None:
+    square, weight = blend[:2]
+    weights, products = blend[2 : 2 + members], blend[2 + 2 * members :]
+    ends = np.cumsum(np.arange(1, members + 1)) - 1
+    check(square >= 0 and 0 <= weight <= MOST_WEIGHT, "the error of the trees is negative")
+    check(bool(((weights >= 0) & (weights <= 1)).all()), "the weight of a tree is none")
+    check(bool((products[ends] >= 0).all()), "a sum of squares is negative")
+    check(bool((np.abs(blend) <= 1e300).all()), "the sums of the trees are too large")

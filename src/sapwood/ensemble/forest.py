@@ -1,0 +1,149 @@
+"""The forest: members that differ by the weights of rows, and a reserve that replaces the worst."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from sapwood import door
+from sapwood.door import Label
+from sapwood.ensemble.ensemble import Ensemble, Role, checked_max_bytes
+from sapwood.ensemble.renewal import Reserve
+from sapwood.ensemble.rules import EnsembleRules
+from sapwood.observers.base import TableObserver
+from sapwood.observers.quantizer import QuantizerObserver
+from sapwood.rows.features import Features
+from sapwood.tree.growth import SplitOn
+from sapwood.tree.settings import Leaf, Track, TreeSettings
+
+__all__ = ["ForestRegressor"]
+
+FEWEST, MOST = 3, 32  # members
+FEW_SLOTS = 16  # of a bagged member, of which there are many
+# The weights of a bagged member's rows are Poisson variables of such a mean. One of 6 sees as much
+# evidence in a row as in six, and grows the sooner; its grace period is longer than a plain tree's
+# by PATIENCE, as a leaf of fewer than some 70 rows has little to split on.
+HEAVY, LIGHT = 6.0, 2.0
+PATIENCE = 2.0
+
+
+class ForestRegressor(Ensemble):
+    """A forest of trees that learns from a stream: more accurate than a tree, and follows changes.
+
+    Most members learn each row as often as a Poisson variable of mean 6 says, each its own. One
+    counts each row once, and one never splits. What they say is combined by weights that are
+    learned from their errors, around their mean. A further tree waits, and takes the place of the
+    worst member if it errs less, although it is younger: so the forest follows a stream that
+    changes. A last layer corrects predictions by recent errors.
+
+    Parameters
+    ----------
+    members : int
+        How many trees predict, from 3 to 32.
+    seed : int
+        Of the weights. The same seed gives the same forest, to the last bit, whatever the number
+        of threads and the sizes of batches.
+    threads : int, optional
+        How many threads learn a batch; as many as there are cores by default.
+    grace_period, delta, tau, min_share, max_depth, leaf, split_on
+        Of the members, as for `sapwood.HoeffdingTreeRegressor`; the grace period of those with
+        random weights is twice as long.
+    observer : observer, optional
+        As for the tree. By default members with random weights have 16 slots for each number, the
+        other ones 32.
+    track : {"auto", None}
+        Whether there is a last layer.
+    max_bytes : int, optional
+        What all trees together may occupy, the one that waits among them.
+    categorical : iterable of str or int
+        Names of features that are categories although their values are numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.random((5000, 5))
+    >>> y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3]
+    >>> forest = ForestRegressor()
+    >>> predictions = forest.predict_learn_many(X, y)
+    >>> bool(np.mean(np.abs(predictions[-1000:] - y[-1000:])) < 0.6)
+    True
+    >>> forest
+    <ForestRegressor(): 10 members, ... leaves, 5000 rows learned>
+    """
+
+    kind: ClassVar[str] = "ForestRegressor"
+    format: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        *,
+        members: int = 10,
+        seed: int = 1,
+        threads: int | None = None,
+        grace_period: float = 200,
+        delta: float = 1e-3,
+        tau: float = 0.05,
+        min_share: float = 0.02,
+        max_depth: int | None = None,
+        observer: TableObserver | None = None,
+        leaf: Leaf = "adaptive",
+        split_on: SplitOn = "best",
+        track: Track = "auto",
+        max_bytes: int | None = None,
+        categorical: Iterable[Label] = (),
+    ) -> None:
+        plain = TreeSettings.checked(
+            grace_period=grace_period,
+            delta=delta,
+            tau=tau,
+            min_share=min_share,
+            max_depth=max_depth,
+            observer=observer,
+            leaf=leaf,
+            split_on=split_on,
+            track=track,
+            max_bytes=None,
+        )
+        count = door.whole(members, "members", FEWEST, MOST)
+        features = Features(categorical)
+        parameters: dict[str, Any] = {
+            "members": count,
+            "seed": door.whole(seed, "seed", 0, 2**64 - 1),
+            "threads": None if threads is None else door.whole(threads, "threads", 1, 1024),
+            **plain.parameters,
+            "observer": observer,
+            "max_bytes": checked_max_bytes(max_bytes, count + 1),
+            "categorical": features.declared,
+        }
+        alone = {**plain.parameters, "track": None}
+        bagged = TreeSettings.checked(
+            **{
+                **alone,
+                "grace_period": PATIENCE * alone["grace_period"],
+                "observer": QuantizerObserver(slots=FEW_SLOTS) if observer is None else observer,
+            }
+        )
+        single = TreeSettings.checked(**{**alone, "max_depth": 0})
+        self._heavy, self._light = (Role("bagged", bagged, rate) for rate in (HEAVY, LIGHT))
+        roles = [self._heavy] * (count - 2)
+        roles += [Role("plain", TreeSettings.checked(**alone)), Role("leaf", single), self._heavy]
+        rules = EnsembleRules(
+            combine="stack",
+            seed=parameters["seed"],
+            interval=500,
+            error_fade=0.998,
+            fade=0.9995,
+            precision=1 / 0.2**2,
+            centre=1 / count,
+            most=1.0,
+            duel_age=0.0,
+        )
+        super().__init__(parameters, features, roles, rules, Reserve)
+
+    def _later_roles(self) -> tuple[Role, ...]:
+        return (self._light,)
+
+    def _next_role(self, number: int) -> Role:
+        return self._light if number % 2 else self._heavy
+
+    def _size(self) -> str:
+        return f"{self._kernel.members} members, {self.n_leaves} leaves"

@@ -1,0 +1,32 @@
+"""The records that an ensemble is made of; `_ensemble.pxd` declares the same for the kernel."""
+
+import numpy as np
+
+__all__ = ["RULES", "TREE_RECORD"]
+
+TREE_RECORD = np.dtype(
+    [
+        ("number", np.int64),  # of all trees that there ever were, from 0
+        ("role", np.int64),  # the place in `sapwood.ensemble.rules.ROLES`
+        ("rate", np.float64),  # the mean of its Poisson weights; 0 if all rows count once
+        ("born", np.float64),  # the rows that the ensemble had learned before
+        ("square", np.float64),  # faded sum of its squared errors, of a row of weight 1 each
+        ("weight", np.float64),  # faded sum of the rows
+        ("max_bytes", np.int64),  # what it may occupy; 0 if there is no limit
+    ]
+)
+
+RULES = np.dtype(
+    [
+        ("combine", np.int64),  # the place in `sapwood.ensemble.rules.COMBINE`
+        ("interval", np.int64),  # rows between two looks at who should be replaced
+        ("seed", np.uint64),
+        ("error_fade", np.float64),
+        ("fade", np.float64),  # of the blend, as the next three
+        ("precision", np.float64),
+        ("centre", np.float64),
+        ("most", np.float64),
+        ("duel_age", np.float64),
+    ]
+)
+"""The rules as the kernel reads them: EnsembleRules of `sapwood/ensemble/_ensemble.pxd`."""

@@ -1,0 +1,121 @@
+"""Ensembles in numbers, and how their predictions come about."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sapwood.formatting import aligned, number, table
+from sapwood.inspect.explanation import Explanation
+
+__all__ = ["EnsembleExplanation", "EnsembleSummary", "Member"]
+
+
+class Member(NamedTuple):
+    """A tree of an ensemble."""
+
+    role: str
+    age: int  # in rows
+    leaves: int
+    nbytes: int
+    error: float  # RMSE lately
+    weight: float  # its share in what is predicted
+
+
+@dataclass(frozen=True)
+class EnsembleSummary:
+    """The trees of an ensemble; the last is the one that waits to replace another.
+
+    Examples
+    --------
+    >>> old, young = Member("plain", 900, 4, 90_000, 1.5, 1), Member("plain", 200, 1, 9_000, 2, 0)
+    >>> print(EnsembleSummary([old, young], 900, 120_000, 0))
+    900 rows, 120,000 bytes, 0 replacements
+             age  leaves   bytes  RMSE lately  weight
+    0 plain  900       4  90,000          1.5       1
+    waiting  200       1   9,000            2       0
+    """
+
+    members: Sequence[Member]
+    rows: int
+    nbytes: int
+    replacements: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as a dict of plain values."""
+        return {
+            "rows": self.rows,
+            "bytes": self.nbytes,
+            "replacements": self.replacements,
+            "members": [member._asdict() for member in self.members],
+        }
+
+    def __str__(self) -> str:
+        rows = [("", "age", "leaves", "bytes", "RMSE lately", "weight")]
+        for place, member in enumerate(self.members):
+            is_member = place < len(self.members) - 1
+            rows.append(
+                (
+                    f"{place} {member.role}" if is_member else "waiting",
+                    f"{member.age:,}",
+                    f"{member.leaves:,}",
+                    f"{member.nbytes:,}",
+                    number(member.error, 4),
+                    number(member.weight, 3),
+                )
+            )
+        head = f"{self.rows:,} rows, {self.nbytes:,} bytes, {self.replacements:,} replacements"
+        return f"{head}\n{table(rows)}"
+
+
+@dataclass(frozen=True)
+class EnsembleExplanation:
+    """How a prediction came about; `print` it to read it.
+
+    Parameters
+    ----------
+    members : sequence of tuples
+        The name of each member, what it says, and its weight.
+    heaviest : int
+        Which of them has the largest weight.
+    path : Explanation
+        How that one comes to what it says.
+    together : float
+        What all of them say by their weights.
+    prediction : float
+        What is predicted: the same, and what recent errors add.
+    """
+
+    members: Sequence[tuple[str, float, float]]
+    heaviest: int
+    path: Explanation
+    together: float
+    prediction: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as a dict of plain values."""
+        return {
+            "members": [
+                {"member": name, "prediction": said, "weight": weight}
+                for name, said, weight in self.members
+            ],
+            "together": self.together,
+            "last_layer": self.prediction - self.together,
+            "prediction": self.prediction,
+            "heaviest": self.heaviest,
+            "path": self.path.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        said = aligned([said for _, said, _ in self.members])
+        rows = [("member", "says", "weight")]
+        rows += [
+            (name, text, number(weight, 3))
+            for (name, _, weight), text in zip(self.members, said, strict=True)
+        ]
+        names = ("together, by weights", "last layer", "prediction")
+        amounts = aligned([self.together, self.prediction - self.together, self.prediction])
+        sums = list(zip(names, amounts, strict=True))
+        return (
+            f"{table(rows)}\n\n{table(sums)}\n\nmember {self.heaviest} has the largest weight:\n\n"
+            f"{self.path}"
+        )
