@@ -7,6 +7,7 @@ from pathlib import Path
 
 from benchmarks import (
     evaluate_speed,
+    forests,
     moments_accuracy,
     observers_accuracy,
     observers_memory,
@@ -32,6 +33,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "tree_growth": tree_growth.run,
     "tree_accuracy": tree_accuracy.run,
     "evaluate_speed": evaluate_speed.run,
+    "forests": forests.run,
 }
 
 

@@ -64,7 +64,9 @@ def test_none_of_rivers_checks_is_skipped():
 
 def test_the_program_lists_every_check(capsys):
     assert program.main() == 0
-    assert capsys.readouterr().out.splitlines() == [f"{name}: ok" for name in CHECKS]
+    assert capsys.readouterr().out.splitlines() == [
+        f"{kind.__name__}, {name}: ok" for kind in program.MODELS for name in CHECKS
+    ]
 
 
 def test_the_program_tells_a_failure(capsys, monkeypatch):

@@ -1,11 +1,13 @@
-"""The model that was asked for: a tree, a saved one, a baseline, or anybody else's."""
+"""The model that was asked for: one of ours, a saved one, a baseline, or anybody else's."""
 
+import inspect
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sapwood import HoeffdingTreeRegressor, load
+import sapwood
+from sapwood import load
 from sapwood.cli.failure import UsageError
 from sapwood.cli.values import byte_count, literal, split_spec
 from sapwood.factories import find_factory, make, see_current_folder
@@ -26,7 +28,12 @@ __all__ = [
     "saved_model",
 ]
 
-TREE = "tree"
+OWN = {
+    "tree": "HoeffdingTreeRegressor",
+    "adaptive": "AdaptiveTreeRegressor",
+    "forest": "ForestRegressor",
+}
+TREES = {"tree": 1, "adaptive": 2}  # that learn; those of a forest are counted
 BASELINES = ("mean", "last")
 SHORT = ("lightgbm", "sgd")
 RIVER = "river"
@@ -36,7 +43,7 @@ LEAST_FEATURES = 10
 OBSERVERS = "qo, qo:RADIUS, ebst or tebst:DIGITS"
 PARAMETERS = {
     name: value
-    for name, value in HoeffdingTreeRegressor().parameters.items()
+    for name, value in sapwood.HoeffdingTreeRegressor().parameters.items()
     if name != "categorical"
 }
 SHOWN = {
@@ -47,7 +54,8 @@ SHOWN = {
 }
 DEFAULTS_SHOWN = ", ".join(f"{name}={value}" for name, value in SHOWN.items())
 MODEL_HELP = (
-    "tree (the default); mean or last, to compare with; a saved model's FILE, to go on with it; "
+    "tree (the default), the fastest; adaptive, a tree that follows changes; forest, the most "
+    "accurate; mean or last, to compare with; a saved model's FILE, to go on with it; "
     "lightgbm, sgd or river:CLASS, such as river:ARFRegressor, of other libraries; or "
     "MODULE:FACTORY for anything else that has predict_one and learn_one."
 )
@@ -55,7 +63,7 @@ MODEL_HELP = (
 
 def saved_model(name: str) -> Any:
     """Read the model if a name is that of a file; return None if it is another."""
-    if split_spec(name)[0] in (TREE, *BASELINES, *SHORT) or not os.path.exists(name):
+    if split_spec(name)[0] in (*OWN, *BASELINES, *SHORT) or not os.path.exists(name):
         return None
     return load(name)
 
@@ -66,7 +74,8 @@ def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
     Parameters
     ----------
     name : str
-        "tree", the name of a baseline, or ``module:factory``; settings may follow after a colon.
+        "tree", "adaptive", "forest", the name of a baseline, or ``module:factory``; settings may
+        follow after a colon.
     settings : mapping of str to str
         Parameters as they were typed.
     stream : Stream
@@ -74,8 +83,8 @@ def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
     """
     name, own = split_spec(name)
     given = {**settings, **own}
-    if name == TREE:
-        return _make_tree(given, stream)
+    if name in OWN:
+        return _make_own(name, given, stream)
     if name in BASELINES:
         if given:
             raise UsageError(f"model {name} has no parameter {next(iter(given))}")
@@ -85,7 +94,7 @@ def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
         return _make_short(library, kind, {key: literal(value) for key, value in given.items()})
     if ":" in name:
         return _make_other(name, {key: literal(value) for key, value in given.items()})
-    known = [TREE, *BASELINES, *SHORT]
+    known = [*OWN, *BASELINES, *SHORT]
     raise UsageError(
         f"model {name}: neither a file nor a model: {nearest(name, known)}; others are given as "
         "river:CLASS or MODULE:FACTORY"
@@ -121,23 +130,28 @@ def _baselines() -> dict[str, type[Any]]:
     return dict(zip(BASELINES, (RunningMean, LastValue), strict=True))
 
 
-def _make_tree(settings: Mapping[str, str], stream: Stream) -> HoeffdingTreeRegressor:
-    features = max(LEAST_FEATURES, len(stream.features))
-    parameters: dict[str, Any] = {
-        "max_bytes": BYTES_PER_FEATURE * features,
-        "categorical": stream.declared,
-    }
-    for name, text in settings.items():
-        if name == "categorical":
+def _make_own(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
+    kind = getattr(sapwood, OWN[name])
+    known = inspect.signature(kind).parameters
+    parameters: dict[str, Any] = {"categorical": stream.declared}
+    for setting, text in settings.items():
+        if setting == "categorical":
             raise UsageError(f"categorical={text}: use --categorical for that")
-        if name not in PARAMETERS:
-            raise UsageError(f"the tree has no parameter {name}: {nearest(name, PARAMETERS)}")
+        if setting not in known:
+            names = [each for each in known if each != "categorical"]
+            complaint = nearest(setting, names)
+            raise UsageError(f"the {name} has no parameter {setting}: {complaint}")
         try:
-            parameters[name] = _parameter(name, text)
+            parameters[setting] = _parameter(setting, text)
         except ValueError as error:
-            raise UsageError(f"{name}={text}: {error}") from None
+            raise UsageError(f"{setting}={text}: {error}") from None
+    if "max_bytes" not in parameters:
+        features = max(LEAST_FEATURES, len(stream.features))
+        members = parameters.get("members", known["members"].default) if name == "forest" else 0
+        trees = TREES.get(name) or (members + 1 if isinstance(members, int) else 1)
+        parameters["max_bytes"] = BYTES_PER_FEATURE * features * trees
     try:
-        return HoeffdingTreeRegressor(**parameters)
+        return kind(**parameters)
     except ValueError as error:
         raise UsageError(str(error)) from None
 

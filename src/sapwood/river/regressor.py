@@ -10,9 +10,11 @@ from river.utils import dataframe
 
 from sapwood import door
 from sapwood.adapter_parameters import AdapterParameters
+from sapwood.ensemble.adaptive import AdaptiveTreeRegressor as AdaptiveTree
+from sapwood.ensemble.forest import ForestRegressor as Forest
 from sapwood.tree import HoeffdingTreeRegressor as Tree
 
-__all__ = ["HoeffdingTreeRegressor"]
+__all__ = ["AdaptiveTreeRegressor", "ForestRegressor", "HoeffdingTreeRegressor"]
 
 PLAIN_NAMES = frozenset({str, int})
 
@@ -136,6 +138,30 @@ class HoeffdingTreeRegressor(RiverRegressor):
         """The tree itself."""
         tree: Tree = self.model
         return tree
+
+
+class AdaptiveTreeRegressor(RiverRegressor):
+    """`sapwood.AdaptiveTreeRegressor` as a model of river, with the same parameters.
+
+    Attributes
+    ----------
+    model : sapwood.AdaptiveTreeRegressor
+        The model itself, to look into or to save.
+    """
+
+    _model_class: ClassVar[type[Any]] = AdaptiveTree
+
+
+class ForestRegressor(RiverRegressor):
+    """`sapwood.ForestRegressor` as a model of river, with the same parameters.
+
+    Attributes
+    ----------
+    model : sapwood.ForestRegressor
+        The model itself, to look into or to save.
+    """
+
+    _model_class: ClassVar[type[Any]] = Forest
 
 
 def _renamed(x: dict[Any, Any]) -> dict[Any, Any]:

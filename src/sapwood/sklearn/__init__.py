@@ -1,8 +1,12 @@
-"""Sapwood in scikit-learn: the tree as an estimator.
+"""Sapwood in scikit-learn: its models as estimators.
 
-``python -m sapwood.sklearn`` runs scikit-learn's own checks of it and tells how each went.
+``python -m sapwood.sklearn`` runs scikit-learn's own checks of them and tells how each went.
 """
 
-from sapwood.sklearn.regressor import HoeffdingTreeRegressor
+from sapwood.sklearn.regressor import (
+    AdaptiveTreeRegressor,
+    ForestRegressor,
+    HoeffdingTreeRegressor,
+)
 
-__all__ = ["HoeffdingTreeRegressor"]
+__all__ = ["AdaptiveTreeRegressor", "ForestRegressor", "HoeffdingTreeRegressor"]

@@ -16,9 +16,11 @@ from sklearn.utils.validation import (
 )
 
 from sapwood.adapter_parameters import AdapterParameters
+from sapwood.ensemble.adaptive import AdaptiveTreeRegressor as AdaptiveTree
+from sapwood.ensemble.forest import ForestRegressor as Forest
 from sapwood.tree import HoeffdingTreeRegressor as Tree
 
-__all__ = ["HoeffdingTreeRegressor"]
+__all__ = ["AdaptiveTreeRegressor", "ForestRegressor", "HoeffdingTreeRegressor"]
 
 
 class SklearnRegressor(AdapterParameters, RegressorMixin, BaseEstimator):
@@ -149,6 +151,30 @@ class HoeffdingTreeRegressor(SklearnRegressor):
         """The tree itself."""
         tree: Tree = self.model_
         return tree
+
+
+class AdaptiveTreeRegressor(SklearnRegressor):
+    """`sapwood.AdaptiveTreeRegressor` as an estimator of scikit-learn, with the same parameters.
+
+    Attributes
+    ----------
+    model_ : sapwood.AdaptiveTreeRegressor
+        The model itself, to look into or to save.
+    """
+
+    _model_class: ClassVar[type[Any]] = AdaptiveTree
+
+
+class ForestRegressor(SklearnRegressor):
+    """`sapwood.ForestRegressor` as an estimator of scikit-learn, with the same parameters.
+
+    Attributes
+    ----------
+    model_ : sapwood.ForestRegressor
+        The model itself, to look into or to save.
+    """
+
+    _model_class: ClassVar[type[Any]] = Forest
 
 
 def _is_named_frame(X: Any) -> bool:
