@@ -1,8 +1,9 @@
-"""Sapwood in river: its models as models of river, the observers as splitters of river's trees.
+"""Sapwood in river: its models, lags as a transformer, observers as splitters of river's trees.
 
 ``python -m sapwood.river`` runs river's own checks of the models and tells how each went.
 """
 
+from sapwood.river.lags import Lags
 from sapwood.river.regressor import (
     AdaptiveTreeRegressor,
     ForestRegressor,
@@ -15,6 +16,7 @@ __all__ = [
     "EBSTSplitter",
     "ForestRegressor",
     "HoeffdingTreeRegressor",
+    "Lags",
     "QuantizerSplitter",
     "TEBSTSplitter",
 ]

@@ -1,10 +1,15 @@
-"""Run every check that river has for an estimator on our models, and tell how each went."""
+"""Run every check that river has for our estimators, and tell how each went."""
 
 import sys
 
 from river.checks import yield_checks
 
-from sapwood.river import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor
+from sapwood.river import (
+    AdaptiveTreeRegressor,
+    ForestRegressor,
+    HoeffdingTreeRegressor,
+    Lags,
+)
 
 MODELS = (HoeffdingTreeRegressor, AdaptiveTreeRegressor, ForestRegressor)
 
@@ -12,8 +17,7 @@ MODELS = (HoeffdingTreeRegressor, AdaptiveTreeRegressor, ForestRegressor)
 def main() -> int:
     """Print a line for each model and check; return 1 if one failed."""
     failed = False
-    for kind in MODELS:
-        model = kind()
+    for model in (*(kind() for kind in MODELS), Lags([1, 3], means=[5])):
         for check in yield_checks(model):
             try:
                 check(model.clone())
@@ -21,7 +25,7 @@ def main() -> int:
             except Exception as error:
                 outcome = f"FAILED: {error!r}"
                 failed = True
-            print(f"{kind.__name__}, {check.__name__}: {outcome}")
+            print(f"{type(model).__name__}, {check.__name__}: {outcome}")
     return int(failed)
 
 

@@ -1,12 +1,13 @@
-"""Sapwood in scikit-learn: its models as estimators.
+"""Sapwood in scikit-learn: its models as estimators, lags as a transformer.
 
 ``python -m sapwood.sklearn`` runs scikit-learn's own checks of them and tells how each went.
 """
 
+from sapwood.sklearn.lags import Lags
 from sapwood.sklearn.regressor import (
     AdaptiveTreeRegressor,
     ForestRegressor,
     HoeffdingTreeRegressor,
 )
 
-__all__ = ["AdaptiveTreeRegressor", "ForestRegressor", "HoeffdingTreeRegressor"]
+__all__ = ["AdaptiveTreeRegressor", "ForestRegressor", "HoeffdingTreeRegressor", "Lags"]

@@ -20,7 +20,12 @@ from sapwood.ensemble.adaptive import AdaptiveTreeRegressor as AdaptiveTree
 from sapwood.ensemble.forest import ForestRegressor as Forest
 from sapwood.tree import HoeffdingTreeRegressor as Tree
 
-__all__ = ["AdaptiveTreeRegressor", "ForestRegressor", "HoeffdingTreeRegressor"]
+__all__ = [
+    "AdaptiveTreeRegressor",
+    "ForestRegressor",
+    "HoeffdingTreeRegressor",
+    "is_named_frame",
+]
 
 
 class SklearnRegressor(AdapterParameters, RegressorMixin, BaseEstimator):
@@ -99,7 +104,7 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, BaseEstimator):
         A frame stays one where columns are known by their names, so that the model can tell
         categories from numbers. All else becomes an array, or is refused.
         """
-        stays_frame = (reset or hasattr(self, "feature_names_in_")) and _is_named_frame(X)
+        stays_frame = (reset or hasattr(self, "feature_names_in_")) and is_named_frame(X)
         return validate_data(
             self,
             X,
@@ -177,7 +182,7 @@ class ForestRegressor(SklearnRegressor):
     _model_class: ClassVar[type[Any]] = Forest
 
 
-def _is_named_frame(X: Any) -> bool:
+def is_named_frame(X: Any) -> bool:
     """Whether X is a frame with rows, and columns that all have strings for names."""
     if not narwhals.dependencies.is_into_dataframe(X):
         return False

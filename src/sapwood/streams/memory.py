@@ -24,7 +24,7 @@ from sapwood.streams.stream import (
     StreamError,
 )
 
-__all__ = ["ArrayStream", "PairStream", "as_stream"]
+__all__ = ["ArrayStream", "PairStream", "as_stream", "columns_of"]
 
 LARGEST_WHOLE = 2**53  # up to which doubles are exact
 
@@ -135,7 +135,7 @@ class ArrayStream(Stream):
         target: str = "y",
         names: Sequence[Label] = (),
     ) -> None:
-        self._columns, self._clock = _columns_of(X, names), _clock_of(X)
+        self._columns, self._clock = columns_of(X, names), _clock_of(X)
         self._y = np.ascontiguousarray(door.column(y, "y"))
         for column, values in self._columns.items():
             if len(values) != len(self._y):
@@ -299,7 +299,11 @@ def _clock_of(X: Any) -> Label | None:
     return next((door.feature_name(name) for name in moments), None)
 
 
-def _columns_of(X: Any, names: Sequence[Label]) -> dict[Label, Column]:
+def columns_of(X: Any, names: Sequence[Label] = ()) -> dict[Label, Column]:
+    """Return the columns of an array, a mapping or a frame: numbers as arrays, else labels.
+
+    If names are given, they are those of the columns of an array.
+    """
     if isinstance(X, Mapping):
         return {door.feature_name(name): _column(values) for name, values in X.items()}
     frame = frames.frame_of(X)

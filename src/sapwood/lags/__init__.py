@@ -1,0 +1,6 @@
+"""Lags and rolling means as features, of one series or many, in front of any model."""
+
+from sapwood.lags.lags import Lags, Ticket
+from sapwood.lags.model import LaggedModel
+
+__all__ = ["LaggedModel", "Lags", "Ticket"]

@@ -1,0 +1,58 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.lags.history import Key
+
+__all__ = ["History"]
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+_Tables = tuple[_Floats, _Ints, _Ints, _Ints]
+
+class History:
+    def __init__(
+        self,
+        places: dict[Key, int],
+        values: _Floats,
+        starts: _Ints,
+        counts: _Ints,
+        used: _Ints,
+        clock: int,
+        depth: int,
+    ) -> None: ...
+    @property
+    def places(self) -> dict[Key, int]: ...
+    @property
+    def values(self) -> _Floats: ...
+    @property
+    def starts(self) -> _Ints: ...
+    @property
+    def counts(self) -> _Ints: ...
+    @property
+    def used(self) -> _Ints: ...
+    @property
+    def clock(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    def features(
+        self,
+        groups: _Ints,
+        ordinals: _Ints,
+        order: _Ints,
+        offsets: _Ints,
+        slots: _Ints,
+        rows: _Floats,
+        wanted: _Ints,
+        out: _Floats,
+    ) -> None: ...
+    def push(
+        self,
+        groups: _Ints,
+        ordinals: _Ints,
+        slots: _Ints,
+        is_new: NDArray[np.uint8],
+        rows: _Floats,
+        places: dict[Key, int],
+        tables: _Tables | None,
+    ) -> int: ...
+    def fill(self, slot: int, number: int, column: int, value: float) -> None: ...

@@ -1,0 +1,491 @@
+"""Lags and rolling means: what was known when a row came, as features of it."""
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sapwood import door
+from sapwood.door import Label
+from sapwood.lags import history
+from sapwood.lags.history import Key
+from sapwood.streams.memory import columns_of
+from sapwood.streams.stream import Column, FloatArray
+
+__all__ = ["Lags", "Ticket"]
+
+LONGEST_SPAN = 100_000
+MOST_SERIES = 10_000
+MOST_OF_SERIES = 10_000_000
+
+Spans = int | Iterable[int]
+
+
+class Ticket(NamedTuple):
+    """By which the label of a row finds it, once it comes.
+
+    Parameters
+    ----------
+    key : tuple
+        The series of the row.
+    number : int
+        The row's number there.
+    """
+
+    key: Key
+    number: int
+
+
+class Plan(NamedTuple):
+    """Rows with their lags, which are not past yet."""
+
+    features: dict[Label, Column]
+    where: history.Plan
+    rows: FloatArray
+
+    def push(self) -> int:
+        """Let the rows become past, and return the number of the last in its series."""
+        return self.where.push(self.rows)
+
+
+class Lags:
+    """Features of what came before: values so many rows ago, and means of the last ones.
+
+    For each row they tell what was known when it came: labels that had not come yet are missing,
+    and no row sees its own. Rows are counted, not hours: where rows are left out of a stream, a
+    lag of 24 is further back.
+
+    Parameters
+    ----------
+    lags : int or sequence of int
+        Features with the target of so many rows before, named like "y.lag24".
+    means : int or sequence of int
+        Features with the mean of those targets among the so many last rows that are known, named
+        like "y.mean24".
+    lags_of, means_of : mapping of str to such, optional
+        The same of columns of numbers, as ``{"temp": [1, 3]}``; named like "temp.lag3".
+    by : str or sequence of str
+        The columns that tell series apart, as stations: rows before are then those of the same
+        series.
+    target : str
+        The name of the target, for names of features.
+    max_series : int
+        No more series are remembered: for a new one, that is forgotten which has had no row for
+        the longest time. So memory is bounded by this, times the longest lag or mean, times the
+        columns looked at, times 8 bytes.
+
+    Notes
+    -----
+    `transform_one` and `transform_many` change nothing; `learn_one` and `learn_many` let rows
+    become past. Where labels come late, `arrive` lets a row become past and returns its features,
+    and `label` fills in what its label turns out to be.
+
+    `sapwood.lags.LaggedModel` puts lags in front of a model, `sapwood.river.Lags` into a pipeline
+    of river's, and `sapwood.sklearn.Lags` into one of scikit-learn's.
+
+    Examples
+    --------
+    >>> lags = Lags(1, means=2, by="shop", target="sold")
+    >>> for shop, sold in [("A", 10.0), ("B", 50.0), ("A", 14.0)]:
+    ...     lags.learn_one({"shop": shop}, sold)
+    >>> lags.transform_one({"shop": "A"})
+    {'shop': 'A', 'sold.lag1': 14.0, 'sold.mean2': 12.0}
+    >>> lags.transform_one({"shop": "C"})
+    {'shop': 'C'}
+    """
+
+    def __init__(
+        self,
+        lags: Spans = (),
+        means: Spans = (),
+        *,
+        lags_of: Mapping[Label, Spans] | None = None,
+        means_of: Mapping[Label, Spans] | None = None,
+        by: Label | Sequence[Label] = (),
+        target: str = "y",
+        max_series: int = MOST_SERIES,
+    ) -> None:
+        spans: dict[tuple[Label | None, str], tuple[int, ...]] = {
+            (None, "lag"): _spans(lags, "lags"),
+            (None, "mean"): _spans(means, "means"),
+        }
+        for what, given in (("lag", lags_of), ("mean", means_of)):
+            for name, each in (given or {}).items():
+                told = f"{what}s_of[{door.shown(name)}]"
+                spans[door.feature_name(name), what] = _spans(each, told)
+        self._by = tuple(map(door.feature_name, [by] if isinstance(by, str | int) else by))
+        if not isinstance(target, str):
+            raise ValueError(f"target = {door.shown(target)}: a name is expected")
+        self._most = door.whole(max_series, "max_series", 1, MOST_OF_SERIES)
+        used = [name for (name, _), each in spans.items() if each]
+        if not used:
+            raise ValueError("no lag and no mean is given: name one, as lags=[1, 24]")
+        self._sources = tuple(dict.fromkeys(used))
+        self._target = target
+        self._features = _features(spans, self._sources, target)
+        self._wanted = np.array(list(self._features.values()), dtype=np.int64)
+        self._parameters: dict[str, Any] = {
+            "lags": spans.pop((None, "lag")),
+            "means": spans.pop((None, "mean")),
+            "lags_of": {of: each for (of, what), each in spans.items() if what == "lag"},
+            "means_of": {of: each for (of, what), each in spans.items() if what == "mean"},
+            "by": self._by,
+            "target": target,
+            "max_series": self._most,
+        }
+        self._history = history.empty(len(self._sources), int(self._wanted[:, 1].max()))
+
+    # -- rows one by one --------------------------------------------------------------------------
+
+    def transform_one(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Return a row with what is known of those before it; what is not known is left out.
+
+        Parameters
+        ----------
+        x : mapping
+            The features; nothing is changed.
+        """
+        features, _ = self._planned_row(x)
+        return {**x, **{name: value for name, value in features.items() if value is not None}}
+
+    def learn_one(self, x: Mapping[Any, Any], y: float | None = None) -> None:
+        """Let a row become past.
+
+        Parameters
+        ----------
+        x : mapping
+            The features.
+        y : float, optional
+            The target; if not given, or NaN, it stays unknown.
+        """
+        self._planned_row(x, y)[1].push()
+
+    def arrive(self, x: Mapping[Any, Any]) -> tuple[dict[Any, Any], Ticket]:
+        """Let a row become past whose label is still to come.
+
+        Parameters
+        ----------
+        x : mapping
+            The features.
+
+        Returns
+        -------
+        row : dict
+            The row with its lags, None where one is not known.
+        ticket : Ticket
+            For `label`.
+
+        Examples
+        --------
+        >>> lags = Lags([1, 2])
+        >>> _, first = lags.arrive({})
+        >>> _, second = lags.arrive({})
+        >>> lags.label(first, 7.0)
+        >>> lags.arrive({})[0]
+        {'y.lag1': None, 'y.lag2': 7.0}
+        """
+        features, plan = self._planned_row(x)
+        key = self._key_of(x)
+        return {**x, **features}, Ticket(key, plan.push())
+
+    def label(self, ticket: Ticket, y: float) -> None:
+        """Tell the label of a row that came before; nothing is changed if that is forgotten."""
+        slot = self._history.places.get(ticket.key)
+        if slot is not None and None in self._sources:
+            value = _finite(door.number(y, "y"), "y", None)
+            self._history.fill(slot, ticket.number, self._sources.index(None), value)
+
+    def _planned_row(
+        self, x: Mapping[Any, Any], y: float | None = None
+    ) -> tuple[dict[Label, float | None], Plan]:
+        if not isinstance(x, Mapping):
+            raise ValueError(f"x = {door.shown(x)}: a dict of features is expected")
+        self._check_names(x)
+        rows = np.empty((1, len(self._sources)))
+        for place, name in enumerate(self._sources):
+            rows[0, place] = (
+                (np.nan if y is None else _finite(door.number(y, "y"), "y", None))
+                if name is None
+                else _number(x.get(name), name)
+            )
+        keys = [self._key_of(x)] if self._by else None
+        where = history.planned(self._history, keys, 1, self._most)
+        found = where.features(rows, self._wanted)[:, 0].tolist()
+        known = {
+            name: None if np.isnan(value) else value
+            for name, value in zip(self._features, found, strict=True)
+        }
+        return known, Plan({}, where, rows)
+
+    def _key_of(self, x: Mapping[Any, Any]) -> Key:
+        return tuple(_part_of_key(x.get(name)) for name in self._by)
+
+    # -- many rows --------------------------------------------------------------------------------
+
+    def transform_many(self, X: Any) -> dict[Label, Column]:
+        """Return rows with what is known of those before them; nothing is changed.
+
+        Parameters
+        ----------
+        X : mapping of columns, data frame, or array
+            Rows that follow each other, and whose own targets are not known: so a lag of 24 is
+            known for the next 24 rows, and missing from the 25th on.
+
+        Returns
+        -------
+        dict of columns
+            Those of X, and the lags as arrays, NaN where one is not known.
+        """
+        return self.plan(X).features
+
+    def learn_many(self, X: Any, y: ArrayLike) -> None:
+        """Let rows become past: the same as `learn_one` in a loop, or nothing at all.
+
+        Parameters
+        ----------
+        X : mapping of columns, data frame, or array
+            The features.
+        y : array_like of float
+            The targets, NaN where one is not known.
+        """
+        self.plan(X, y).push()
+
+    def transform_learn_many(self, X: Any, y: ArrayLike) -> dict[Label, Column]:
+        """Transform each row before it becomes past.
+
+        Parameters
+        ----------
+        X, y
+            As for `learn_many`.
+
+        Returns
+        -------
+        dict of columns
+            What `transform_one` would have returned for each row just before `learn_one`, as
+            columns: those of X, and the lags as arrays, NaN where one is not known.
+
+        Examples
+        --------
+        >>> lags = Lags([1, 2])
+        >>> lags.transform_learn_many({"x": [1.0, 2.0, 3.0]}, [10.0, 20.0, 30.0])
+        {'x': array([1., 2., 3.]), 'y.lag1': array([nan, 10., 20.]),
+         'y.lag2': array([nan, nan, 10.])}
+        >>> lags.transform_many({"x": [4.0, 5.0]})
+        {'x': array([4., 5.]), 'y.lag1': array([30., nan]), 'y.lag2': array([20., 30.])}
+        """
+        plan = self.plan(X, y)
+        plan.push()
+        return plan.features
+
+    def plan(self, X: Any, y: ArrayLike | None = None) -> Plan:
+        """Return rows with their lags, and let them become past only when `push` is called."""
+        columns = columns_of(X)
+        self._check_names(columns)
+        lengths = {len(column) for column in columns.values()}
+        if y is not None:
+            y = door.column(y, "y")
+            lengths.add(len(y))
+        if len(lengths) != 1:
+            raise ValueError(f"X and y have columns of {sorted(lengths)} values: one is expected")
+        count = lengths.pop()
+        rows = np.full((count, len(self._sources)), np.nan)
+        for place, name in enumerate(self._sources):
+            if name is not None:
+                rows[:, place] = _numbers(columns.get(name), name)
+            elif y is not None:
+                rows[:, place] = _all_finite(y, "y")
+        keys = None
+        if self._by:
+            parts = [_parts_of_keys(columns.get(name), count) for name in self._by]
+            keys = list(zip(*parts, strict=True))
+        where = history.planned(self._history, keys, count, self._most)
+        made = dict(zip(self._features, where.features(rows, self._wanted), strict=True))
+        return Plan({**columns, **made}, where, rows)
+
+    def _check_names(self, names: Iterable[Any]) -> None:
+        clash = self._features.keys() & set(names)
+        if clash:
+            name = min(clash, key=str)
+            raise ValueError(f"the rows have a feature {door.shown(name)} already: rename it")
+
+    # -- what they are ----------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments that make lags like these, of no rows yet."""
+        return dict(self._parameters)
+
+    @property
+    def features(self) -> list[Label]:
+        """The names of the features that are added."""
+        return list(self._features)
+
+    @property
+    def columns(self) -> list[Label]:
+        """The columns that are looked at, but for the target."""
+        return list(dict.fromkeys([*(n for n in self._sources if n is not None), *self._by]))
+
+    @property
+    def by(self) -> tuple[Label, ...]:
+        """The columns that tell series apart."""
+        return self._by
+
+    @property
+    def target(self) -> str:
+        """The name of the target."""
+        return self._target
+
+    @property
+    def n_series(self) -> int:
+        """How many series are remembered."""
+        return len(self._history.places)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is remembered, without the names of series."""
+        tables = ("values", "starts", "counts", "used")
+        return sum(getattr(self._history, name).nbytes for name in tables)
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(
+            f"{name}={value!r}"
+            for name, value in self._parameters.items()
+            if value not in ((), {}, "y" if name == "target" else MOST_SERIES)
+        )
+        return f"Lags({arguments})"
+
+    # -- saving -----------------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all that they are: a header for JSON, and arrays."""
+        past, arrays = history.to_state(self._history)
+        parameters: dict[str, Any] = {}
+        for name, value in self._parameters.items():
+            parameters[name] = list(value) if isinstance(value, tuple) else value
+        for name in ("lags_of", "means_of"):
+            parameters[name] = [[of, list(spans)] for of, spans in parameters[name].items()]
+        return {"parameters": parameters, "past": past}, arrays
+
+    @classmethod
+    def from_state(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """Restore what `to_state` returned; nothing of it is trusted.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is anything wrong with it.
+        """
+        if header.keys() != {"parameters", "past"} or not isinstance(header["parameters"], dict):
+            raise ValueError("the lags have other entries than they should")
+        given = dict(header["parameters"])
+        for name in ("lags_of", "means_of"):
+            given[name] = dict(map(tuple, given.get(name, ())))
+        restored = cls(**given)
+        restored._history = history.from_state(
+            header["past"],
+            arrays,
+            len(restored._sources),
+            restored._history.depth,
+            len(restored._by),
+        )
+        if restored.n_series > restored._most:
+            raise ValueError(
+                f"the lags hold {restored.n_series} series of {restored._most} at most"
+            )
+        return restored
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return type(self).from_state(*self.to_state())
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_state, self.to_state()
+
+
+def _spans(given: Any, name: str) -> tuple[int, ...]:
+    """Return spans in order, each once."""
+    if isinstance(given, int | np.integer):
+        given = [given]
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ValueError(f"{name} = {door.shown(given)}: whole numbers are expected")
+    return tuple(dict.fromkeys(door.whole(span, name, 1, LONGEST_SPAN) for span in given))
+
+
+def _features(
+    spans: Mapping[tuple[Label | None, str], Iterable[int]],
+    sources: Sequence[Label | None],
+    target: str,
+) -> dict[Label, tuple[int, int, bool]]:
+    """Return, by names of features, the column, the span, and whether a mean is wanted."""
+    features: dict[Label, tuple[int, int, bool]] = {}
+    for (of, what), each in spans.items():
+        for span in each:
+            name = f"{target if of is None else of}.{what}{span}"
+            if name in features:
+                raise ValueError(f"two features would be called {door.shown(name)}: rename one")
+            features[name] = (sources.index(of), span, what == "mean")
+    return features
+
+
+def _number(value: Any, name: Label) -> float:
+    """Return a value of a column that lags are taken of."""
+    what = f"x[{door.shown(name)}]"
+    with contextlib.suppress(door.Unfit):
+        value = door.plain(value)
+    return np.nan if value is None else _finite(door.number(value, what), what, None)
+
+
+def _numbers(column: Column | None, name: Label) -> FloatArray | float:
+    if column is None:
+        return np.nan
+    what = f"x[{door.shown(name)}]"
+    if not isinstance(column, np.ndarray):
+        text = next((value for value in column if isinstance(value, str)), None)
+        if text is not None:
+            raise ValueError(f"{what} = {door.shown(text)}: lags are taken of numbers alone")
+        column = np.array([_number(value, name) for value in column])
+    return _all_finite(column, what)
+
+
+def _all_finite(values: FloatArray, what: str) -> FloatArray:
+    for row in np.flatnonzero(np.isinf(values)).tolist()[:1]:
+        _finite(float(values[row]), what, row)
+    return values
+
+
+def _finite(value: float, what: str, row: int | None) -> float:
+    if np.isinf(value):
+        place = "" if row is None else f" at position {row}"
+        raise ValueError(f"{what} = {value}{place} {door.FEATURE_FINITE}")
+    return value
+
+
+def _part_of_key(value: Any) -> str | int | float | None:
+    """Return what a series is told by; whole numbers are themselves, whatever their type."""
+    try:
+        plain = door.plain(value)
+        if isinstance(plain, float):
+            if np.isinf(plain):
+                raise door.Unfit(door.FEATURE_FINITE)
+            return None if np.isnan(plain) else plain
+        if plain is not None:
+            door.check_text(plain)
+            plain = door.label(plain, whole=False)
+    except door.Unfit as rule:
+        raise ValueError(f"{door.shown(value)}, by which a series is told, {rule}") from None
+    return int(plain) if isinstance(plain, bool) else plain
+
+
+def _parts_of_keys(column: Column | None, rows: int) -> list[Any]:
+    if column is None:
+        return [None] * rows
+    values = column.tolist() if isinstance(column, np.ndarray) else column
+    return list(map(_part_of_key, values))

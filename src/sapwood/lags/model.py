@@ -1,0 +1,201 @@
+"""Lags in front of a model: together they are one that reads rows as they come."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sapwood.door import Label
+from sapwood.lags.lags import Lags
+from sapwood.rows import frames
+from sapwood.storage import container
+from sapwood.storage.atomic import StrPath, write_atomically
+from sapwood.storage.container import ModelFileError, damaged
+
+__all__ = ["LaggedModel"]
+
+INNER = "model"
+PAST = "past."
+
+
+class LaggedModel:
+    """A model that is given rows with their lags, and learns these along with it.
+
+    Parameters
+    ----------
+    model : object
+        A model of Sapwood, such as `sapwood.HoeffdingTreeRegressor`. Other ones can be evaluated,
+        but not saved.
+    lags : Lags
+        What is known of earlier rows.
+
+    Examples
+    --------
+    >>> import sapwood
+    >>> from sapwood.lags import LaggedModel, Lags
+    >>> model = LaggedModel(sapwood.HoeffdingTreeRegressor(), Lags([1, 24], target="sold"))
+    >>> for hour in range(500):
+    ...     model.learn_one({"hour": hour % 24}, 100.0 + 10 * (hour % 24))
+    >>> round(model.predict_one({"hour": 500 % 24}))
+    300
+    >>> list(model.feature_importances)
+    ['hour', 'sold.lag1', 'sold.lag24']
+    """
+
+    kind = "LaggedModel"
+    format = 1
+
+    def __init__(self, model: Any, lags: Lags) -> None:
+        if not isinstance(lags, Lags):
+            raise ValueError(f"lags = {lags!r}: those of sapwood.lags are expected")
+        self.model = model
+        self.lags = lags
+
+    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
+        """Learn one row, and let it become past.
+
+        Parameters
+        ----------
+        x, y, w
+            As for the model itself.
+        """
+        self.predict_learn_many({name: [value] for name, value in x.items()}, [y], [w])
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """Predict the next row; nothing is changed.
+
+        Parameters
+        ----------
+        x : dict
+            The features, without lags.
+        """
+        return float(self.predict_many({name: [value] for name, value in x.items()})[0])
+
+    def learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> None:
+        """Learn rows, and let them become past: the same as `learn_one` in a loop.
+
+        Parameters
+        ----------
+        X, y, w
+            As for the model itself.
+        """
+        self.predict_learn_many(X, y, w)
+
+    def predict_many(self, X: Any) -> Any:
+        """Predict the next rows, whose targets are not known; nothing is changed.
+
+        Parameters
+        ----------
+        X : mapping of columns, data frame, or array
+            The features, without lags. A lag of 24 is known for the first 24 rows of each series.
+        """
+        return frames.like(X, np.asarray(self.model.predict_many(self.lags.transform_many(X))))
+
+    def predict_learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> Any:
+        """Predict each row before it is learned, and let it become past.
+
+        Parameters
+        ----------
+        X, y, w
+            As for the model itself.
+        """
+        plan = self.lags.plan(X, y)
+        more = () if w is None else (w,)
+        predictions = np.asarray(self.model.predict_learn_many(plan.features, y, *more))
+        plan.push()
+        return frames.like(X, predictions)
+
+    # -- looking inside ---------------------------------------------------------------------------
+
+    def explain(self, x: Mapping[Any, Any]) -> Any:
+        """Return how the prediction for the next row comes about."""
+        return self.model.explain(self.lags.transform_one(x))
+
+    @property
+    def features(self) -> list[Label]:
+        """The features of rows as they come, without lags."""
+        return [name for name in self.model.features if name not in self.lags.features]
+
+    @property
+    def feature_kinds(self) -> dict[Label, str]:
+        """What each feature of rows as they come is."""
+        kinds = self.model.feature_kinds
+        return {name: kinds[name] for name in self.features}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the model, and of what is remembered of earlier rows."""
+        return int(self.model.nbytes) + self.lags.nbytes
+
+    def __getattr__(self, name: str) -> Any:
+        # What is asked of the model, such as its picture, is answered by it.
+        if name.startswith("__") or "model" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return getattr(self.model, name)
+
+    def __repr__(self) -> str:
+        return f"LaggedModel({self.model!r}, {self.lags!r})"
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all that the model is, and what it remembers."""
+        header, arrays = self.lags.to_state()
+        own = {f"{PAST}{name}": array for name, array in arrays.items()}
+        return {"lags": header}, {**own, INNER: np.frombuffer(self.model.to_bytes(), np.uint8)}
+
+    @classmethod
+    def from_state(cls, state: Any, format: int) -> Self:
+        """Restore what `to_state` returned; nothing of it is trusted.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is anything wrong with it.
+        """
+        header, arrays = state
+        if header.keys() != {"lags"} or INNER not in arrays:
+            raise ValueError("its header has other entries than it should")
+        past = {name.removeprefix(PAST): array for name, array in arrays.items() if name != INNER}
+        lags = Lags.from_state(header["lags"], past)
+        from sapwood.tree import HoeffdingTreeRegressor
+
+        return cls(HoeffdingTreeRegressor.from_bytes(arrays[INNER].tobytes()), lags)
+
+    def save(self, path: StrPath) -> None:
+        """Write the model to a file, whole or not at all; `sapwood.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; if it exists, it is replaced.
+        """
+        write_atomically(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return what `save` would write."""
+        return container.pack(self.kind, *self.to_state())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, source: str = "the buffer") -> Self:
+        """Restore what `to_bytes` made."""
+        try:
+            return cls.from_state(container.unpack(data, cls.kind, source), cls.format)
+        except ModelFileError:
+            raise
+        except (ValueError, TypeError, OverflowError) as error:
+            raise damaged(source, str(error)) from None
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return type(self).from_bytes(self.to_bytes())
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(),)

@@ -1,0 +1,177 @@
+"""Lags in scikit-learn's pipelines."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from sapwood.door import Label
+from sapwood.lags import Lags as Past
+from sapwood.lags.lags import MOST_SERIES, Spans
+from sapwood.rows import frames
+from sapwood.sklearn.regressor import is_named_frame
+
+__all__ = ["Lags"]
+
+
+class Lags(TransformerMixin, BaseEstimator):
+    """`sapwood.lags.Lags` as a transformer of scikit-learn, with the same parameters.
+
+    The order of the rows matters: those that are transformed after `fit` follow the rows of that,
+    and their own targets are not known. So a lag of 24 is known for the next 24 of them, and NaN
+    from the 25th on: the model behind has to take missing values, as our trees and
+    `HistGradientBoostingRegressor` do. `partial_fit` goes on with rows whose targets have come.
+
+    Attributes
+    ----------
+    past_ : sapwood.lags.Lags
+        What is remembered of earlier rows.
+    n_features_in_ : int
+        How many columns X had.
+    feature_names_in_ : ndarray of str
+        Their names, if X was a data frame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sapwood.sklearn import HoeffdingTreeRegressor, Lags
+    >>> hours = np.arange(2000)
+    >>> y = np.where(hours % 24 < 12, 10.0, 50.0)
+    >>> model = make_pipeline(Lags([1, 24]), HoeffdingTreeRegressor()).fit(hours[:, None] * 0.0, y)
+    >>> model.predict(np.zeros((3, 1))).round()
+    array([10., 10., 10.])
+    """
+
+    past_: Past
+
+    def __init__(
+        self,
+        lags: Spans = (1,),
+        means: Spans = (),
+        *,
+        lags_of: Mapping[Label, Spans] | None = None,
+        means_of: Mapping[Label, Spans] | None = None,
+        by: Label | Sequence[Label] = (),
+        target: str = "y",
+        max_series: int = MOST_SERIES,
+    ) -> None:
+        self.lags = lags
+        self.means = means
+        self.lags_of = lags_of
+        self.means_of = means_of
+        self.by = by
+        self.target = target
+        self.max_series = max_series
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Start anew, and remember rows.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, features)
+            The features, in the order of time.
+        y : array_like of float, shape (n,)
+            The targets.
+        """
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: ArrayLike | None = None, **params: Any) -> Any:
+        """Start anew, and return rows with what was known before each.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+        **params
+            None are known.
+        """
+        self.__dict__.pop("past_", None)
+        return self._learned(X, y, first=True)
+
+    def partial_fit(self, X: Any, y: ArrayLike) -> Self:
+        """Remember more rows.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+        """
+        self._learned(X, y, first=not hasattr(self, "past_"))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return rows that follow those of `fit`, with what is known before each.
+
+        Parameters
+        ----------
+        X : array_like or data frame, shape (n, features)
+            The features.
+        """
+        check_is_fitted(self, "past_")
+        X = self._checked(X, False)
+        return _joined(X, self.past_.plan(X).features, self.past_.features)
+
+    def _learned(self, X: Any, y: ArrayLike | None, first: bool) -> Any:
+        if y is None:
+            raise ValueError(
+                "requires y to be passed, but the target y is None: lags are taken of it"
+            )
+        past = Past(**self.get_params()) if first else self.past_
+        X, y = self._checked(X, first, y)
+        plan = past.plan(X, column_or_1d(y, warn=True))
+        joined = _joined(X, plan.features, past.features)
+        plan.push()
+        self.past_ = past
+        return joined
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns that `transform` returns."""
+        check_is_fitted(self, "past_")
+        names = getattr(self, "feature_names_in_", None)
+        if input_features is not None:
+            names = np.asarray(input_features, dtype=object)
+        elif names is None:
+            names = [f"x{place}" for place in range(self.n_features_in_)]
+        return np.array([*names, *map(str, self.past_.features)], dtype=object)
+
+    def _checked(self, X: Any, reset: bool, y: Any = "no_validation") -> Any:
+        """Return X, and y if there is one, after scikit-learn's checks; a frame stays one."""
+        stays_frame = (reset or hasattr(self, "feature_names_in_")) and is_named_frame(X)
+        return validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            skip_check_array=stays_frame,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _joined(X: Any, features: Mapping[Any, Any], added: Sequence[Label]) -> Any:
+    """Return X with columns added, of its own library."""
+    frame = frames.frame_of(X)
+    if frame is None:
+        return np.column_stack([X, *(features[name] for name in added)])
+    native = frame.to_native()
+    if frame.implementation.is_pandas():
+        return native.assign(**{str(name): features[name] for name in added})
+    import narwhals.stable.v2 as narwhals
+
+    new = [
+        narwhals.new_series(str(name), features[name], backend=frame.implementation)
+        for name in added
+    ]
+    return frame.with_columns(*new).to_native()
