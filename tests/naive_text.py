@@ -86,7 +86,7 @@ def naive_value(field, role, is_target):  # noqa: PLR0911 - a line for each case
     if any(0xDC80 <= ord(letter) <= 0xDCFF for letter in text):
         return None, "bad encoding"
     if text in MISSING:
-        return None, "target is missing" if is_target else None
+        return None, None
     if role == "category":
         return field, "label too long" if len(field) > 1000 else None
     if role == "boolean":
@@ -107,5 +107,5 @@ def naive_value(field, role, is_target):  # noqa: PLR0911 - a line for each case
     if number is None:
         return None, "target is not a number" if is_target else "not a number"
     if math.isnan(number):
-        return None, "target is missing" if is_target else None
+        return None, None
     return number, "not finite" if math.isinf(number) else None

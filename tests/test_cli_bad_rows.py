@@ -36,7 +36,7 @@ def broken(line, way):
     ways = [
         (line.rsplit(",", 2)[0], bad_rows.ANOTHER_LENGTH, "", "4 instead of 6"),
         (line + ",1", bad_rows.ANOTHER_LENGTH, "", "7 instead of 6"),
-        (joined(y=""), bad_rows.TARGET_MISSING, "y", ""),
+        (joined(y="-"), bad_rows.TARGET_NO_NUMBER, "y", "-"),
         (joined(y="n/k"), bad_rows.TARGET_NO_NUMBER, "y", "n/k"),
         (joined(a="much"), bad_rows.NO_NUMBER, "a", "much"),
         (joined(b="inf"), bad_rows.NOT_FINITE, "b", "inf"),
@@ -60,7 +60,7 @@ def broken_json(line, way):
         ('{"a": 1,', bad_rows.MALFORMED_JSON, "", None),
         ("[1, 2]", bad_rows.MALFORMED_JSON, "", None),
         (json.dumps({**row, "new": 1}), bad_rows.UNKNOWN_COLUMN, "new", "1"),
-        (json.dumps({**row, "y": None}), bad_rows.TARGET_MISSING, "y", ""),
+        (json.dumps({**row, "y": [2]}), bad_rows.TARGET_NO_NUMBER, "y", "[2]"),
         (json.dumps({**row, "y": "n/k"}), bad_rows.TARGET_NO_NUMBER, "y", "n/k"),
         (json.dumps({**row, "a": "much"}), bad_rows.NO_NUMBER, "a", "much"),
         (json.dumps({**row, "b": float("inf")}), bad_rows.NOT_FINITE, "b", None),

@@ -176,7 +176,7 @@ def test_each_position_gives_the_rest(tmp_path_factory, rows, kind, cuts, group)
 
 def test_rows_are_counted_from_one_in_each_file(tmp_path):
     rows = some_rows(7)
-    rows[1]["y"] = rows[5]["y"] = None
+    rows[1]["y"] = rows[5]["y"] = math.inf
     for name, some in [("a", rows[:3]), ("b", rows[3:])]:
         write(str(tmp_path / f"{name}.parquet"), table_of(some))
     stream = open_columnar(tmp_path, WISHES)
@@ -187,7 +187,7 @@ def test_rows_are_counted_from_one_in_each_file(tmp_path):
     assert [chunk.done for chunk in chunks] == [3, 7]
     assert [os.path.basename(chunk.source) for chunk in chunks] == ["a.parquet", "b.parquet"]
     [bad] = chunks[1].bad
-    assert (bad.number, bad.after, bad.reason) == (3, 2, bad_rows.TARGET_MISSING)
+    assert (bad.number, bad.after, bad.reason) == (3, 2, bad_rows.NOT_FINITE)
     assert bad.source == chunks[1].source
 
 

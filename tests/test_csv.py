@@ -76,7 +76,7 @@ def seen(chunks):
         for place, (number, row) in enumerate(
             zip(chunk.numbers.tolist(), chunk.rows(), strict=True)
         ):
-            row["y"] = chunk.y[place]
+            row["y"] = None if np.isnan(chunk.y[place]) else chunk.y[place]
             assert chunk.times[place] == row["sold"]
             good.append((number, {name: exact(value) for name, value in row.items()}))
         for row in chunk.bad:

@@ -32,8 +32,6 @@ def opened(tmp_path, *lines, good=20, end=b"\n", zipped=False, **wishes):
         (b"1,Oslo,true,2026-11-15,2,3", "another number of fields", None, "6 instead of 5"),
         (b" ", "another number of fields", None, "1 instead of 5"),
         (b'1,"a,b",true,2026-11-15', "another number of fields", None, "4 instead of 5"),
-        (b"1,Oslo,true,2026-11-15,", "target is missing", "y", ""),
-        (b"1,Oslo,true,2026-11-15, NA ", "target is missing", "y", " NA "),
         (b"1,Oslo,true,2026-11-15,two", "target is not a number", "y", "two"),
         (b"1,Oslo,true,2026-11-15,-Infinity", "not finite", "y", "-Infinity"),
         (b"one,Oslo,true,2026-11-15,2", "not a number", "x", "one"),

@@ -267,7 +267,7 @@ def test_rows_that_wait_survive_a_file_to_the_last_bit(values, y, clock):
 
 
 ROW = {"x": {}, "y": 1.0, "prediction": 1.0, "source": "f", "number": 1, "row": 0, "due": 3.0}
-ROW |= {"time": 0.0, "told": [0.0] * 5}
+ROW |= {"time": 0.0, "told": [0.0] * 5, "ticket": None}
 
 
 @pytest.mark.parametrize(

@@ -164,9 +164,6 @@ BAD_LINES = [
     (b'{"b": 2, "y": 2}', bad_rows.NO_BOOLEAN, "b", "2"),
     (b'{"t": "noon", "y": 2}', bad_rows.NO_TIME, "t", "noon"),
     (b'{"t": 1700000000, "y": 2}', bad_rows.NO_TIME, "t", "1700000000"),
-    (b'{"x": 1}', bad_rows.TARGET_MISSING, "y", None),
-    (b'{"x": 1, "y": null}', bad_rows.TARGET_MISSING, "y", None),
-    (b'{"x": 1, "y": NaN}', bad_rows.TARGET_MISSING, "y", "nan"),
     (b'{"x": 1, "y": "u"}', bad_rows.TARGET_NO_NUMBER, "y", "u"),
     (b'{"x": 1, "y": [2]}', bad_rows.TARGET_NO_NUMBER, "y", "[2]"),
 ]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import sapwood
 from sapwood.lags import LaggedModel, Lags
+from sapwood.storage import container
 
 
 class NaiveLags:
@@ -294,3 +295,36 @@ def test_a_model_that_refuses_rows_lets_none_become_past():
     with pytest.raises(ValueError, match="must be a number"):
         model.learn_many({"x": [3.0, "much"]}, [3.0, 4.0])
     assert model.to_bytes() == before
+
+
+def test_a_model_with_lags_is_saved_and_loaded(tmp_path):
+    columns, y = shops(300)
+    model = LaggedModel(sapwood.HoeffdingTreeRegressor(), Lags([1, 3], by="shop"))
+    model.learn_many(columns, y)
+    model.column_formats["sold"] = "%d.%m.%Y"
+    model.save(tmp_path / "m.sapwood")
+    twin = sapwood.load(tmp_path / "m.sapwood")
+    assert type(twin) is LaggedModel
+    assert twin.column_formats == model.column_formats
+    assert twin.to_bytes() == model.to_bytes() == copy.deepcopy(model).to_bytes()
+    np.testing.assert_array_equal(twin.predict_many(columns), model.predict_many(columns))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, arrays: header.update(more=1),
+        lambda header, arrays: arrays.pop("model"),
+        lambda header, arrays: arrays.pop("past.used"),
+        lambda header, arrays: arrays.update(model=arrays["model"][:-8]),
+        lambda header, arrays: header["lags"]["past"].update(clock=-1),
+    ],
+)
+def test_a_damaged_model_with_lags_is_refused(change):
+    model = LaggedModel(sapwood.HoeffdingTreeRegressor(), Lags(1))
+    model.learn_many({"x": [1.0, 2.0]}, [1.0, 2.0])
+    header, arrays = model.to_state()
+    change(header, arrays)
+    data = container.pack("LaggedModel", {"format": 1, "model": header}, arrays)
+    with pytest.raises(sapwood.ModelFileError, match="damaged"):
+        LaggedModel.from_bytes(data)

@@ -26,8 +26,6 @@ ODD = [1.0, None, math.nan, math.inf, "5", 2, -math.inf, [], 10**400, np.float32
 def test_targets_that_are_no_finite_numbers_make_bad_rows(most_rows):
     stream = PairStream([({"a": float(row)}, y) for row, y in enumerate(ODD)])
     assert bad_rows(stream, most_rows) == [
-        (2, "target is missing", None),
-        (3, "target is missing", None),
         (4, "not finite", "inf"),
         (5, "target is not a number", "5"),
         (7, "not finite", "-inf"),
@@ -35,25 +33,27 @@ def test_targets_that_are_no_finite_numbers_make_bad_rows(most_rows):
         (9, "not finite", str(10**400)),
     ]
     chunks = list(stream.chunks(None, most_rows))
-    assert [y for chunk in chunks for y in chunk.y.tolist()] == [1.0, 2.0, 0.5]
-    assert [a for chunk in chunks for a in chunk.columns["a"].tolist()] == [0.0, 5.0, 9.0]
-    assert [n for chunk in chunks for n in chunk.numbers.tolist()] == [1, 6, 10]
+    found = [y for chunk in chunks for y in chunk.y.tolist()]
+    np.testing.assert_array_equal(found, [1.0, math.nan, math.nan, 2.0, 0.5])
+    assert [a for chunk in chunks for a in chunk.columns["a"].tolist()] == [0.0, 1.0, 2.0, 5.0, 9.0]
+    assert [n for chunk in chunks for n in chunk.numbers.tolist()] == [1, 2, 3, 6, 10]
 
 
 def test_targets_of_an_array():
     stream = ArrayStream({"a": [0, 1, 2, 3], "c": ["u", "v", "w", "z"]}, [1.0, np.nan, -np.inf, 4])
-    assert bad_rows(stream) == [(2, "target is missing", None), (3, "not finite", "-inf")]
+    assert bad_rows(stream) == [(3, "not finite", "-inf")]
     (chunk,) = stream.chunks()
-    assert [bad.after for bad in chunk.bad] == [1, 1]
-    assert list(chunk.rows()) == [{"a": 0.0, "c": "u"}, {"a": 3.0, "c": "z"}]
+    assert [bad.after for bad in chunk.bad] == [2]
+    assert [row["c"] for row in chunk.rows()] == ["u", "v", "z"]
+    np.testing.assert_array_equal(chunk.y, [1.0, math.nan, 4.0])
 
 
 def test_infinite_features_make_bad_rows():
     columns = {"a": [0, math.inf, 2.0, math.inf], "c": list("uvwz")}
     stream = ArrayStream(columns, [1, 2, 3, math.nan])
-    assert bad_rows(stream) == [(2, "not finite", "inf"), (4, "target is missing", None)]
+    assert bad_rows(stream) == [(2, "not finite", "inf"), (4, "not finite", "inf")]
     (chunk,) = stream.chunks()
-    assert [bad.column for bad in chunk.bad] == ["a", "y"]
+    assert [bad.column for bad in chunk.bad] == ["a", "a"]
     assert list(chunk.rows()) == [{"a": 0.0, "c": "u"}, {"a": 2.0, "c": "w"}]
 
 

@@ -113,9 +113,7 @@ def expected(rows):
             found["d"] = bad_rows.NO_TIME  # which is known without a value
         if isinstance(found["w"], float) and math.isnan(found["w"]):
             found["w"] = bad_rows.NO_TIME
-        if isinstance(found["y"], float) and math.isnan(found["y"]):
-            found["y"] = bad_rows.TARGET_MISSING
-        elif found["y"] == bad_rows.NO_NUMBER:
+        if found["y"] == bad_rows.NO_NUMBER:
             found["y"] = bad_rows.TARGET_NO_NUMBER
         faults = [found[name] for name in "abdwy" if isinstance(found[name], str)]
         if faults:

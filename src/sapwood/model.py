@@ -34,6 +34,7 @@ KINDS = {
     "AdaptiveTreeRegressor": "sapwood.ensemble.adaptive",
     "ForestRegressor": "sapwood.ensemble.forest",
     "HoeffdingTreeRegressor": "sapwood.tree.regressor",
+    "LaggedModel": "sapwood.lags.model",
 }
 """The classes of files, and where they are defined."""
 

@@ -132,7 +132,7 @@ class Follower:
                     f"{'differed' if name in UNREADABLE else differ}: name another file, or "
                     "remove it to start anew"
                 )
-        self.run.learner.model = saved.model
+        self.run.model = saved.model
         saved.resume(self.run)
         self.terminal.say(f"going on after {self.run.rows_read:,} rows, from {self._file.path}")
         return saved

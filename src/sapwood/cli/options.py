@@ -305,6 +305,7 @@ class _Renamed(Stream):
             stream.time_formats,
             stream.column_notes,
             stream.encoding,
+            stream.ids,
         )
         self._stream, self._names = stream, names
 

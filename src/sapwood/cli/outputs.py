@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import io
+import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -106,15 +107,16 @@ class GrowingFile:
 
 
 class PredictionFile(GrowingFile):
-    """The predictions of a run, with the place of each row and what was right."""
+    """The predictions of a run, with the ids and the place of each row, and what was right."""
 
-    def __init__(self, path: Path, unit: str) -> None:
-        super().__init__(path, [unit, "target", "prediction"])
+    def __init__(self, path: Path, unit: str, ids: Sequence[str] = ()) -> None:
+        super().__init__(path, [*ids, unit, "target", "prediction"])
 
     def write(self, step: "Step") -> None:
         """Write what a step has predicted."""
-        for numbers, targets, predictions in step.predicted:
-            columns = (numbers.tolist(), targets.tolist(), predictions.tolist())
+        for numbers, targets, predictions, ids in step.predicted:
+            known = ["" if math.isnan(target) else target for target in targets.tolist()]
+            columns = (*ids.values(), numbers.tolist(), known, predictions.tolist())
             self._write_rows(zip(*columns, strict=True))
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from sapwood import door
 from sapwood.evaluate._baselines import FORECASTS
+from sapwood.lags.lags import Ticket
 
 __all__ = ["Delay", "Waiting"]
 
@@ -39,6 +40,8 @@ class Waiting:
         Its time in seconds since 1970, NaN if that is not known.
     told : list of float
         What baselines forecast for it, as `BaselineScores.forecast` returned it.
+    ticket : Ticket, optional
+        By which lags know the row.
     due : float
         When its label comes; minus infinity as long as no row had a time.
     """
@@ -51,7 +54,29 @@ class Waiting:
     row: int
     time: float
     told: list[float]
+    ticket: Ticket | None = None
     due: float = -math.inf
+
+    def to_header(self) -> dict[str, Any]:
+        """Return all that is known in terms of JSON, None for minus infinity."""
+        ticket = None if self.ticket is None else [list(self.ticket.key), self.ticket.number]
+        own = {name: getattr(self, name) for name in SAVED_TYPES}
+        return {**own, "ticket": ticket, "due": _or_none(self.due)}
+
+    @classmethod
+    def from_header(cls, header: dict[str, Any]) -> Self:
+        """Restore what `to_header` returned, or raise KeyError, TypeError or ValueError."""
+        values = {name: header[name] for name in SAVED_TYPES}
+        wrong = [name for name, kind in SAVED_TYPES.items() if type(values[name]) is not kind]
+        if wrong:
+            raise TypeError(f"{wrong[0]} of a row that waits is {door.shown(header[wrong[0]])}")
+        if len(values["told"]) != FORECASTS or {*map(type, values["told"])} != {float}:
+            raise TypeError(f"{door.shown(values['told'])} are no forecasts of baselines")
+        ticket = header["ticket"]
+        if ticket is not None:
+            key, number = ticket
+            ticket = Ticket(tuple(key), door.whole(number, "the number of a row", 0, 2**53))
+        return cls(**values, ticket=ticket, due=_or_minus_infinity(header["due"]))
 
 
 class Delay:
@@ -84,10 +109,14 @@ class Delay:
                     row.due = time + self.amount
             self.clock = time
 
-    def put(self, row: Waiting) -> None:
-        """Let a row wait that was just predicted; a clock of rows goes on by it."""
+    def pass_by(self) -> None:
+        """Let a clock of rows go on by one that was predicted."""
         if not self.by_time:
             self.clock += 1.0
+
+    def put(self, row: Waiting) -> None:
+        """Let a row wait that was just predicted; a clock of rows goes on by it."""
+        self.pass_by()
         row.due = self.clock + self.amount
         self.waiting.append(row)
 
@@ -103,23 +132,13 @@ class Delay:
 
     def to_header(self) -> dict[str, Any]:
         """Return all that is known in terms of JSON, None for minus infinity."""
-        rows = [
-            {**{name: getattr(row, name) for name in SAVED_TYPES}, "due": _or_none(row.due)}
-            for row in self.waiting
-        ]
+        rows = [row.to_header() for row in self.waiting]
         return {"clock": _or_none(self.clock), "waiting": rows}
 
     def restore(self, header: dict[str, Any]) -> Self:
         """Go on from what `to_header` returned."""
         clock, waiting = _or_minus_infinity(header["clock"]), deque[Waiting]()
-        for row in header["waiting"]:
-            values = {name: row[name] for name in SAVED_TYPES}
-            wrong = [name for name, kind in SAVED_TYPES.items() if type(values[name]) is not kind]
-            if wrong:
-                raise TypeError(f"{wrong[0]} of a row that waits is {door.shown(row[wrong[0]])}")
-            if len(values["told"]) != FORECASTS or {*map(type, values["told"])} != {float}:
-                raise TypeError(f"{door.shown(values['told'])} are no forecasts of baselines")
-            waiting.append(Waiting(**values, due=_or_minus_infinity(row["due"])))
+        waiting.extend(map(Waiting.from_header, header["waiting"]))
         if not self.by_time and clock < len(waiting):
             raise ValueError(f"{len(waiting)} rows wait after {clock:g} of them")
         self.clock, self.waiting = clock, waiting

@@ -152,6 +152,8 @@ class Evaluation:
         What was evaluated on what.
     rows_read, rows_predicted, rows_learned : int
         Rows of the stream, the refused ones included; and what became of them.
+    rows_without_target, labels_joined : int
+        Rows that were predicted, and had no target; and rows that were the labels of such.
     refused : Refusals
         The others.
     total, faded, window : Errors
@@ -221,6 +223,8 @@ class Evaluation:
     model_bytes: int | None
     target_mean: float
     target_deviation: float
+    rows_without_target: int = 0
+    labels_joined: int = 0
     unscored: int = 0
     first_unscored: str | None = None
     bias: float = math.nan
@@ -299,6 +303,8 @@ class Evaluation:
                 "read": self.rows_read,
                 "predicted": self.rows_predicted,
                 "learned": self.rows_learned,
+                "without_target": self.rows_without_target,
+                "labels_joined": self.labels_joined,
                 "refused": self.refused.count,
                 "reasons": dict(self.refused.reasons),
                 "unscored": self.unscored,

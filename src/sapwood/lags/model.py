@@ -6,12 +6,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sapwood import door
 from sapwood.door import Label
 from sapwood.lags.lags import Lags
+from sapwood.model import State, StoredModel, from_bytes
 from sapwood.rows import frames
-from sapwood.storage import container
-from sapwood.storage.atomic import StrPath, write_atomically
-from sapwood.storage.container import ModelFileError, damaged
 
 __all__ = ["LaggedModel"]
 
@@ -19,7 +18,7 @@ INNER = "model"
 PAST = "past."
 
 
-class LaggedModel:
+class LaggedModel(StoredModel):
     """A model that is given rows with their lags, and learns these along with it.
 
     Parameters
@@ -48,7 +47,8 @@ class LaggedModel:
 
     def __init__(self, model: Any, lags: Lags) -> None:
         if not isinstance(lags, Lags):
-            raise ValueError(f"lags = {lags!r}: those of sapwood.lags are expected")
+            raise ValueError(f"lags = {door.shown(lags)}: those of sapwood.lags are expected")
+        super().__init__()
         self.model = model
         self.lags = lags
 
@@ -139,14 +139,15 @@ class LaggedModel:
 
     # -- files ------------------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def to_state(self) -> State:
         """Return all that the model is, and what it remembers."""
         header, arrays = self.lags.to_state()
-        own = {f"{PAST}{name}": array for name, array in arrays.items()}
-        return {"lags": header}, {**own, INNER: np.frombuffer(self.model.to_bytes(), np.uint8)}
+        own: dict[str, NDArray[Any]] = {f"{PAST}{name}": array for name, array in arrays.items()}
+        own[INNER] = np.frombuffer(self.model.to_bytes(), np.uint8)
+        return State({"lags": header}, own)
 
     @classmethod
-    def from_state(cls, state: Any, format: int) -> Self:
+    def from_state(cls, state: State, format: int) -> Self:
         """Restore what `to_state` returned; nothing of it is trusted.
 
         Raises
@@ -159,43 +160,4 @@ class LaggedModel:
             raise ValueError("its header has other entries than it should")
         past = {name.removeprefix(PAST): array for name, array in arrays.items() if name != INNER}
         lags = Lags.from_state(header["lags"], past)
-        from sapwood.tree import HoeffdingTreeRegressor
-
-        return cls(HoeffdingTreeRegressor.from_bytes(arrays[INNER].tobytes()), lags)
-
-    def save(self, path: StrPath) -> None:
-        """Write the model to a file, whole or not at all; `sapwood.load` reads it.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; if it exists, it is replaced.
-        """
-        write_atomically(path, self.to_bytes())
-
-    def to_bytes(self) -> bytes:
-        """Return what `save` would write."""
-        return container.pack(self.kind, *self.to_state())
-
-    @classmethod
-    def from_bytes(cls, data: bytes, source: str = "the buffer") -> Self:
-        """Restore what `to_bytes` made."""
-        try:
-            return cls.from_state(container.unpack(data, cls.kind, source), cls.format)
-        except ModelFileError:
-            raise
-        except (ValueError, TypeError, OverflowError) as error:
-            raise damaged(source, str(error)) from None
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        return type(self).from_bytes(self.to_bytes())
-
-    def __copy__(self) -> Self:
-        return self.copy()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.copy()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(),)
+        return cls(from_bytes(arrays[INNER].tobytes(), "the model with lags"), lags)

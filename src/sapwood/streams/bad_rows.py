@@ -1,7 +1,6 @@
 """Why a row is bad, in words that are the same for all rows of one fault, and what helps."""
 
 ANOTHER_LENGTH = "another number of fields"
-TARGET_MISSING = "target is missing"
 TARGET_NO_NUMBER = "target is not a number"
 NO_NUMBER = "not a number"
 NOT_FINITE = "not finite"
@@ -17,7 +16,6 @@ NO_LABEL = "not a label"
 
 REMEDIES = {
     ANOTHER_LENGTH: "mend the row: it needs a field for each column",
-    TARGET_MISSING: "give the target or leave the row out",
     TARGET_NO_NUMBER: "mend the target or leave the row out",
     NO_NUMBER: "mend the value, leave it empty if it is missing, declare the column a category, or "
     "say how numbers are written, as by --decimal ,",

@@ -93,6 +93,7 @@ class ChainedStream(Stream):
             first.time_formats,
             first.column_notes,
             first.encoding,
+            first.ids,
         )
         self._streams = streams
 

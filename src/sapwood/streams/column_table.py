@@ -16,6 +16,7 @@ __all__ = ["describe_columns"]
 
 KINDS: dict[Role, str] = {"boolean": "true or false"}
 LEFT_OUT = "left out"
+ID = "id"
 FEW = 10
 """Values from which on it is no chance that they are all the same, or count."""
 MANY = 20
@@ -53,6 +54,7 @@ def describe_columns(
     """
     rules = {rule.name: rule for rule in schema.read}
     features = {rule.name for rule in schema.rules}
+    unused = dict.fromkeys((rule.name for rule in schema.ids), ID)
     rows = max(map(len, sample.values()), default=0)
     target = None
     if schema.target is not None and schema.target.name in sample:
@@ -72,7 +74,9 @@ def describe_columns(
         notes.append(
             ColumnNote(
                 name,
-                KINDS.get(rule.role, rule.role) if rule is not None and used else LEFT_OUT,
+                KINDS.get(rule.role, rule.role)
+                if rule is not None and used
+                else unused.get(name, LEFT_OUT),
                 is_target,
                 None if rule is None else rule.time_format or rule.number_format,
                 () if rule is None else rule.parts,
@@ -99,7 +103,7 @@ def _warnings(
     if rule.role == "category":
         numbers = sum(PLAIN.fullmatch(text) is not None for text in texts)
         if len(texts) >= MANY and distinct >= NEARLY_ALL * len(texts):
-            yield f"has another text in nearly every row: an id? {drop}"
+            yield f"has another text in nearly every row: an id? {drop}, or name it by --id"
             return
         signs = dict.fromkeys(sign for text in texts if (sign := sign_of(text)))
         if len(signs) > 1 and sum(map(bool, map(sign_of, texts))) > len(texts) / 2:

@@ -144,6 +144,7 @@ class ColumnarStream(Stream):
             None if schema.time is None else schema.time.name,
             schema.time_formats,
             first.notes,
+            ids=tuple(rule.name for rule in schema.ids),
         )
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
@@ -224,6 +225,7 @@ class ColumnarStream(Stream):
             behind["before"] + behind["done"],
             bad,
             converted.times,
+            converted.ids,
         )
 
 

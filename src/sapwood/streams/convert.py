@@ -19,7 +19,7 @@ category    A label. Text is itself; numbers, times and booleans are their text:
 Missing are null, NaN, and text that is one of `MISSING` but for blanks around it. Numbers in text
 are written as for pyarrow's CSV reader: "-1.5e3", "+.5", not "1,5" or "0x10", unless the column has
 a format of numbers; see `sapwood.streams.numbers`. Binary columns are text in UTF-8. Infinite
-numbers are faults, and so are a missing target and a missing time of a row.
+numbers are faults, and so is a missing time of a row; a missing target is NaN.
 """
 
 import itertools
@@ -81,6 +81,8 @@ class Converted:
         Which rows are good; None if all are.
     faults : list of Fault
         One for each bad row, in order: the first in the order of the file's columns.
+    ids : dict of columns
+        The columns that tell rows apart, as labels.
     """
 
     columns: dict[str, Column]
@@ -88,6 +90,7 @@ class Converted:
     times: FloatArray | None
     good: NDArray[np.bool_] | None
     faults: list[Fault]
+    ids: dict[str, Column]
 
 
 def convert(
@@ -124,7 +127,7 @@ def convert(
     >>> converted.faults
     [Fault(row=1, reason='not a number', column='area', value='x', remedy=...)]
     """
-    rules = dict.fromkeys((*schema.read, *filter(None, (schema.time, schema.target))))
+    rules = dict.fromkeys((*schema.read, *schema.ids, *filter(None, (schema.time, schema.target))))
     for rule in rules:
         check_type("the table", rule.name, table[rule.name].type)
     arrays = {rule.name: as_array(table[rule.name]) for rule in rules}
@@ -135,7 +138,7 @@ def convert(
         found.setdefault(rule.name, {}).update(bad)
     y = _always(schema.target, done)
     if y is not None and schema.target is not None:
-        _judge_target(y, found[schema.target.name])
+        _judge_target(found[schema.target.name])
     seconds = _always(schema.time, done)
     if seconds is not None and schema.time is not None:
         for row in np.flatnonzero(np.isnan(seconds)).tolist():
@@ -146,9 +149,10 @@ def convert(
         if rule.parts and isinstance(column, np.ndarray):
             parts = times.parts_of(column, rule.parts)
             columns.update({f"{rule.name}.{part}": values for part, values in parts.items()})
+    ids = {rule.name: done[rule] for rule in schema.ids}
     faults = _faults(schema, found, arrays)
     if not faults:
-        return Converted(columns, y, seconds, None, [])
+        return Converted(columns, y, seconds, None, [], ids)
     good = np.ones(rows, dtype=np.bool_)
     good[[fault.row for fault in faults]] = False
     kept = {name: _only(column, good) for name, column in columns.items()}
@@ -158,6 +162,7 @@ def convert(
         seconds if seconds is None else seconds[good],
         good,
         faults,
+        {name: _only(column, good) for name, column in ids.items()},
     )
 
 
@@ -283,13 +288,11 @@ def _always(rule: Rule | None, done: Mapping[Rule, Column]) -> FloatArray | None
     return numbers if isinstance(numbers, np.ndarray) else None
 
 
-def _judge_target(y: FloatArray, bad: Bad) -> None:
-    """Tell what is wrong with targets, in words of their own."""
+def _judge_target(bad: Bad) -> None:
+    """Tell what is wrong with targets, in words of their own; they may be missing."""
     for row, reason in bad.items():
         if reason != bad_rows.NOT_FINITE:
             bad[row] = bad_rows.TARGET_NO_NUMBER
-    for row in np.flatnonzero(np.isnan(y)).tolist():
-        bad.setdefault(row, bad_rows.TARGET_MISSING)
 
 
 def _faults(

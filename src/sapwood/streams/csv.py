@@ -181,6 +181,7 @@ class DelimitedStream(TextStream):
             block.read,
             bad,
             converted.times,
+            converted.ids,
         )
 
     def _rows(self, block: Block) -> TextRows:

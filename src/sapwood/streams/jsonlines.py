@@ -68,13 +68,13 @@ class JSONLinesStream(TextStream):
     --------
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
-    ...     _ = file.write(b'{"city": "Oslo", "rent": 700}\n{"city": 7}\n{"rent": 900}')
+    ...     _ = file.write(b'{"city": "Oslo", "rent": 700}\n{"rent": "much"}\n{"rent": 900}')
     ...     file.flush()
     ...     [chunk] = JSONLinesStream(TextSource(file.name), Wishes("rent")).chunks()
     >>> chunk.columns, chunk.y, chunk.numbers
     ({'city': ['Oslo', None]}, array([700., 900.]), array([1, 3]))
     >>> str(chunk.bad[0])
-    "/..., line 2, column 'rent': target is missing; give the target or leave the row out"
+    "/..., line 2, column 'rent': target is not a number ('much'); mend the target or leave ..."
     """
 
     def __init__(self, source: TextSource, wishes: Wishes) -> None:
@@ -147,6 +147,7 @@ class JSONLinesStream(TextStream):
             block.read,
             self._bad_rows(block, flaws, places) if flaws else (),
             converted.times,
+            converted.ids,
         )
 
     def _parsed_by_line(self, block: Block) -> tuple[dict[int, dict[str, Any]], dict[int, "_Flaw"]]:

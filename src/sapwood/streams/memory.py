@@ -225,6 +225,8 @@ def _good_rows(
 ) -> Chunk:
     """Return a chunk of those rows whose numbers are finite, and what is wrong with the others.
 
+    A target may be missing: None or NaN.
+
     Parameters
     ----------
     stream : Stream
@@ -246,14 +248,16 @@ def _good_rows(
             for row in np.flatnonzero(np.isinf(values)).tolist():
                 faults.setdefault(row, (bad_rows.NOT_FINITE, name, values[row]))
     for row in np.flatnonzero(~np.isfinite(y)).tolist():
-        faults[row] = (_fault_of_target(targets[row], y[row]), stream.target, targets[row])
+        reason = _fault_of_target(targets[row], y[row])
+        if reason is not None:
+            faults[row] = (reason, stream.target, targets[row])
     bad = []
     for earlier, row in enumerate(sorted(faults)):
         reason, at_fault, value = faults[row]
-        shown = None if reason == bad_rows.TARGET_MISSING else _text_of(value)
         column = None if at_fault is None else str(at_fault)
         place = (stream.name, stream.unit, int(numbers[row]), reason, column)
-        bad.append(BadRow(*place, shown, bad_rows.REMEDIES[reason], after=row - earlier))
+        remedy = bad_rows.REMEDIES[reason]
+        bad.append(BadRow(*place, _text_of(value), remedy, after=row - earlier))
     end = int(numbers[-1])
     if bad:
         kept = [row for row in range(len(y)) if row not in faults]
@@ -272,12 +276,12 @@ def _text_of(value: Any) -> str:
         return door.shown(value)
 
 
-def _fault_of_target(target: Any, number: float) -> str:
-    """Return why a target is no finite number; it was read as a number, NaN if it is none."""
+def _fault_of_target(target: Any, number: float) -> str | None:
+    """Return why a target is no finite number, None if it is missing; it was read as a number."""
     if math.isinf(number):
         return bad_rows.NOT_FINITE
     missing = target is None or (isinstance(target, float) and math.isnan(target))
-    return bad_rows.TARGET_MISSING if missing else bad_rows.TARGET_NO_NUMBER
+    return None if missing else bad_rows.TARGET_NO_NUMBER
 
 
 def _number_or_nan(target: Any) -> float:

@@ -57,6 +57,7 @@ def open_stream(
     thousands: str | None = None,
     encoding: str | None = None,
     header: bool | None = None,
+    ids: Sequence[str] = (),
     format: str | None = None,
 ) -> Stream:
     r"""Open a file, several of them, a folder, or the standard input as a stream of rows.
@@ -98,6 +99,8 @@ def open_stream(
     header : bool, optional
         Whether the first line of a CSV file names its columns; if not, they are c1, c2 and so on.
         If not given it does, and a line that looks like a row is refused.
+    ids : sequence of str
+        Columns that tell rows apart: they are no features; `Chunk.ids` has them as text.
     format : {"csv", "tsv", "arff", "jsonl", "parquet", "arrow"}, optional
         What the file is; found by the end of its name if not given, CSV for the standard input.
 
@@ -137,6 +140,7 @@ def open_stream(
         _mark("thousands", thousands, "., '"),
         encoding,
         header,
+        _names("ids", ids),
     )
     if decimal is not None and decimal == thousands:
         raise StreamError(f"decimal and thousands are both {door.shown(decimal)}: change one")

@@ -60,6 +60,8 @@ class Wishes:
     header : bool, optional
         Whether the first line of a CSV file names its columns. If not given it does, and a line
         that looks like a row is refused.
+    ids : tuple of str
+        Columns that tell rows apart: they are no features, and kept beside them as text.
     """
 
     target: str | None = None
@@ -74,6 +76,7 @@ class Wishes:
     thousands: str | None = None
     encoding: str | None = None
     header: bool | None = None
+    ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +127,15 @@ class Schema:
         The target: its role is not "time" or "category".
     time : Rule, optional
         The column of times by which rows are in time.
+    ids : tuple of Rule
+        The columns that tell rows apart.
     """
 
     columns: tuple[str, ...]
     rules: tuple[Rule, ...]
     target: Rule | None
     time: Rule | None
+    ids: tuple[Rule, ...] = ()
 
     @property
     def features(self) -> dict[str, Kind]:
@@ -178,8 +184,9 @@ class Schema:
 
     @property
     def read(self) -> tuple[Rule, ...]:
-        """All rules, each column once: features, target, time."""
-        rules = {rule.name: rule for rule in (self.time, self.target) if rule is not None}
+        """All rules, each column once: features, target, time, ids."""
+        further = (*self.ids, self.time, self.target)
+        rules = {rule.name: rule for rule in further if rule is not None}
         return tuple({**rules, **{rule.name: rule for rule in self.rules}}.values())
 
 
@@ -256,18 +263,19 @@ def decide(
                 f"{source}: column {door.shown(time.name)} holds no times: give their format, as "
                 f"by --time-format {time.name}='%d.%m.%Y %H:%M'"
             )
-    left_out = {wishes.target, *wishes.drop}
+    ids = tuple(Rule(name, "category") for name in wishes.ids)
+    left_out = {wishes.target, *wishes.drop, *wishes.ids}
     rules = [
         _rule(name, looks, wishes, formats) for name, looks in found.items() if name not in left_out
     ]
     if wishes.known is not None:
         rules = _known_rules(rules, wishes.known, found)
-        if not rules:
+        if not (rules or ids):
             some = nearest(next(iter(wishes.known), ""), found)
             raise StreamError(f"{source} has none of the model's features: {some}")
-    if not rules:
+    if not (rules or ids):
         raise StreamError(f"{source} has no features: no column is left beside the target")
-    return Schema(tuple(found), tuple(rules), target, time)
+    return Schema(tuple(found), tuple(rules), target, time, ids)
 
 
 def _check_names(source: str, found: Mapping[str, Found | None], wishes: Wishes) -> None:
@@ -275,6 +283,7 @@ def _check_names(source: str, found: Mapping[str, Found | None], wishes: Wishes)
         ("to predict", [] if wishes.target is None else [wishes.target]),
         ("to drop", wishes.drop),
         ("to take for categories", wishes.categorical if wishes.known is None else ()),
+        ("with ids", wishes.ids),
         ("with times", [*wishes.time_formats, *([] if wishes.time is None else [wishes.time])]),
     ]
     for purpose, names in wanted:
@@ -286,8 +295,10 @@ def _check_names(source: str, found: Mapping[str, Found | None], wishes: Wishes)
     for part in wishes.time_parts or ():
         if part not in PARTS:
             raise StreamError(f"{door.shown(part)} is no part of a time: {', '.join(PARTS)} are")
-    if wishes.target in wishes.drop:
-        raise StreamError(f"{source}: the target {door.shown(wishes.target)} cannot be dropped")
+    for what, left_out in (("dropped", wishes.drop), ("an id", wishes.ids)):
+        if wishes.target in left_out:
+            words = f"the target {door.shown(wishes.target)} cannot be {what}"
+            raise StreamError(f"{source}: {words}")
 
 
 def _rule(name: str, looks: Found | None, wishes: Wishes, formats: Mapping[str, str]) -> Rule:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -102,7 +102,7 @@ class Chunk:
     columns : dict of columns
         The features, by name, in the stream's order; those of an array are called 0, 1, …
     y : array of float, optional
-        The targets: finite. None if the stream has no target.
+        The targets: finite, or NaN where a row has none. None if the stream has no target.
     source : str
         The file that the rows are from, or the name of the stream.
     numbers : array of int
@@ -115,6 +115,8 @@ class Chunk:
         The rows left out, in order.
     times : array of float, optional
         The time of each row in seconds, if the stream has a time column.
+    ids : dict of lists
+        The columns that tell rows apart, by name, as text; None where one is missing.
     """
 
     columns: dict[Any, Column]
@@ -125,6 +127,7 @@ class Chunk:
     done: int
     bad: Sequence[BadRow] = ()
     times: FloatArray | None = None
+    ids: Mapping[str, Column] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -172,7 +175,7 @@ class ColumnNote:
     ----------
     name : str
         The column.
-    kind : {"number", "category", "time", "true or false", "left out"}
+    kind : {"number", "category", "time", "true or false", "id", "left out"}
         What its values become.
     is_target : bool
         Whether it is predicted.
@@ -244,6 +247,8 @@ class Stream(ABC):
         How each column of a file is read, found by its first rows; for people.
     encoding : str
         The encoding of a text, as it was told or found.
+    ids : tuple of str
+        The columns that tell rows apart, if `Chunk.ids` are there.
     """
 
     unit: ClassVar[Unit] = "row"
@@ -259,6 +264,7 @@ class Stream(ABC):
     time_formats: tuple[tuple[str, str], ...] = ()
     column_notes: tuple[ColumnNote, ...] = ()
     encoding: str = "utf-8"
+    ids: tuple[str, ...] = ()
 
     @abstractmethod
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
@@ -289,7 +295,10 @@ class Stream(ABC):
         return None
 
     def __iter__(self) -> Iterator[tuple[dict[str, Any], float]]:
-        """Yield pairs of a dict of features and a target; stop at a bad row by BadRowError."""
+        """Yield pairs of a dict of features and a target, NaN if a row has none.
+
+        A bad row stops all by BadRowError.
+        """
         for chunk in self.chunks():
             good = chunk.bad[0].after if chunk.bad else len(chunk)
             targets = [float("nan")] * len(chunk) if chunk.y is None else chunk.y.tolist()

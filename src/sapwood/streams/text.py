@@ -40,6 +40,7 @@ class TextStream(Stream):
             time=None if schema.time is None else schema.time.name,
             time_formats=schema.time_formats,
             encoding=source.encoding,
+            ids=tuple(rule.name for rule in schema.ids),
         )
         self._source = source
         self._start = start

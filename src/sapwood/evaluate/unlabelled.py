@@ -1,0 +1,70 @@
+"""Rows that came without their labels, which may come later under the same id."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from sapwood import door
+from sapwood.evaluate.delay import Waiting
+from sapwood.streams.stream import Column
+
+__all__ = ["MOST_WAITING", "Key", "Unlabelled", "keys_of"]
+
+MOST_WAITING = 100_000
+"""Rows without labels that are remembered: for a new one, the oldest is forgotten."""
+
+Key = tuple[str | int | float | None, ...]
+"""What tells a row from others: a value for each column of ids."""
+
+
+def keys_of(ids: Mapping[str, Column]) -> list[Key]:
+    """Return the id of each row.
+
+    Examples
+    --------
+    >>> keys_of({"day": ["Mon", "Tue"], "shop": ["A", None]})
+    [('Mon', 'A'), ('Tue', None)]
+    """
+    columns = [c.tolist() if isinstance(c, np.ndarray) else c for c in ids.values()]
+    return list(zip(*columns, strict=True))
+
+
+class Unlabelled:
+    """Rows that were predicted, by their ids, until their labels come.
+
+    Parameters
+    ----------
+    most : int
+        No more rows are remembered: for a new one, the oldest is forgotten.
+    """
+
+    def __init__(self, most: int = MOST_WAITING) -> None:
+        self.most = most
+        self.rows: dict[Key, Waiting] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self.rows
+
+    def put(self, key: Key, row: Waiting) -> None:
+        """Remember a row; an earlier one of the same id is forgotten."""
+        self.rows.pop(key, None)
+        if len(self.rows) >= self.most:
+            del self.rows[next(iter(self.rows))]
+        self.rows[key] = row
+
+    def pop(self, key: Key) -> Waiting:
+        """Return a row whose label has come, and forget it."""
+        return self.rows.pop(key)
+
+    def to_header(self) -> list[Any]:
+        """Return all that is known in terms of JSON."""
+        return [[list(key), row.to_header()] for key, row in self.rows.items()]
+
+    def restore(self, header: Sequence[Any]) -> Self:
+        """Go on from what `to_header` returned, or raise KeyError, TypeError or ValueError."""
+        rows = {tuple(key): Waiting.from_header(row) for key, row in header}
+        if len(rows) > self.most:
+            raise ValueError(f"{len(rows)} rows wait for labels, of {door.shown(self.most)}")
+        self.rows = rows
+        return self
