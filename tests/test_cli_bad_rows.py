@@ -248,9 +248,9 @@ def test_a_file_for_rows_that_are_never_left_out_is_refused(folder) -> None:
 
 REFUSED_FILES = {
     "text.csv": (
-        "a,y\n" + "".join(f"{row},none\n" for row in range(2500)),
-        "target is not a number",
-        "none",
+        "a,y\n" + "".join(f"{row},inf\n" for row in range(2500)),
+        "not finite",
+        "inf",
     ),
     "long.csv": ("a,y\n" + "1,2,3\n" * 2500, "another number of fields", "3 instead of 2"),
     "huge.csv": ("a,y\n" + "1,1e200\n" * 2500, "refused by the model", "scale y down"),

@@ -38,7 +38,7 @@ def broken(line, place):
     """A line, or every fiftieth time one that cannot be read."""
     if place % 50:
         return line
-    return [line + ",1", line.replace(".", "x", 1), line.rpartition(",")[0] + ","][place % 3]
+    return [line + ",1", line.replace(".", "x", 1), line.rpartition(",")[0] + ",-"][place % 3]
 
 
 def lines_with_faults(count):

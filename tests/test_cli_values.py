@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cli_cases import rows_of, write_csv
 from sapwood.cli.failure import UsageError
 from sapwood.cli.models import make_model
-from sapwood.cli.options import Reading, open_named
+from sapwood.cli.reading import Reading, open_named
 from sapwood.cli.values import amount, byte_count, literal, settings, split_spec
 from sapwood.streams import friedman
 

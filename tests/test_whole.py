@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import sapwood
 from sapwood import streams
-from sapwood.cli.options import Reading
+from sapwood.cli.reading import Reading
 from sapwood.evaluate import prequential
 from sapwood.evaluate.baselines import LastValue
 from sapwood.evaluate.losses import quantile_loss

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-__all__ = ["COMMANDS", "app"]
+__all__ = ["COMMANDS", "app", "loaded"]
 
 COMMANDS = {
     "evaluate": "Predict each row of a stream, then learn it, and tell how well that went.",
@@ -17,6 +17,7 @@ COMMANDS = {
     "paper": "Reproduce the study of the Quantizer Observer's paper.",
 }
 """The commands, with the first lines of their own help."""
+HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class _Commands(TyperGroup):
@@ -25,12 +26,16 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find the command that was typed, and load it."""
         name, stand_in, rest = super().resolve_command(ctx, args)
-        return name, None if stand_in is None else _loaded(str(stand_in.name)), rest
+        return name, None if stand_in is None else loaded(str(stand_in.name)), rest
 
 
-def _loaded(name: str) -> Any:
+def loaded(name: str) -> Any:
+    """Return a command, with all that it needs."""
+    from sapwood.cli.command import as_command
+
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command()(getattr(import_module(f"sapwood.cli.{name}"), name))
+    function = getattr(import_module(f"sapwood.cli.{name}"), name)
+    alone.command(context_settings=HELP)(as_command(function))
     return typer.main.get_command(alone)
 
 
@@ -39,7 +44,7 @@ app = typer.Typer(
     cls=_Commands,
     help="Online regression trees that learn from a stream one row at a time.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings=HELP,
     pretty_exceptions_enable=False,
 )
 for _name, _help in COMMANDS.items():

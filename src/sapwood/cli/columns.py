@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from sapwood.cli.failure import Terminal
+from sapwood.lags import Lags
 from sapwood.streams.stream import ColumnNote, Stream
 
 __all__ = ["column_lines", "show_columns"]
@@ -13,8 +14,8 @@ MOST = 40
 """Columns that are shown, and those with warnings."""
 
 
-def show_columns(terminal: Terminal, stream: Stream) -> None:
-    """Print how each column is read; nothing if the stream is not of a file."""
+def show_columns(terminal: Terminal, stream: Stream, lags: Lags | None = None) -> None:
+    """Print how each column is read, and what lags are added; nothing of columns without a file."""
     if stream.encoding != "utf-8" and stream.column_notes:
         terminal.say(
             f"{stream.name}: read as {stream.encoding}; if letters are wrong, say which encoding "
@@ -22,6 +23,9 @@ def show_columns(terminal: Terminal, stream: Stream) -> None:
         )
     for line in column_lines(stream.name, stream.column_notes):
         terminal.say(line)
+    if lags is not None:
+        by = f", for each {' and '.join(map(str, lags.by))}" if lags.by else ""
+        terminal.say(f"also what came before{by}: {', '.join(map(str, lags.features))}")
 
 
 def column_lines(name: str, notes: Sequence[ColumnNote]) -> list[str]:

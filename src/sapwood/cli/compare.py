@@ -12,13 +12,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from sapwood.cli import options
-from sapwood.cli.evaluate import Scoring, make_run
+from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line, visible
 from sapwood.cli.files import check_files
 from sapwood.cli.follow import check_not_empty
 from sapwood.cli.progress import RunProgress
+from sapwood.cli.reading import Reading
+from sapwood.cli.runs import Learning, Targets, make_run
 from sapwood.cli.values import split_models
-from sapwood.evaluate.prequential import OnBadRow
+from sapwood.evaluate.prequential import Prequential
 from sapwood.evaluate.result import UNSCORED, Evaluation
 from sapwood.formatting import number
 from sapwood.streams.stream import StreamError
@@ -71,18 +73,10 @@ def compare(
             show_default=",".join(MODELS),
         ),
     ] = MODELS,
-    target: options.Target = None,
     measure: Annotated[Measure, typer.Option(help="What models are ranked by.")] = "rmse",
-    drop: options.Drop = [],  # noqa: B006
-    categorical: options.Categorical = [],  # noqa: B006
-    time_format: options.TimeFormats = [],  # noqa: B006
-    time_parts: options.TimeParts = "",
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    encoding: options.Encoding = None,
-    header: options.HeaderOption = None,
-    format: options.FormatOption = None,
-    on_bad_row: options.OnBadRowOption = "error",
+    reading: Reading,
+    targets: Targets,
+    lags: options.LagOptions,
     diagram: Annotated[
         Path | None,
         typer.Option(
@@ -99,40 +93,34 @@ def compare(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
+    quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Evaluate several models on several streams, and rank them.
 
     A model that fails on a stream is the last there; the others go on.
     """
-    terminal = Terminal(stderr=True)
+    terminal = Terminal(stderr=True, silent=quiet)
     with failing_in_one_line(terminal, extra="cli"):
         model = split_models(model)
         outputs = {"--diagram": diagram, "--report": report}
-        check_files(outputs, read=stream, format=format, models=model)
+        read = [*stream, *([] if targets.labels is None else [str(targets.labels)])]
+        check_files(outputs, read=read, format=reading.format, models=model)
         _check_names(stream, model, diagram)
-        reading = options.Reading(
-            target=target,
-            drop=drop,
-            categorical=categorical,
-            time_formats=time_format,
-            time_parts=time_parts,
-            format=format,
-            decimal=decimal,
-            thousands=thousands,
-            encoding=encoding,
-            header=header,
-        )
-        found = [
-            [_evaluate(terminal, name, spec, reading, on_bad_row) for spec in model]
-            for name in stream
-        ]
+        found = []
+        for name in stream:
+            runs = [
+                make_run(name, reading, Learning(model=spec, **vars(lags)), targets)[0]
+                for spec in model
+            ]
+            show_columns(terminal, runs[0].stream, runs[0].lags)
+            found.append([_evaluate(terminal, *pair) for pair in zip(runs, model, strict=True)])
         _check_some_went_on(model, found)
         values = np.array([[_value(cell, measure) for cell in row] for row in found])
         ranking = _rank(values, model, measure)
         if as_json:
             print(json.dumps(_described(stream, model, found, ranking), indent=2))
-        else:
+        elif not quiet:
             _show(stream, model, found, measure, ranking)
         if diagram is not None:
             _draw(diagram, ranking, measure)
@@ -175,10 +163,7 @@ def _check_some_went_on(models: list[str], found: list[list[Evaluation | Failed]
         raise UsageError(f"model {models[0]}: {first.words}")
 
 
-def _evaluate(
-    terminal: Terminal, name: str, model: str, reading: options.Reading, on_bad_row: OnBadRow
-) -> Evaluation | Failed:
-    run, _ = make_run(name, reading, model, [], Scoring(on_bad_row=on_bad_row))
+def _evaluate(terminal: Terminal, run: Prequential, model: str) -> Evaluation | Failed:
     title = f"{model} on {run.stream.name}"
     try:
         with RunProgress(terminal, run, title=title) as progress:

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -20,10 +21,27 @@ class UsageError(ValueError):
 
 
 class Terminal(Console):
-    """Where people look: on standard error if asked so, else on standard output."""
+    """Where people look: on standard error if asked so, else on standard output.
+
+    Parameters
+    ----------
+    silent : bool
+        Whether nothing but complaints is printed.
+    **options
+        As for `rich.console.Console`.
+    """
+
+    def __init__(self, *, silent: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self.silent = silent
 
     def say(self, text: str) -> None:
         """Print lines as they are, however long, with names that do nothing to the terminal."""
+        if not self.silent:
+            self.complain(text)
+
+    def complain(self, text: str) -> None:
+        """Print such lines, even if only complaints are to be seen."""
         self.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def on_broken_pipe(self) -> None:
@@ -69,7 +87,7 @@ def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
         sys.stdout.flush()
         return
     except KeyboardInterrupt:
-        terminal.say("sapwood: interrupted")
+        terminal.complain("sapwood: interrupted")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         # Whoever read the output has enough: nothing is wrong, and nothing can be said there.
@@ -89,7 +107,7 @@ def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
         if told is None:
             raise
         message = told
-    terminal.say(f"sapwood: {' '.join(message.split())}")
+    terminal.complain(f"sapwood: {' '.join(message.split())}")
     raise typer.Exit(FAILED)
 
 

@@ -15,14 +15,13 @@ import typer
 from sapwood.cli.failure import INTERRUPTED, Terminal, UsageError
 from sapwood.cli.files import STDOUT
 from sapwood.cli.models import blaming_others, check_savable
-from sapwood.cli.options import tell_missing
 from sapwood.cli.outputs import BadRowFile, PredictionFile
 from sapwood.cli.progress import RunProgress
+from sapwood.cli.reading import tell_missing
 from sapwood.cli.values import amount
 from sapwood.evaluate.checkpoint import CheckpointError, CheckpointFile, Saved
 from sapwood.evaluate.prequential import Prequential, Step
 from sapwood.evaluate.result import Evaluation
-from sapwood.regressor import Regressor
 from sapwood.streams.stream import MOST_ROWS
 
 __all__ = ["Follower", "check_not_empty"]
@@ -81,8 +80,7 @@ class Follower:
 
     def follow(self) -> Evaluation:
         """Read, predict and learn all rows, from where an earlier run was saved."""
-        if isinstance(self.run.model, Regressor):
-            tell_missing(self.terminal, self.run.model, self.run.stream)
+        tell_missing(self.terminal, self.run.model, self.run.stream)
         with ExitStack() as stack:
             if self._file is not None and not stack.enter_context(self._file.hold()):
                 self.terminal.say(

@@ -1,8 +1,9 @@
 """`sapwood inspect`: what a saved model has learned."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -13,7 +14,7 @@ from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.files import check_files
 from sapwood.cli.options import AsJson
 from sapwood.formatting import plain
-from sapwood.regressor import Regressor
+from sapwood.lags import LaggedModel
 from sapwood.storage.atomic import write_atomically
 
 __all__ = ["inspect"]
@@ -43,7 +44,7 @@ def inspect(
             _show(tree, depth)
 
 
-def _described(tree: Regressor) -> dict[str, object]:
+def _described(tree: Any) -> dict[str, object]:
     summary = tree.summary
     return {
         "rows": summary.rows,
@@ -54,12 +55,20 @@ def _described(tree: Regressor) -> dict[str, object]:
         "importances": {str(name): share for name, share in tree.feature_importances.items()},
         "parameters": {name: str(value) for name, value in tree.parameters.items()},
         "column_formats": tree.column_formats,
+        "lags": list(map(str, tree.lags.features)) if isinstance(tree, LaggedModel) else [],
     }
 
 
-def _show(tree: Regressor, depth: int) -> None:
+def _listed(names: Sequence[object]) -> str:
+    return ", ".join(plain(str(name)) for name in names)
+
+
+def _show(tree: Any, depth: int) -> None:
     terminal = Terminal(highlight=False)
     terminal.say(str(tree.summary))
+    if isinstance(tree, LaggedModel):
+        series = f" of {tree.lags.n_series:,} series" if tree.lags.by else ""
+        terminal.say(f"it remembers earlier rows{series} for {_listed(tree.lags.features)}")
     shares = sorted(tree.feature_importances.items(), key=lambda item: -item[1])
     table = Table(title="what splits gained by", title_justify="left", box=None, padding=(0, 1))
     table.add_column("feature")

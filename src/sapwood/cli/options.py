@@ -1,28 +1,26 @@
 """Options that several commands share: how a stream is read, and how a model is made."""
 
-import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from sapwood.cli.failure import Terminal, UsageError
+from sapwood.cli.failure import UsageError
 from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
-from sapwood.cli.values import settings, split_spec
+from sapwood.cli.values import whole_numbers
 from sapwood.door import Label
-from sapwood.regressor import Regressor
-from sapwood.streams.opening import open_stream
-from sapwood.streams.schema import PARTS, nearest
-from sapwood.streams.stream import MOST_ROWS, Chunk, Kind, Position, Stream
+from sapwood.lags import Lags
+from sapwood.lags.lags import MOST_SERIES, Spans
+from sapwood.streams.schema import PARTS
 
-__all__ = ["EMBEDDED", "Reading", "check_bad_rows", "open_named", "tell_missing"]
+__all__ = ["EMBEDDED", "LagOptions", "check_bad_rows"]
 
 READING = "How the stream is read"
 MODEL = "The model"
 OUTPUT = "What is written"
+LAGS = "What came before, as features"
 EMBEDDED = "demand"
 GENERATORS = (
     "friedman",
@@ -190,8 +188,77 @@ Quiet = Annotated[
     typer.Option(
         "--quiet",
         "-q",
-        help="Leave out the table that says how columns are read.",
+        help="Print nothing but errors, and what is asked for by --json or -.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Ids = Annotated[
+    list[str],
+    typer.Option(
+        "--id",
+        metavar="NAME",
+        help="A column that tells rows apart: no feature, but written beside predictions; a row "
+        "without a target is learned when another row of its id brings it. May be repeated.",
         rich_help_panel=READING,
+    ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Another file with the targets of rows, told by --id.",
+        rich_help_panel=READING,
+    ),
+]
+LagsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="ROWS,...",
+        help="Add the targets of so many rows before as features: 1,24,168.",
+        rich_help_panel=LAGS,
+    ),
+]
+LagsOf = Annotated[
+    list[str],
+    typer.Option(
+        metavar="NAME:ROWS,...",
+        help="Add earlier values of a column: temp:1,3; may be repeated.",
+        rich_help_panel=LAGS,
+    ),
+]
+Means = Annotated[
+    str,
+    typer.Option(
+        metavar="ROWS,...",
+        help="Add the mean target of the so many last rows: 24.",
+        rich_help_panel=LAGS,
+    ),
+]
+MeansOf = Annotated[
+    list[str],
+    typer.Option(
+        metavar="NAME:ROWS,...",
+        help="Add the mean of a column over the so many last rows: temp:24; may be repeated.",
+        rich_help_panel=LAGS,
+    ),
+]
+By = Annotated[
+    list[str],
+    typer.Option(
+        metavar="NAME",
+        help="A column that tells series apart, such as stations: rows before are then those of "
+        "the same series. May be repeated.",
+        rich_help_panel=LAGS,
+    ),
+]
+MaxSeries = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="COUNT",
+        help="Series that are remembered; for a new one, that is forgotten which has had no row "
+        "for the longest time.",
+        rich_help_panel=LAGS,
     ),
 ]
 AsJson = Annotated[
@@ -203,199 +270,50 @@ AsJson = Annotated[
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How a stream is to be read, as it was typed; and for which model, if that knows features."""
+class LagOptions:
+    """Which lags are features, as it was typed."""
 
-    target: str | None = None
-    drop: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    time_formats: Sequence[str] = ()
-    time_parts: str = ""
-    time: str | None = None
-    format: Format | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    encoding: str | None = None
-    header: bool | None = None
-    model: Regressor | None = None
+    lags: LagsOption = ""
+    lags_of: LagsOf = field(default_factory=list)
+    means: Means = ""
+    means_of: MeansOf = field(default_factory=list)
+    by: By = field(default_factory=list)
+    max_series: MaxSeries = MOST_SERIES
 
-    def open(self, name: str | Sequence[str]) -> Stream:
-        """Open a stream by its name, or by those of its files."""
-        if not isinstance(name, str) and len(name) == 1:
-            name = name[0]
-        generated = _generated(name) if isinstance(name, str) else None
-        if generated is not None and isinstance(name, str):
-            self._check_generated(name, generated)
-            return generated
-        categorical, known, known_formats = self.categorical, None, None
-        if self.model is not None and self.model.features:
-            categorical = [*categorical, *map(str, self.model.parameters["categorical"])]
-            known = _known_by(self.model)
-            known_formats = self.model.column_formats
+    def made(self, target: str) -> Lags | None:
+        """Return the lags of a target, None if none are asked for."""
+        wanted = (self.lags, self.lags_of, self.means, self.means_of)
+        if not any(wanted):
+            if self.by:
+                raise UsageError(f"--by {self.by[0]} is for lags: add --lags 1, or leave it out")
+            return None
         try:
-            opened = open_stream(
-                name,
-                target=self.target,
-                drop=self.drop,
-                categorical=categorical,
-                time_formats=settings(self.time_formats, "--time-format"),
-                time_parts=_parts(self.time_parts),
-                time=self.time,
-                known=known,
-                known_formats=known_formats,
-                decimal=self.decimal,
-                thousands=self.thousands,
-                encoding=self.encoding,
-                header=self.header,
-                format=self.format,
+            return Lags(
+                whole_numbers(self.lags, "--lags"),
+                whole_numbers(self.means, "--means"),
+                lags_of=_spans_of(self.lags_of, "--lags-of"),
+                means_of=_spans_of(self.means_of, "--means-of"),
+                by=self.by,
+                target=target,
+                max_series=self.max_series,
             )
-        except FileNotFoundError:
-            if not isinstance(name, str) or os.path.basename(name) != name or "." in name:
-                raise
-            raise UsageError(
-                f"{name}: neither a file nor a generator: {nearest(name, GENERATORS)}"
-            ) from None
-        if "pyarrow" in sys.modules:
-            # It handles signals itself while it parses, and loses some that come at the end of it.
-            sys.modules["pyarrow"].enable_signal_handlers(False)
-        return opened if self.model is None else _Renamed.for_model(opened, self.model)
-
-    def _check_generated(self, name: str, stream: Stream) -> None:
-        """Complain of options that a stream which is computed cannot heed."""
-        if self.target not in (None, stream.target):
-            raise UsageError(f"--target {self.target}: the target of {name} is {stream.target}")
-        given = {
-            "--drop": self.drop,
-            "--categorical": self.categorical,
-            "--time-format": self.time_formats,
-            "--time-parts": self.time_parts,
-            "--time": self.time,
-            "--format": self.format,
-            "--decimal": self.decimal,
-            "--thousands": self.thousands,
-            "--encoding": self.encoding,
-            "--header or --no-header": self.header is not None,
-        }
-        for option, value in given.items():
-            if value:
-                raise UsageError(f"{option} is for files, and {name} is computed: leave it out")
+        except ValueError as error:
+            raise UsageError(str(error)) from None
 
 
-class _Renamed(Stream):
-    """A stream whose columns "0", "1", … are the features 0, 1, … of a model that learned arrays.
-
-    Parameters
-    ----------
-    stream : Stream
-        What is read.
-    names : mapping of str to int
-        The features that such columns are.
-    """
-
-    def __init__(self, stream: Stream, names: Mapping[str, int]) -> None:
-        self.unit = stream.unit  # type: ignore[misc]
-        super().__init__(
-            stream.name,
-            {names.get(name, name): kind for name, kind in stream.features.items()},
-            stream.target,
-            stream.size,
-            stream.length,
-            stream.declared,
-            stream.time,
-            stream.time_formats,
-            stream.column_notes,
-            stream.encoding,
-            stream.ids,
-        )
-        self._stream, self._names = stream, names
-
-    @classmethod
-    def for_model(cls, stream: Stream, model: Regressor) -> Stream:
-        """Return a stream whose columns are called as a model calls them."""
-        names = {
-            str(name): name
-            for name in model.features
-            if isinstance(name, int) and str(name) not in model.features
-        }
-        return cls(stream, names) if names else stream
-
-    def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
-        """Yield the rows from a position on."""
-        for chunk in self._stream.chunks(start, most_rows):
-            columns = {self._names.get(name, name): chunk.columns[name] for name in chunk.columns}
-            yield replace(chunk, columns=columns)
-
-    @property
-    def clock(self) -> Label | None:
-        """That of what is read, called as the model calls it."""
-        clock = self._stream.clock
-        return self._names.get(clock, clock) if isinstance(clock, str) else clock
-
-    @property
-    def fingerprint(self) -> str:
-        """That of what is read."""
-        return self._stream.fingerprint
-
-
-def _known_by(tree: Regressor) -> dict[str, Kind]:
-    return {
-        str(name): "category" if kind == "category" else "number"
-        for name, kind in tree.feature_kinds.items()
-    }
-
-
-def _parts(typed: str) -> tuple[str, ...] | None:
-    """Return the parts of times that were asked for; None if the stream shall choose."""
-    parts = tuple(dict.fromkeys(part.strip() for part in typed.split(",") if part.strip()))
-    return (() if parts == ("none",) else parts) if parts else None
-
-
-def _generated(name: str) -> Stream | None:
-    """Return the generated stream of a name, None if it is that of a file."""
-    if name.partition(":")[0] not in GENERATORS or os.path.exists(name):
-        return None
-    from sapwood.streams.generators import generator
-
-    return generator(name)
+def _spans_of(texts: Sequence[str], option: str) -> dict[Label, Spans]:
+    spans: dict[Label, Spans] = {}
+    for text in texts:
+        name, colon, numbers = text.rpartition(":")
+        if not (colon and name):
+            raise UsageError(f"{option} {text}: NAME:ROWS is expected, such as temp:1,3")
+        if name in spans:
+            raise UsageError(f"{option} {text}: {name} is given twice, join its numbers by commas")
+        spans[name] = whole_numbers(numbers, option)
+    return spans
 
 
 def check_bad_rows(bad_rows: Path | None, on_bad_row: str) -> None:
     """Complain of a file for rows left out if none is."""
     if bad_rows is not None and on_bad_row == "error":
         raise UsageError("--bad-rows is for rows that are left out: add --on-bad-row skip")
-
-
-def tell_missing(terminal: Terminal, tree: Regressor, stream: Stream) -> None:
-    """Say which features of a model a stream lacks."""
-    there = set(map(str, stream.features))
-    missing = [str(name) for name in tree.features if str(name) not in there]
-    if missing:
-        terminal.say(f"sapwood: {stream.name} lacks {', '.join(missing)}: missing in all rows")
-
-
-OWN_OPTIONS = ("target", "drop", "categorical", "time_parts", "time_format", "format")
-
-
-def open_named(spec: str | Sequence[str], reading: Reading) -> Stream:
-    """Open a stream whose own options may follow its name, those of many values joined by "+".
-
-    Examples
-    --------
-    >>> open_named("friedman:rows=500", Reading()).length
-    500
-    """
-    if not isinstance(spec, str):
-        return reading.open(spec) if len(spec) > 1 else open_named(spec[0], reading)
-    name, own = split_spec(spec)
-    if not own or os.path.exists(spec) or _generated(spec) is not None:
-        return reading.open(spec)
-    for key in own:
-        if key not in OWN_OPTIONS:
-            raise UsageError(f"{spec}: {key} is none of {', '.join(OWN_OPTIONS)}")
-    changed: dict[str, Any] = {key: own[key] for key in ("target", "format") if key in own}
-    changed.update({key: own[key].split("+") for key in ("drop", "categorical") if key in own})
-    if "time_parts" in own:
-        changed["time_parts"] = own["time_parts"].replace("+", ",")
-    if "time_format" in own:
-        changed["time_formats"] = [own["time_format"].replace(":", "=", 1)]
-    return replace(reading, **changed).open(name)

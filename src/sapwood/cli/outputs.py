@@ -47,7 +47,7 @@ class GrowingFile:
         else:
             self._file = self._opened_at(length)
         if length is None:
-            self._write_rows([self._header])
+            self.write_rows([self._header])
         return self
 
     def _opened_at(self, length: int) -> BinaryIO:
@@ -63,7 +63,8 @@ class GrowingFile:
         file.seek(length)
         return file
 
-    def _write_rows(self, rows: Iterable[Sequence[Any]]) -> None:
+    def write_rows(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Write rows of fields."""
         text = io.StringIO(newline="")
         csv.writer(text, lineterminator="\n").writerows(rows)
         self._write_text(text.getvalue())
@@ -117,7 +118,7 @@ class PredictionFile(GrowingFile):
         for numbers, targets, predictions, ids in step.predicted:
             known = ["" if math.isnan(target) else target for target in targets.tolist()]
             columns = (*ids.values(), numbers.tolist(), known, predictions.tolist())
-            self._write_rows(zip(*columns, strict=True))
+            self.write_rows(zip(*columns, strict=True))
 
 
 class BadRowFile(GrowingFile):
@@ -132,7 +133,7 @@ class BadRowFile(GrowingFile):
 
     def write_bad(self, rows: "Iterable[BadRow]") -> None:
         """Write rows."""
-        self._write_rows(
+        self.write_rows(
             [
                 bad.source,
                 f"{bad.unit} {bad.number}",

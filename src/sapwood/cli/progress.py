@@ -1,6 +1,7 @@
 """What is seen while a stream is followed: a bar, and a table of the running error."""
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -16,7 +17,7 @@ __all__ = ["RunProgress"]
 FIRST_LINE = 1000
 DIGITS = 4
 COLUMNS = ("rows", "MAE", "RMSE", "R²", "faded MAE", "faded R²", "leaves", "MB", "rows/s")
-WIDTHS = (13, 11, 11, 8, 12, 11, 8, 8, 12)
+WIDTHS = (12, 10, 10, 8, 10, 9, 7, 7, 11)
 
 
 class RunProgress:
@@ -51,7 +52,7 @@ class RunProgress:
             TimeRemainingColumn(),
             console=terminal,
             transient=True,
-            disable=not terminal.is_terminal,
+            disable=terminal.silent or not terminal.is_terminal,
         )
         self._task = self._bar.add_task(title or run.stream.name, total=run.stream.size, rate="")
 
@@ -92,7 +93,7 @@ class RunProgress:
         scores, learner = self._run.scores, self._run.learner
         leaves, nbytes = learner.leaves, learner.nbytes
         if self._shown == 0:
-            self._terminal.say("".join(map(str.rjust, COLUMNS, WIDTHS)))
+            self._terminal.say(_line(COLUMNS))
         self._shown = scores.rows
         values = (
             f"{scores.rows:,}",
@@ -105,4 +106,15 @@ class RunProgress:
             "-" if nbytes is None else f"{nbytes / 1e6:.2f}",
             f"{self._rate():,.0f}",
         )
-        self._terminal.say("".join(map(str.rjust, values, WIDTHS)))
+        self._terminal.say(_line(values))
+
+
+def _line(cells: Sequence[str]) -> str:
+    """Return a line of the table; however wide a cell is, there is a blank before it.
+
+    Examples
+    --------
+    >>> _line(["1,000", "1.5", "2.236", "-19.0000"])
+    '       1,000        1.5      2.236 -19.0000'
+    """
+    return " ".join(map(str.rjust, cells, WIDTHS))

@@ -41,6 +41,12 @@ def _lines(found: Evaluation) -> list[str]:
         f"rows: {found.rows_read:,} read, {found.rows_predicted:,} predicted, "
         f"{found.rows_learned:,} learned, {found.refused.count:,} refused"
     ]
+    if found.rows_without_target:
+        later = f"; {found.labels_joined:,} had theirs later" if found.labels_joined else ""
+        lines.append(
+            f"  {found.rows_without_target:,} came without {found.target}: predicted, not learned"
+            f"{later}"
+        )
     lines += [f"  {count:,}: {reason}" for reason, count in found.refused.reasons.items()]
     if found.unscored:
         lines.append(

@@ -9,7 +9,16 @@ from typing import Any
 from sapwood import door
 from sapwood.cli.failure import UsageError
 
-__all__ = ["Amount", "amount", "byte_count", "literal", "settings", "split_models", "split_spec"]
+__all__ = [
+    "Amount",
+    "amount",
+    "byte_count",
+    "literal",
+    "settings",
+    "split_models",
+    "split_spec",
+    "whole_numbers",
+]
 
 SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
@@ -74,6 +83,23 @@ def literal(text: str) -> Any:
             return ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return text
+
+
+def whole_numbers(text: str, option: str) -> list[int]:
+    """Read whole numbers that are joined by commas.
+
+    Examples
+    --------
+    >>> whole_numbers("1, 24,168", "--lags")
+    [1, 24, 168]
+    >>> whole_numbers("a day", "--lags")
+    Traceback (most recent call last):
+    sapwood.cli.failure.UsageError: --lags a day: whole numbers are expected, such as 1,24,168
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise UsageError(f"{option} {text}: whole numbers are expected, such as 1,24,168")
+    return list(map(int, parts))
 
 
 def settings(texts: Iterable[str], option: str) -> dict[str, str]:

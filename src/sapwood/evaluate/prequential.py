@@ -14,9 +14,9 @@ from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.result import Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW
 from sapwood.evaluate.tally import COUNTS, REFUSED, OnBadRow, Predicted, Step, Tally
-from sapwood.evaluate.unlabelled import Key, keys_of
 from sapwood.lags import LaggedModel, Lags
 from sapwood.model import is_all_or_nothing
+from sapwood.streams.labelled import Key, keys_of
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import MOST_ROWS, Chunk, Column, Stream, StreamError, rows_of
 

@@ -1,33 +1,16 @@
 """Rows that came without their labels, which may come later under the same id."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
-
-import numpy as np
 
 from sapwood import door
 from sapwood.evaluate.delay import Waiting
-from sapwood.streams.stream import Column
+from sapwood.streams.labelled import Key
 
-__all__ = ["MOST_WAITING", "Key", "Unlabelled", "keys_of"]
+__all__ = ["MOST_WAITING", "Unlabelled"]
 
 MOST_WAITING = 100_000
 """Rows without labels that are remembered: for a new one, the oldest is forgotten."""
-
-Key = tuple[str | int | float | None, ...]
-"""What tells a row from others: a value for each column of ids."""
-
-
-def keys_of(ids: Mapping[str, Column]) -> list[Key]:
-    """Return the id of each row.
-
-    Examples
-    --------
-    >>> keys_of({"day": ["Mon", "Tue"], "shop": ["A", None]})
-    [('Mon', 'A'), ('Tue', None)]
-    """
-    columns = [c.tolist() if isinstance(c, np.ndarray) else c for c in ids.values()]
-    return list(zip(*columns, strict=True))
 
 
 class Unlabelled:

@@ -127,7 +127,8 @@ def convert(
     >>> converted.faults
     [Fault(row=1, reason='not a number', column='area', value='x', remedy=...)]
     """
-    rules = dict.fromkeys((*schema.read, *schema.ids, *filter(None, (schema.time, schema.target))))
+    further = (*schema.ids, *filter(None, (schema.time, schema.target)))
+    rules = dict.fromkeys((*schema.read, *schema.rules, *further))
     for rule in rules:
         check_type("the table", rule.name, table[rule.name].type)
     arrays = {rule.name: as_array(table[rule.name]) for rule in rules}

@@ -7,13 +7,14 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from sapwood import door
 from sapwood.streams.arrow import as_array, first_texts, is_text, stored_type
-from sapwood.streams.column_table import describe_columns
+from sapwood.streams.column_table import PLAIN, describe_columns
 from sapwood.streams.convert import read_column
 from sapwood.streams.dates import Recognised, recognise_numbers, recognise_text
 from sapwood.streams.numbers import NumbersFound, recognise_written
 from sapwood.streams.schema import NO_TIME, Found, Rule, Schema, Wishes, decide
-from sapwood.streams.stream import ColumnNote
+from sapwood.streams.stream import ColumnNote, StreamError
 from sapwood.streams.times import CHOSEN, telling_parts
 
 __all__ = ["FirstRows"]
@@ -68,6 +69,7 @@ class FirstRows:
         times = {name: times.format for name, times in self._times.items()}
         formats = {name: format for name, format in times.items() if format is not None}
         formats.update({name: str(numbers.format) for name, numbers in self._numbers.items()})
+        self._check_target(found)
         return self._with_parts(decide(self.source, found, self.wishes, formats))
 
     @property
@@ -130,6 +132,19 @@ class FirstRows:
         return recognise_written(
             columns, self.comma_between, self.wishes.decimal, self.wishes.thousands
         )
+
+    def _check_target(self, found: Mapping[str, Found | None]) -> None:
+        """Complain of a target that has text in all of the first rows."""
+        name = self.wishes.target
+        if name is None or found.get(name) != "text" or name not in self.sample:
+            return
+        texts = list(first_texts(self.sample[name]))
+        if texts and not any(PLAIN.fullmatch(text) for text in texts):
+            raise StreamError(
+                f"{self.source}: the target {door.shown(name)} holds text, such as "
+                f"{door.shown(texts[0])}, and classification is not there yet: name a column of "
+                "numbers"
+            )
 
     def _is_typed(self, name: str) -> bool:
         """Whether the file says itself that a column holds no text."""

@@ -61,7 +61,8 @@ class Wishes:
         Whether the first line of a CSV file names its columns. If not given it does, and a line
         that looks like a row is refused.
     ids : tuple of str
-        Columns that tell rows apart: they are no features, and kept beside them as text.
+        Columns that tell rows apart: they are kept beside features as text, and are none, unless
+        a model knows them as such.
     """
 
     target: str | None = None
@@ -184,10 +185,9 @@ class Schema:
 
     @property
     def read(self) -> tuple[Rule, ...]:
-        """All rules, each column once: features, target, time, ids."""
-        further = (*self.ids, self.time, self.target)
-        rules = {rule.name: rule for rule in further if rule is not None}
-        return tuple({**rules, **{rule.name: rule for rule in self.rules}}.values())
+        """All rules, each column once: features, target, time, ids; an id goes before a feature."""
+        every = (self.time, self.target, *self.rules, *self.ids)
+        return tuple({rule.name: rule for rule in every if rule is not None}.values())
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -264,7 +264,7 @@ def decide(
                 f"by --time-format {time.name}='%d.%m.%Y %H:%M'"
             )
     ids = tuple(Rule(name, "category") for name in wishes.ids)
-    left_out = {wishes.target, *wishes.drop, *wishes.ids}
+    left_out = {wishes.target, *wishes.drop, *(wishes.ids if wishes.known is None else ())}
     rules = [
         _rule(name, looks, wishes, formats) for name, looks in found.items() if name not in left_out
     ]

@@ -1,0 +1,222 @@
+"""A stream as it was typed: its name, how it is written, and which model it is for."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sapwood.cli import options
+from sapwood.cli.failure import Terminal, UsageError
+from sapwood.cli.values import settings, split_spec
+from sapwood.door import Label
+from sapwood.lags import LaggedModel
+from sapwood.regressor import Regressor
+from sapwood.streams.opening import open_stream
+from sapwood.streams.schema import nearest
+from sapwood.streams.stream import MOST_ROWS, Chunk, Kind, Position, Stream
+
+__all__ = ["Reading", "Writing", "open_named", "tell_missing"]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How a file is written, as it was typed."""
+
+    target: options.Target = None
+    id: options.Ids = field(default_factory=list)
+    time_format: options.TimeFormats = field(default_factory=list)
+    decimal: options.Decimal = None
+    thousands: options.Thousands = None
+    encoding: options.Encoding = None
+    header: options.HeaderOption = None
+    format: options.FormatOption = None
+
+
+@dataclass(frozen=True)
+class Reading(Writing):
+    """How a stream is to be read, as it was typed; and for which model, if that knows features."""
+
+    drop: options.Drop = field(default_factory=list)
+    categorical: options.Categorical = field(default_factory=list)
+    time_parts: options.TimeParts = ""
+    time: options.Time = None
+    model: Any = None
+
+    def open(self, name: str | Sequence[str]) -> Stream:
+        """Open a stream by its name, or by those of its files."""
+        if not isinstance(name, str) and len(name) == 1:
+            name = name[0]
+        generated = _generated(name) if isinstance(name, str) else None
+        if generated is not None and isinstance(name, str):
+            self._check_generated(name, generated)
+            return generated
+        categorical, known, known_formats = self.categorical, None, None
+        if self.model is not None and self.model.features:
+            categorical = [*categorical, *map(str, self.model.parameters["categorical"])]
+            known = _known_by(self.model)
+            known_formats = self.model.column_formats
+        try:
+            opened = open_stream(
+                name,
+                target=self.target,
+                drop=self.drop,
+                categorical=categorical,
+                time_formats=settings(self.time_format, "--time-format"),
+                time_parts=_parts(self.time_parts),
+                time=self.time,
+                known=known,
+                known_formats=known_formats,
+                decimal=self.decimal,
+                thousands=self.thousands,
+                encoding=self.encoding,
+                header=self.header,
+                ids=self.id,
+                format=self.format,
+            )
+        except FileNotFoundError:
+            if not isinstance(name, str) or os.path.basename(name) != name or "." in name:
+                raise
+            raise UsageError(
+                f"{name}: neither a file nor a generator: {nearest(name, options.GENERATORS)}"
+            ) from None
+        if "pyarrow" in sys.modules:
+            # It handles signals itself while it parses, and loses some that come at the end of it.
+            sys.modules["pyarrow"].enable_signal_handlers(False)
+        return opened if self.model is None else _Renamed.for_model(opened, self.model)
+
+    def _check_generated(self, name: str, stream: Stream) -> None:
+        """Complain of options that a stream which is computed cannot heed."""
+        if self.target not in (None, stream.target):
+            raise UsageError(f"--target {self.target}: the target of {name} is {stream.target}")
+        given = {
+            "--drop": self.drop,
+            "--categorical": self.categorical,
+            "--id": self.id,
+            "--time-format": self.time_format,
+            "--time-parts": self.time_parts,
+            "--time": self.time,
+            "--format": self.format,
+            "--decimal": self.decimal,
+            "--thousands": self.thousands,
+            "--encoding": self.encoding,
+            "--header or --no-header": self.header is not None,
+        }
+        for option, value in given.items():
+            if value:
+                raise UsageError(f"{option} is for files, and {name} is computed: leave it out")
+
+
+class _Renamed(Stream):
+    """A stream whose columns "0", "1", … are the features 0, 1, … of a model that learned arrays.
+
+    Parameters
+    ----------
+    stream : Stream
+        What is read.
+    names : mapping of str to int
+        The features that such columns are.
+    """
+
+    def __init__(self, stream: Stream, names: Mapping[str, int]) -> None:
+        self.unit = stream.unit  # type: ignore[misc]
+        super().__init__(
+            stream.name,
+            {names.get(name, name): kind for name, kind in stream.features.items()},
+            stream.target,
+            stream.size,
+            stream.length,
+            stream.declared,
+            stream.time,
+            stream.time_formats,
+            stream.column_notes,
+            stream.encoding,
+            stream.ids,
+        )
+        self._stream, self._names = stream, names
+
+    @classmethod
+    def for_model(cls, stream: Stream, model: Any) -> Stream:
+        """Return a stream whose columns are called as a model calls them."""
+        names = {
+            str(name): name
+            for name in model.features
+            if isinstance(name, int) and str(name) not in model.features
+        }
+        return cls(stream, names) if names else stream
+
+    def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
+        """Yield the rows from a position on."""
+        for chunk in self._stream.chunks(start, most_rows):
+            columns = {self._names.get(name, name): chunk.columns[name] for name in chunk.columns}
+            yield replace(chunk, columns=columns)
+
+    @property
+    def clock(self) -> Label | None:
+        """That of what is read, called as the model calls it."""
+        clock = self._stream.clock
+        return self._names.get(clock, clock) if isinstance(clock, str) else clock
+
+    @property
+    def fingerprint(self) -> str:
+        """That of what is read."""
+        return self._stream.fingerprint
+
+
+def _known_by(tree: Any) -> dict[str, Kind]:
+    return {
+        str(name): "category" if kind == "category" else "number"
+        for name, kind in tree.feature_kinds.items()
+    }
+
+
+def _parts(typed: str) -> tuple[str, ...] | None:
+    """Return the parts of times that were asked for; None if the stream shall choose."""
+    parts = tuple(dict.fromkeys(part.strip() for part in typed.split(",") if part.strip()))
+    return (() if parts == ("none",) else parts) if parts else None
+
+
+def _generated(name: str) -> Stream | None:
+    """Return the generated stream of a name, None if it is that of a file."""
+    if name.partition(":")[0] not in options.GENERATORS or os.path.exists(name):
+        return None
+    from sapwood.streams.generators import generator
+
+    return generator(name)
+
+
+def tell_missing(terminal: Terminal, model: Any, stream: Stream) -> None:
+    """Say which features of a model a stream lacks, if the model knows any."""
+    there = set(map(str, stream.features))
+    known = model.features if isinstance(model, Regressor | LaggedModel) else ()
+    missing = [str(name) for name in known if str(name) not in there]
+    if missing:
+        terminal.say(f"sapwood: {stream.name} lacks {', '.join(missing)}: missing in all rows")
+
+
+OWN_OPTIONS = ("target", "drop", "categorical", "time_parts", "time_format", "format")
+
+
+def open_named(spec: str | Sequence[str], reading: Reading) -> Stream:
+    """Open a stream whose own options may follow its name, those of many values joined by "+".
+
+    Examples
+    --------
+    >>> open_named("friedman:rows=500", Reading()).length
+    500
+    """
+    if not isinstance(spec, str):
+        return reading.open(spec) if len(spec) > 1 else open_named(spec[0], reading)
+    name, own = split_spec(spec)
+    if not own or os.path.exists(spec) or _generated(spec) is not None:
+        return reading.open(spec)
+    for key in own:
+        if key not in OWN_OPTIONS:
+            raise UsageError(f"{spec}: {key} is none of {', '.join(OWN_OPTIONS)}")
+    changed: dict[str, Any] = {key: own[key] for key in ("target", "format") if key in own}
+    changed.update({key: own[key].split("+") for key in ("drop", "categorical") if key in own})
+    if "time_parts" in own:
+        changed["time_parts"] = own["time_parts"].replace("+", ",")
+    if "time_format" in own:
+        changed["time_format"] = [own["time_format"].replace(":", "=", 1)]
+    return replace(reading, **changed).open(name)

@@ -1,0 +1,181 @@
+"""A run of what was typed: the stream, the model with its lags, and how it is scored."""
+
+import os
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sapwood.cli import options
+from sapwood.cli.failure import UsageError
+from sapwood.cli.models import make_model, saved_model
+from sapwood.cli.reading import Reading, open_named
+from sapwood.cli.values import amount, settings
+from sapwood.evaluate.prequential import OnBadRow, Prequential
+from sapwood.evaluate.scores import FADE, WINDOW
+from sapwood.lags import LaggedModel
+from sapwood.model import StoredModel
+from sapwood.streams.labelled import LabelledStream, labels_of
+from sapwood.streams.opening import open_stream
+from sapwood.streams.stream import Stream
+
+__all__ = ["Learning", "Scoring", "Targets", "make_run"]
+
+SCORES = "The score"
+SHOWN_FIRST, SHOWN_LAST = 6, 4
+"""How many of the first and last columns are named where one is to be chosen."""
+USUAL_TARGETS = ("target", "y", "label", "value", "price", "count", "cnt", "demand", "sales")
+
+
+@dataclass(frozen=True)
+class Targets:
+    """When and where targets come, and what is done with rows that cannot be used."""
+
+    delay: options.Delayed = None
+    labels: options.Labels = None
+    on_bad_row: options.OnBadRowOption = "error"
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How errors are reckoned."""
+
+    fade: Annotated[
+        float,
+        typer.Option(
+            help="For the faded error, a row's weight is multiplied by this at each later row.",
+            rich_help_panel=SCORES,
+        ),
+    ] = FADE
+    window: Annotated[
+        int, typer.Option(help="Rows of the windowed error.", rich_help_panel=SCORES)
+    ] = WINDOW
+
+
+@dataclass(frozen=True)
+class Learning(options.LagOptions):
+    """Which model learns, with which lags in front of it."""
+
+    model: options.Model = "tree"
+    set_: options.Settings = field(default_factory=list)
+
+
+def make_run(
+    name: str | list[str],
+    reading: Reading,
+    learning: Learning,
+    targets: Targets,
+    scoring: Scoring | None = None,
+) -> tuple[Prequential, dict[str, Any]]:
+    """Make a run of what was typed, and what tells it from others.
+
+    A saved model reads a stream as it knows it: columns that are new to it are left out.
+    """
+    saved, scoring = saved_model(learning.model), scoring or Scoring()
+    if saved is not None and learning.set_:
+        raise UsageError(
+            f"{learning.model} is a saved model: its parameters cannot be set any more"
+        )
+    stream = _opened(name, replace(reading, model=saved), targets)
+    late = _late_by(targets.delay, stream)
+    lags = learning.made(stream.target or "")
+    made = saved
+    if saved is None:
+        made = make_model(learning.model, settings(learning.set_, "--set"), stream)
+        made = made if lags is None else LaggedModel(made, lags)
+    elif lags is not None:
+        raise UsageError(f"{learning.model} is a saved model: its lags cannot be set any more")
+    if isinstance(made, StoredModel):
+        formats = dict(stream.time_formats)
+        made.column_formats.update(
+            {name: formats[name] for name in formats if name in stream.features}
+        )
+    try:
+        run = Prequential(
+            made,
+            stream,
+            delay=late,
+            fade=scoring.fade,
+            window=scoring.window,
+            on_bad_row=targets.on_bad_row,
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    identity = {
+        "stream": stream.fingerprint,
+        "target": stream.target,
+        "features": {str(name): kind for name, kind in stream.features.items()},
+        "categorical": list(stream.declared),
+        "ids": list(stream.ids),
+        "time": stream.time,
+        "time_formats": dict(stream.time_formats),
+        "encoding": stream.encoding,
+        "model": " ".join([learning.model, *learning.set_]),
+        "lags": "" if run.lags is None else repr(run.lags),
+        **asdict(scoring),
+        **asdict(targets),
+        "labels": None if targets.labels is None else str(targets.labels),
+    }
+    return run, identity
+
+
+def _opened(name: str | list[str], reading: Reading, targets: Targets) -> Stream:
+    """Open a stream that has a target, be it its own or from another file."""
+    if targets.labels is not None:
+        return _with_labels(name, reading, targets.labels, targets.on_bad_row)
+    stream = open_named(name, reading)
+    if stream.target is None:
+        raise UsageError(f"{stream.name}: say which column to predict: {_some_targets(stream)}")
+    return stream
+
+
+def _with_labels(
+    name: str | list[str], reading: Reading, labels: Path, on_bad_row: OnBadRow
+) -> Stream:
+    """Open a stream whose targets stand in another file."""
+    if not reading.id:
+        raise UsageError(f"--labels {labels} needs --id, the column that tells rows apart")
+    if reading.target is None:
+        raise UsageError(f"--labels {labels} needs -t NAME, the column of targets there")
+    found = open_stream(labels, target=reading.target, ids=reading.id, known={})
+    known = labels_of(found, on_bad_row)
+    rows = open_named(name, replace(reading, target=None))
+    if reading.target in {note.name for note in rows.column_notes}:
+        if name in ("-", ["-"]):
+            raise UsageError(
+                f"-: it has a column {reading.target} of its own: leave that out by --drop"
+            )
+        rows = open_named(name, reading)
+    return LabelledStream(rows, known, reading.target)
+
+
+def _late_by(delay: str | None, stream: Stream) -> float | None:
+    """Return how many rows or seconds late labels are."""
+    if delay is None:
+        return None
+    late, by_time = amount(delay, "--delay")
+    if by_time != (stream.time is not None):
+        needed = "needs --time, the column of times" if by_time else "counts rows: no --time"
+        raise UsageError(f"--delay {delay} {needed}")
+    return late
+
+
+def _some_targets(stream: Stream) -> str:
+    """Return words that name columns to choose from, and the likeliest first."""
+    kinds = {note.name: note.kind for note in stream.column_notes}
+    kinds = kinds or {str(name): kind for name, kind in stream.features.items()}
+    names = list(kinds)
+    numbers = [name for name in names if kinds[name] in ("number", "true or false")]
+    usual = [name for name in numbers if name.lower() in USUAL_TARGETS]
+    guess = (usual or numbers)[-1:]
+    likely = f"perhaps -t {_quoted(guess[0])}? " if guess else ""
+    if len(names) > SHOWN_FIRST + SHOWN_LAST + 1:
+        names = [*names[:SHOWN_FIRST], "…", *names[-SHOWN_LAST:]]
+    return f"{likely}Columns are {', '.join(names)}"
+
+
+def _quoted(name: str) -> str:
+    import shlex
+
+    return shlex.quote(name) if os.name == "posix" else f'"{name}"'
