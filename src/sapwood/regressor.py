@@ -143,7 +143,7 @@ class Regressor(StoredModel, ForeignCalls):
 
         Parameters
         ----------
-        X : array_like, mapping of columns, or data frame
+        X : array_like, mapping of columns, list of dicts, or data frame
             The features. Columns of an array are the features in the order in which they were
             first seen, or named 0, 1, … if there are none yet. Frames are those of pandas, polars
             and pyarrow, or any Arrow stream.
@@ -159,7 +159,7 @@ class Regressor(StoredModel, ForeignCalls):
 
         Parameters
         ----------
-        X : array_like, mapping of columns, or data frame
+        X : array_like, mapping of columns, list of dicts, or data frame
             The features, as for `learn_many`.
 
         Returns

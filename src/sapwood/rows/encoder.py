@@ -22,7 +22,7 @@ from sapwood.rows.column import CATEGORY, NUMBER, UNKNOWN, Column, Refused, Valu
 if TYPE_CHECKING:
     from sapwood.rows.features import Features, Known
 
-__all__ = ["MAX_FEATURES", "Plan", "read", "read_one"]
+__all__ = ["MAX_FEATURES", "Plan", "columns_of_rows", "is_rows", "read", "read_one"]
 
 MAX_FEATURES = 4096
 BLOCK = 2**17  # doubles of a matrix that stay in the cache while they are written column by column
@@ -62,7 +62,9 @@ class Plan:
 
 
 def read(features: Features, X: Any, learn: bool) -> Plan:
-    """Read rows, given as an array, a mapping of columns or a data frame."""
+    """Read rows, given as an array, a mapping of columns, a list of dicts or a data frame."""
+    if is_rows(X):
+        X = columns_of_rows(X)
     if isinstance(X, Mapping):
         items = list(X.items())
         lengths = [_length(name, column) for name, column in items]
@@ -78,6 +80,29 @@ def read(features: Features, X: Any, learn: bool) -> Plan:
         series, convert, rows = frame
         return _read_columns(features, series, convert or _of_mapping, rows, learn)
     return _read_array(features, X, learn)
+
+
+def is_rows(X: Any) -> bool:
+    """Whether X is a list of dicts, one for each row."""
+    return isinstance(X, list | tuple) and bool(X) and isinstance(X[0], Mapping)
+
+
+def columns_of_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:
+    """Return dicts as columns, in the order in which their keys appear; None where a row lacks one.
+
+    Examples
+    --------
+    >>> columns_of_rows([{"temp": 21.5}, {"city": "Oslo", "temp": 3.0}])
+    {'temp': [21.5, 3.0], 'city': [None, 'Oslo']}
+    """
+    names: dict[Any, None] = {}
+    for place, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise ValueError(
+                f"X[{place}] = {door.shown(row)}: a dict of features is expected, as X[0] is one"
+            )
+        names.update(dict.fromkeys(row))
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def read_one(features: Features, x: Any, learn: bool) -> Plan:
@@ -277,6 +302,8 @@ def _as_array(X: Any, keep_types: bool) -> NDArray[Any]:
             array = np.asarray(X, dtype=object)
     except ValueError as error:
         raise ValueError(f"X is no table of (rows, features): {error}") from error
+    if array.dtype.kind in "mM":
+        array = frames.seconds_of_array(array)
     if array.dtype.kind not in "biufOUS":
         _refuse_dtype("X", array)
     if array.dtype.kind in "US":
@@ -315,12 +342,13 @@ def _of_mapping(column: Column, content: Any) -> tuple[Values, bool]:
         return list(content), False
     if array.dtype.kind in "biuf":
         return array, False
+    if array.dtype.kind in "mM":
+        return frames.seconds_of_array(array), False
     if array.dtype.kind not in "OUS":
         _refuse_dtype(part, array)
     return array.tolist(), False
 
 
 def _refuse_dtype(part: str, array: NDArray[Any]) -> None:
-    remedy = door.DATES if array.dtype.kind in "mM" else "numbers or strings are expected"
     example = f", e.g. {door.shown(array.flat[0])}" if array.size else ""
-    raise ValueError(f"{part} holds {array.dtype}{example}: {remedy}")
+    raise ValueError(f"{part} holds {array.dtype}{example}: numbers or strings are expected")

@@ -10,12 +10,21 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.door import FloatArray
 from sapwood.rows.column import CATEGORY, Coded, Column, Values
 
-__all__ = ["MOMENTS", "frame_of", "like", "of_categorical", "opened", "seconds_of"]
+__all__ = [
+    "MOMENTS",
+    "frame_of",
+    "like",
+    "of_categorical",
+    "opened",
+    "seconds_of",
+    "seconds_of_array",
+]
 
 READERS = ("pyarrow", "polars")  # of Arrow streams that are no frame of a library
 BEYOND_NUMPY = frozenset({"Decimal", "Int128", "UInt128"})  # numbers that NumPy has no type for
@@ -172,6 +181,19 @@ def seconds_of(series: Any) -> FloatArray:
     missing = series.is_null().to_numpy()
     seconds = counts.cast(narwhals.Float64).fill_null(0.0).to_numpy() / 1e6
     return np.where(missing, np.nan, seconds)
+
+
+def seconds_of_array(times: NDArray[Any]) -> FloatArray:
+    """Return NumPy's times as seconds since 1970, durations as seconds; NaN where one is missing.
+
+    Examples
+    --------
+    >>> seconds_of_array(np.array(["1970-01-02", "NaT"], dtype="datetime64[D]"))
+    array([86400.,    nan])
+    """
+    unit = "datetime64[us]" if times.dtype.kind == "M" else "timedelta64[us]"
+    counts = times.astype(unit).astype(np.int64) / 1e6
+    return np.where(np.isnat(times), np.nan, counts)
 
 
 def _by_codes(series: Any) -> Values:

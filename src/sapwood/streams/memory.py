@@ -6,18 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.door import Label
 from sapwood.rows import frames
+from sapwood.rows.encoder import columns_of_rows, is_rows
 from sapwood.streams import bad_rows
 from sapwood.streams.stream import (
     MOST_ROWS,
     BadRow,
     Chunk,
     Column,
-    FloatArray,
     IntArray,
     Position,
     Stream,
@@ -112,7 +111,7 @@ class ArrayStream(Stream):
 
     Parameters
     ----------
-    X : array_like, mapping of columns, or data frame
+    X : array_like, mapping of columns, list of dicts, or data frame
         The features; the columns of an array are called 0, 1, …, as trees call them.
     y : array_like of float
         The targets.
@@ -304,10 +303,12 @@ def _clock_of(X: Any) -> Label | None:
 
 
 def columns_of(X: Any, names: Sequence[Label] = ()) -> dict[Label, Column]:
-    """Return the columns of an array, a mapping or a frame: numbers as arrays, else labels.
+    """Return the columns of an array, a mapping, a frame or dicts: numbers as arrays, else labels.
 
     If names are given, they are those of the columns of an array.
     """
+    if is_rows(X):
+        X = columns_of_rows(X)
     if isinstance(X, Mapping):
         return {door.feature_name(name): _column(values) for name, values in X.items()}
     frame = frames.frame_of(X)
@@ -348,20 +349,13 @@ def _column(values: Any, has_text: bool = False) -> Column:
                 numbers = values.astype(np.float64)
             return np.ascontiguousarray(np.ma.filled(numbers, np.nan))
         if values.dtype.kind in "mM":
-            return _seconds(values)
+            return frames.seconds_of_array(values)
         if values.dtype.kind not in "OUS":
             raise StreamError(f"a column holds {values.dtype}: numbers or text are expected")
     plain = [_plain(value) for value in values]
     if not has_text and all(value is None or _is_exact(value) for value in plain):
         return np.array(plain, dtype=np.float64)
     return plain
-
-
-def _seconds(times: NDArray[Any]) -> FloatArray:
-    """Return NumPy's times or durations in seconds, NaN where one is missing."""
-    unit = "datetime64[us]" if times.dtype.kind == "M" else "timedelta64[us]"
-    counts = times.astype(unit).astype(np.int64) / 1e6
-    return np.where(np.isnat(times), np.nan, counts)
 
 
 def _plain(value: Any) -> Any:
