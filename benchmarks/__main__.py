@@ -9,6 +9,7 @@ from benchmarks import (
     evaluate_speed,
     forests,
     moments_accuracy,
+    newcomers,
     observers_accuracy,
     observers_memory,
     observers_regret,
@@ -34,6 +35,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "tree_accuracy": tree_accuracy.run,
     "evaluate_speed": evaluate_speed.run,
     "forests": forests.run,
+    "newcomers": newcomers.run,
 }
 
 

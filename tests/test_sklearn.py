@@ -49,7 +49,7 @@ def array_api(monkeypatch):
 
 
 def expected_failures(model):
-    return program.EXPECTED_FAILURES[type(model).__name__]
+    return program.OF_MODELS
 
 
 @pytest.mark.usefixtures("array_api")
