@@ -1,0 +1,33 @@
+"""What a detector of change remembers, and the function that takes a value in."""
+
+cdef enum:
+    SHIFTS = 3  # sizes of a change, upwards and downwards
+    SIDES = 6
+
+
+cdef struct Side:
+    # A change of one size in one direction.
+    double evidence   # that there was one
+    double likeliest  # Page's statistic, the logarithm of the largest product
+    double since      # the row with which that began, counted from 1
+    double before     # the mean as it was then
+    double excess     # the sum of the values since then, each from that mean
+
+
+cdef struct Detector:
+    double rows       # of all
+    double known      # rows since the detector last began anew
+    double mean       # of about the last rows
+    double variance
+    Side sides[SIDES]
+
+
+cdef struct Found:
+    double since
+    double before
+    double after
+
+
+cdef bint see(
+    Detector* own, double value, double limit, Py_ssize_t first, Py_ssize_t last, Found* found
+) noexcept nogil

@@ -1,0 +1,296 @@
+"""A detector of change in a stream of numbers."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sapwood import door
+from sapwood.drift._detector import FIELDS, LARGEST, watch
+from sapwood.formatting import number
+from sapwood.storage import container
+from sapwood.storage.atomic import StrPath, write_atomically
+
+__all__ = ["Change", "ChangeDetector", "Direction"]
+
+Direction = Literal["both", "up", "down"]
+
+SIDES: dict[str, tuple[int, int]] = {"both": (0, 6), "up": (0, 3), "down": (3, 6)}
+KIND = "ChangeDetector"
+MOST_ROWS = 2.0**53
+ROWS, KNOWN, MEAN, VARIANCE, FIRST_SIDE = range(5)
+SIDE = 5  # numbers of each side: evidence, likeliest, since, before, excess
+LAST = ("row", "since", "before", "after")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that was noticed.
+
+    Parameters
+    ----------
+    row : int
+        With which value it was noticed, counted from 1.
+    since : int
+        With which value it most likely began.
+    before, after : float
+        The mean until then, and the mean from then on.
+    """
+
+    row: int
+    since: int
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        means = f"{number(self.before, 4)} → {number(self.after, 4)}"
+        return f"mean {means} since row {self.since:,}, noticed at row {self.row:,}"
+
+
+class ChangeDetector:
+    """Says when the mean of a stream of numbers has become another one.
+
+    Values are compared with the mean and the deviation of about the last 2,000, and the evidence
+    for a change is gathered after Shiryaev and Roberts for changes by 0.1, 0.2 and 0.4
+    deviations at once. After an alarm the detector begins anew.
+
+    Parameters
+    ----------
+    once_in : float
+        In how many values a false alarm is put up with, at most one on average.
+    direction : {"both", "up", "down"}
+        Which changes are looked for. For errors of a model, "up".
+
+    Notes
+    -----
+    The rate of false alarms is that of independent values whose distribution does not change;
+    where values depend on their neighbours, longer runs above the mean are usual, and alarms too.
+    The first 200 values, and those after an alarm, only tell what is usual.
+
+    References
+    ----------
+    M. Pollak, "Optimal detection of a change in distribution", The Annals of Statistics 13, 1985.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> detector = ChangeDetector(once_in=100_000)
+    >>> values = np.concatenate([rng.normal(5.0, 1.0, 4000), rng.normal(6.0, 1.0, 1000)])
+    >>> for change in detector.update_many(values):
+    ...     print(change)
+    mean 4.986 → 6.41 since row 4,001, noticed at row 4,025
+    >>> detector.update(6.3), detector.last.since
+    (False, 4001)
+    """
+
+    def __init__(self, once_in: float = 1_000_000, direction: Direction = "both") -> None:
+        if not isinstance(direction, str) or direction not in SIDES:
+            raise ValueError(
+                f"direction = {door.shown(direction)}: 'both', 'up' or 'down' is expected"
+            )
+        self._once_in = door.between(once_in, "once_in", 100.0, math.inf)
+        self._direction = direction
+        # Both at once, so that nothing can come in between.
+        self._seen: tuple[NDArray[np.float64], Change | None] = np.zeros(FIELDS), None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments that make a detector like this one that has seen nothing."""
+        return {"once_in": self._once_in, "direction": self._direction}
+
+    @property
+    def rows(self) -> int:
+        """How many values there were."""
+        return int(self._state[ROWS])
+
+    @property
+    def mean(self) -> float:
+        """The mean of about the last 2,000 values, or of those since the last change."""
+        return float(self._state[MEAN])
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the same values; far ones count as four deviations."""
+        return math.sqrt(self._state[VARIANCE])
+
+    @property
+    def evidence(self) -> float:
+        """How near to an alarm it is: a change is told at 1."""
+        first, last = SIDES[self._direction]
+        own = self._state[FIRST_SIDE:].reshape(-1, SIDE)[first:last, 0]
+        return float(own.mean()) / self._once_in
+
+    @property
+    def last(self) -> Change | None:
+        """The last change that was noticed."""
+        return self._seen[1]
+
+    @property
+    def _state(self) -> NDArray[np.float64]:
+        return self._seen[0]
+
+    def update(self, value: float) -> bool:
+        """Take a value in.
+
+        Parameters
+        ----------
+        value : float
+            A finite number, not beyond 1e140.
+
+        Returns
+        -------
+        bool
+            Whether a change was noticed; `last` tells it.
+        """
+        return bool(self.update_many([door.number(value, "value")]))
+
+    def update_many(self, values: ArrayLike) -> list[Change]:
+        """Take many values in: the same as `update` in a loop, or nothing at all.
+
+        Parameters
+        ----------
+        values : array_like of float
+            Finite numbers, not beyond 1e140.
+
+        Returns
+        -------
+        list of Change
+            The changes that were noticed, in order.
+        """
+        array = np.ascontiguousarray(door.column(values, "values"))
+        bad = np.flatnonzero(~(np.abs(array) <= LARGEST))
+        if len(bad):
+            place = int(bad[0])
+            raise ValueError(
+                f"values = {door.shown(float(array[place]))} at position {place} must be a finite "
+                f"number, not beyond {LARGEST:g}; leave it out or scale it down"
+            )
+        state, start = self._state.copy(), 0
+        changes: list[Change] = []
+        while start < len(array):
+            taken, found = watch(state, array[start:], self._once_in, *SIDES[self._direction])
+            start += taken
+            if found is not None:
+                since, before, after = found
+                changes.append(Change(int(state[ROWS]), int(since), before, after))
+        self._seen = state, changes[-1] if changes else self.last
+        return changes
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all numbers of the detector occupy."""
+        return int(self._state.nbytes) + 8 * (len(LAST) if self.last is not None else 0)
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"<ChangeDetector({told}): {self.rows} values>"
+
+    # -- files and copies -------------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return all that the detector is: a header for JSON, and arrays."""
+        own = self.last
+        last = [] if own is None else [float(getattr(own, name)) for name in LAST]
+        return {"parameters": self.parameters}, {"state": self._state, "last": np.array(last)}
+
+    @classmethod
+    def from_state(
+        cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], source: str
+    ) -> Self:
+        """Return the detector that `to_state` told of; nothing of it is trusted.
+
+        Raises
+        ------
+        sapwood.ModelFileError
+            If there is anything wrong with it.
+        """
+        try:
+            _check(header.keys() == {"parameters"}, "its header has other entries")
+            _check(arrays.keys() == {"state", "last"}, "its arrays are not state and last")
+            made = cls(**header["parameters"])
+            _check(made.parameters == header["parameters"], "its parameters are not as saved")
+            state = _state(arrays["state"])
+            made._seen = state, _last(arrays["last"], int(state[ROWS]))
+        except (TypeError, ValueError) as error:
+            raise container.damaged(source, str(error)) from None
+        return made
+
+    def save(self, path: StrPath) -> None:
+        """Write the detector to a file, whole or not at all."""
+        write_atomically(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return what `save` would write."""
+        return container.pack(KIND, *self.to_state())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, source: str = "the buffer") -> Self:
+        """Restore what `to_bytes` made.
+
+        Parameters
+        ----------
+        data : bytes
+            May come from anywhere: no code is run, and all is checked.
+        source : str
+            What the bytes are called in a message.
+
+        Raises
+        ------
+        sapwood.ModelFileError
+            If they are not a detector.
+        """
+        return cls.from_state(*container.unpack(data, KIND, source), source)
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return type(self).from_bytes(self.to_bytes())
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_bytes, (self.to_bytes(),)
+
+
+def check_state(state: NDArray[np.float64]) -> None:
+    """Raise ValueError unless a state is one in which the kernel can be; all sums are bounded."""
+    _check(bool(np.isfinite(state).all()), "its state has a number that is not finite")
+    rows, known = state[ROWS], state[KNOWN]
+    whole = 0 <= known <= rows <= MOST_ROWS and rows == int(rows) and known == int(known)
+    _check(whole, f"it cannot have seen {rows:g} values, {known:g} of them lately")
+    _check(abs(state[MEAN]) <= LARGEST and state[VARIANCE] >= 0, "its mean or variance is wrong")
+    sides = state[FIRST_SIDE:].reshape(-1, SIDE)
+    _check(bool((sides[:, 0] >= 0).all()), "its evidence is negative")
+    since = sides[:, 2]
+    good = bool(((since >= 0) & (since <= rows) & (since == np.floor(since))).all())
+    _check(good, "a change cannot have begun then")
+    _check(bool((np.abs(sides[:, 3]) <= LARGEST).all()), "a mean before is wrong")
+
+
+def _state(saved: NDArray[Any]) -> NDArray[np.float64]:
+    good = saved.dtype == np.float64 and saved.shape == (FIELDS,)
+    _check(good, f"its state is {saved.dtype} of shape {saved.shape}")
+    check_state(saved)
+    return saved
+
+
+def _last(saved: NDArray[Any], rows: int) -> Change | None:
+    good = saved.dtype == np.float64 and saved.shape in ((0,), (len(LAST),))
+    _check(good, f"its last change is {saved.dtype} of shape {saved.shape}")
+    if not len(saved):
+        return None
+    row, since, before, after = saved.tolist()
+    _check(1 <= since <= row <= rows, f"no change can have begun at row {since:g}")
+    _check(math.isfinite(before) and math.isfinite(after), "its last change is no number")
+    return Change(int(row), int(since), before, after)
+
+
+def _check(good: bool, complaint: str) -> None:
+    if not good:
+        raise ValueError(complaint)
