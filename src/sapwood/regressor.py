@@ -25,6 +25,7 @@ from sapwood.tree._relay import Registration
 __all__ = ["Regressor"]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
 
 
 class Kernel(Protocol):
@@ -188,13 +189,18 @@ class Regressor(StoredModel, ForeignCalls):
         self._learn(X, y, w, predictions)
         return frames.like(X, predictions)
 
-    def _predict_plan(self, plan: Plan) -> FloatArray:
+    def _predict_plan(self, plan: Plan, regions: IntArray | None = None) -> FloatArray:
         predictions = np.empty(len(plan.matrix))
-        self._kernel.predict(plan.matrix, predictions)
+        self._kernel.predict(plan.matrix, predictions, *([] if regions is None else [regions]))
         return predictions
 
     def _learn(
-        self, X: Any, y: ArrayLike, w: ArrayLike | None, predictions: FloatArray | None
+        self,
+        X: Any,
+        y: ArrayLike,
+        w: ArrayLike | None,
+        predictions: FloatArray | None,
+        regions: IntArray | None = None,
     ) -> None:
         # What is converted may run code of its own, and has to before X is read.
         targets = np.ascontiguousarray(door.column(y, "y"))
@@ -205,7 +211,7 @@ class Regressor(StoredModel, ForeignCalls):
                 f"X has {len(plan.matrix)} rows and y has {len(targets)} values: the lengths must "
                 "agree"
             )
-        self._learn_plan(plan, targets, weights, predictions)
+        self._learn_plan(plan, targets, weights, predictions, regions)
 
     def _learn_plan(
         self,
@@ -213,13 +219,15 @@ class Regressor(StoredModel, ForeignCalls):
         targets: FloatArray,
         weights: FloatArray,
         predictions: FloatArray | None = None,
+        regions: IntArray | None = None,
     ) -> None:
         """Learn rows that were read, if their y and weights are good."""
         bad = self._kernel.check(targets, weights)
         if bad >= 0:
             refuse_row(targets[bad], weights[bad], bad)
+        placing = {} if regions is None else {"regions": regions}
         self._kernel.learn(
-            plan.matrix, targets, weights, predictions, partial(self._registration, plan)
+            plan.matrix, targets, weights, predictions, partial(self._registration, plan), **placing
         )
 
     @abstractmethod

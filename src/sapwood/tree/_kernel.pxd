@@ -1,7 +1,9 @@
 """The walk of a row through a tree."""
 
 cimport cython
+from libc.stdint cimport int32_t
 
+from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._records cimport EXPERTS
 from sapwood.tree._tables cimport TreeTables
 from sapwood.tree._track cimport TRACKS
@@ -51,6 +53,11 @@ cdef class TreeKernel(TreeTables):
     cdef int make_ready(self, Py_ssize_t leaf, double w) except -1 nogil
     cdef int make_room_for_element(self, Py_ssize_t leaf, Py_ssize_t feature) except -1 nogil
     cdef int settle(self) except -1 nogil
+    cdef bint foresee(self, RowReader reader, x, Outlook* outlook) except -1
     cdef int predict_all(
-        self, const double[:, ::1] X, double[::1] predictions, double* scratch
+        self,
+        const double[:, ::1] X,
+        double[::1] predictions,
+        int32_t[::1] regions,
+        double* scratch,
     ) except -1

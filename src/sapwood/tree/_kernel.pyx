@@ -10,7 +10,7 @@ import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.math cimport NAN, fabs, sqrt
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
 
 from sapwood import door
 from sapwood.moments cimport PIVOT
@@ -381,6 +381,7 @@ cdef class TreeKernel(TreeTables):
         const double[:] w,
         double[::1] predictions=None,
         register=None,
+        int32_t[::1] regions=None,
     ):
         """Learn rows.
 
@@ -393,16 +394,18 @@ cdef class TreeKernel(TreeTables):
         register : callable, optional
             Returns a Registration of what the rows bring that is new, or None. It is called when
             nobody else may change the tree; what it returns comes into force with the first row.
+        regions : array, optional
+            Gets the node of the leaf by which each row was predicted.
         """
         cdef Py_ssize_t row, rows = y.shape[0], start = 0, known = 0, leaf
         cdef Py_ssize_t next_look
-        cdef bint predicting = predictions is not None
+        cdef bint predicting = predictions is not None, placing = regions is not None
         cdef Py_ssize_t leaves[AHEAD]
         cdef Outlook outlook
         cdef Registration registration = None
         if X.shape[0] != rows or w.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
-        if predicting and predictions.shape[0] != rows:
+        if predicting and predictions.shape[0] != rows or placing and regions.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
         self.begin_writing()
         try:
@@ -437,6 +440,8 @@ cdef class TreeKernel(TreeTables):
                         predictions[row] = (
                             outlook.prediction if self.rows > (w[row] > 0.0) else 0.0
                         )
+                    if placing:
+                        regions[row] = self.leaves[leaf].node
                     if self.leaves[leaf].weight >= self.leaves[leaf].due:
                         known = row + 1  # the walks ahead may no longer hold
                         decide(self, leaf)
@@ -491,17 +496,29 @@ cdef class TreeKernel(TreeTables):
     def predict_one(self, RowReader reader not None, x):
         """Predict a row, or return None if the reader cannot read it as it is."""
         cdef Outlook outlook
+        return outlook.prediction if self.foresee(reader, x, &outlook) else None
+
+    def place_one(self, RowReader reader not None, x):
+        """Return the prediction of a row and the node of its leaf, or None as `predict_one`."""
+        cdef Outlook outlook
+        if not self.foresee(reader, x, &outlook):
+            return None
+        return outlook.prediction, self.leaves[outlook.leaf].node
+
+    cdef bint foresee(self, RowReader reader, x, Outlook* outlook) except -1:
+        """Predict a row; whether the reader can read it as it is."""
         self.begin_reading()
         try:
             if not reader.fill(x, False) or reader.width != self.features:
-                return None
-            if self.rows == 0.0:
-                return 0.0
+                return False
             outlook.leaf = leaf_of(self.nodes, reader.values)
-            self.look(reader.values, self.scratch, &outlook)
+            if self.rows == 0.0:
+                outlook.prediction = 0.0
+            else:
+                self.look(reader.values, self.scratch, outlook)
         finally:
             self.readers -= 1
-        return outlook.prediction
+        return True
 
     def outlook(self, const double[::1] row):
         """Return how the prediction for a row comes about.
@@ -527,14 +544,23 @@ cdef class TreeKernel(TreeTables):
             outlook.prediction,
         )
 
-    def predict(self, const double[:, ::1] X, double[::1] predictions):
-        """Predict all rows; any number of threads may do so at once."""
+    def predict(
+        self, const double[:, ::1] X, double[::1] predictions, int32_t[::1] regions=None
+    ):
+        """Predict all rows; any number of threads may do so at once.
+
+        `regions`, if given, gets the node of each row's leaf.
+        """
         cdef double* scratch
         if X.shape[0] != predictions.shape[0]:
+            raise ValueError("the arrays do not fit together")
+        if regions is not None and regions.shape[0] != X.shape[0]:
             raise ValueError("the arrays do not fit together")
         self.check_width(X.shape[1], self.features)
         if self.rows == 0.0:
             predictions[:] = 0.0
+            if regions is not None:
+                regions[:] = 0
             return
         scratch = <double*>PyMem_RawCalloc(
             self.features + terms_of(self.features), sizeof(double)
@@ -544,19 +570,24 @@ cdef class TreeKernel(TreeTables):
         try:
             self.begin_reading()
             try:
-                self.predict_all(X, predictions, scratch)
+                self.predict_all(X, predictions, regions, scratch)
             finally:
                 self.readers -= 1
         finally:
             PyMem_RawFree(scratch)
 
     cdef int predict_all(
-        self, const double[:, ::1] X, double[::1] predictions, double* scratch
+        self,
+        const double[:, ::1] X,
+        double[::1] predictions,
+        int32_t[::1] regions,
+        double* scratch,
     ) except -1:
         """Predict all rows, and see now and then whether somebody has pressed Ctrl-C."""
         cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0
         cdef Py_ssize_t next_look = rows_between_looks(self.features)
         cdef Py_ssize_t leaves[AHEAD]
+        cdef bint placing = regions is not None
         cdef Outlook outlook
         with nogil:
             for row in range(rows):
@@ -568,6 +599,8 @@ cdef class TreeKernel(TreeTables):
                 outlook.leaf = leaves[row - start]
                 self.look(row_at(X, row), scratch, &outlook)
                 predictions[row] = outlook.prediction
+                if placing:
+                    regions[row] = self.leaves[outlook.leaf].node
                 if row == next_look:
                     next_look += rows_between_looks(self.features)
                     with gil:

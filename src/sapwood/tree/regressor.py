@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from sapwood.door import Label
 from sapwood.inspect import draw, snapshot, view
 from sapwood.inspect.explanation import Explanation
@@ -18,6 +21,9 @@ from sapwood.tree.growth import SplitOn
 from sapwood.tree.settings import Leaf, Track, TreeSettings
 
 __all__ = ["HoeffdingTreeRegressor"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
 
 
 class HoeffdingTreeRegressor(Regressor):
@@ -130,6 +136,57 @@ class HoeffdingTreeRegressor(Regressor):
         parameters = {**settings.parameters, "categorical": features.declared}
         super().__init__(parameters, features, settings.new_kernel(features))
 
+    # -- where rows belong ----------------------------------------------------------------------
+
+    def predict_region_one(self, x: dict[Any, Any]) -> tuple[float, int]:
+        """Predict one row as `predict_one` does, and say by which part of the tree.
+
+        Returns
+        -------
+        prediction : float
+            As `predict_one` returns it.
+        region : int
+            The node of the row's leaf. A node keeps its number for ever, and its place in
+            `region_parents` tells which one it was split off from.
+        """
+        found = self._kernel.place_one(self._reader, x)
+        if found is None:
+            region = np.empty(1, np.int32)
+            prediction = self._predict_plan(self._features.read_one(x, learn=False), region)
+            return float(prediction[0]), int(region[0])
+        return found
+
+    def predict_regions(self, X: Any) -> tuple[FloatArray, IntArray]:
+        """Return what `predict_region_one` does for many rows, as two arrays.
+
+        Parameters
+        ----------
+        X : array_like, mapping of columns, or data frame
+            The features, as for `learn_many`.
+        """
+        plan = self._features.read(X, learn=False)
+        regions = np.empty(len(plan.matrix), np.int32)
+        return self._predict_plan(plan, regions), regions
+
+    def predict_learn_regions(
+        self, X: Any, y: ArrayLike, w: ArrayLike | None = None
+    ) -> tuple[FloatArray, IntArray]:
+        """Return what `predict_region_one` would have for each row just before `learn_one`.
+
+        Parameters
+        ----------
+        X, y, w
+            As for `learn_many`.
+        """
+        predictions, regions = np.empty(np.shape(y)[:1]), np.empty(np.shape(y)[:1], np.int32)
+        self._learn(X, y, w, predictions, regions)
+        return predictions, regions
+
+    @property
+    def region_parents(self) -> IntArray:
+        """The node that each node was split off from; -1 for the root."""
+        return self._kernel.while_still(_parents, self._kernel)
+
     def _registration(self, plan: Plan) -> Registration | None:
         """Return what rows bring that is new, once nobody else may change the tree."""
         known = plan.known()
@@ -221,3 +278,8 @@ class HoeffdingTreeRegressor(Regressor):
     def from_state(cls, state: State, format: int) -> Self:
         """Restore what `to_state` returned; nothing of it is trusted."""
         return tree_state.restored(cls, state, format)
+
+
+def _parents(kernel: TreeKernel) -> IntArray:
+    found: IntArray = kernel.node_table["parent"][: kernel.node_count].copy()
+    return found
