@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks import (
     evaluate_speed,
     forests,
+    intervals,
     moments_accuracy,
     newcomers,
     observers_accuracy,
@@ -36,6 +37,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "evaluate_speed": evaluate_speed.run,
     "forests": forests.run,
     "newcomers": newcomers.run,
+    "intervals": intervals.run,
 }
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive_drift
+import sapwood
 from sapwood import ModelFileError
 from sapwood.drift import Change, ChangeDetector
 from sapwood.storage import container
@@ -155,6 +156,7 @@ def test_copies_are_equal_and_independent(tmp_path):
         copy.deepcopy(detector),
         pickle.loads(pickle.dumps(detector)),
         ChangeDetector.from_bytes(data),
+        sapwood.load(tmp_path / "detector"),
     ):
         assert twin.to_bytes() == data
         assert twin.last == detector.last
@@ -190,6 +192,7 @@ def lies():
 
 @pytest.mark.parametrize("lie", list(lies()), ids=lambda lie: lie[0])
 def test_lies_in_a_file_are_noticed(lie):
-    data = container.pack("ChangeDetector", *lie[1])
+    header, arrays = lie[1]
+    data = container.pack("ChangeDetector", {"format": 1, "model": header}, arrays)
     with pytest.raises(ModelFileError, match="the buffer is damaged"):
         ChangeDetector.from_bytes(data)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
     from sapwood.ensemble.forest import ForestRegressor
+    from sapwood.intervals import IntervalRegressor
     from sapwood.model import load
     from sapwood.moments import Moments
     from sapwood.observers import (
@@ -30,6 +31,7 @@ __all__ = [
     "EBSTObserver",
     "ForestRegressor",
     "HoeffdingTreeRegressor",
+    "IntervalRegressor",
     "ModelFileError",
     "Moments",
     "Observer",
@@ -43,6 +45,7 @@ _PLACES = {
     "AdaptiveTreeRegressor": "sapwood.ensemble.adaptive",
     "ForestRegressor": "sapwood.ensemble.forest",
     "HoeffdingTreeRegressor": "sapwood.tree",
+    "IntervalRegressor": "sapwood.intervals",
     "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",
     "load": "sapwood.model",

@@ -32,8 +32,10 @@ __all__ = [
 
 KINDS = {
     "AdaptiveTreeRegressor": "sapwood.ensemble.adaptive",
+    "ChangeDetector": "sapwood.drift.detector",
     "ForestRegressor": "sapwood.ensemble.forest",
     "HoeffdingTreeRegressor": "sapwood.tree.regressor",
+    "IntervalRegressor": "sapwood.intervals.regressor",
     "LaggedModel": "sapwood.lags.model",
 }
 """The classes of files, and where they are defined."""
@@ -312,7 +314,7 @@ def is_all_or_nothing(model: Any) -> bool:
 
     Ours are; somebody else's class can say so by an attribute ``all_or_nothing = True``.
     """
-    return bool(getattr(type(model), "all_or_nothing", False))
+    return getattr(model, "all_or_nothing", False) is True
 
 
 def readable_part(model: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,15 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import door
 from sapwood.drift._detector import FIELDS, LARGEST, watch
 from sapwood.formatting import number
-from sapwood.storage import container
-from sapwood.storage.atomic import StrPath, write_atomically
+from sapwood.model import State, StoredModel, check_unchanged
 
 __all__ = ["Change", "ChangeDetector", "Direction"]
 
 Direction = Literal["both", "up", "down"]
 
 SIDES: dict[str, tuple[int, int]] = {"both": (0, 6), "up": (0, 3), "down": (3, 6)}
-KIND = "ChangeDetector"
 MOST_ROWS = 2.0**53
 ROWS, KNOWN, MEAN, VARIANCE, FIRST_SIDE = range(5)
 SIDE = 5  # numbers of each side: evidence, likeliest, since, before, excess
@@ -49,7 +47,7 @@ class Change:
         return f"mean {means} since row {self.since:,}, noticed at row {self.row:,}"
 
 
-class ChangeDetector:
+class ChangeDetector(StoredModel):
     """Says when the mean of a stream of numbers has become another one.
 
     Values are compared with the mean and the deviation of about the last 2,000, and the evidence
@@ -86,7 +84,11 @@ class ChangeDetector:
     (False, 4001)
     """
 
+    kind: ClassVar[str] = "ChangeDetector"
+    format: ClassVar[int] = 1
+
     def __init__(self, once_in: float = 1_000_000, direction: Direction = "both") -> None:
+        super().__init__()
         if not isinstance(direction, str) or direction not in SIDES:
             raise ValueError(
                 f"direction = {door.shown(direction)}: 'both', 'up' or 'down' is expected"
@@ -188,74 +190,33 @@ class ChangeDetector:
         told = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         return f"<ChangeDetector({told}): {self.rows} values>"
 
-    # -- files and copies -------------------------------------------------------------------------
+    # -- files ------------------------------------------------------------------------------------
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def to_state(self) -> State:
         """Return all that the detector is: a header for JSON, and arrays."""
         own = self.last
         last = [] if own is None else [float(getattr(own, name)) for name in LAST]
-        return {"parameters": self.parameters}, {"state": self._state, "last": np.array(last)}
+        return State(
+            {"parameters": self.parameters}, {"state": self._state, "last": np.array(last)}
+        )
 
     @classmethod
-    def from_state(
-        cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]], source: str
-    ) -> Self:
+    def from_state(cls, state: State, format: int) -> Self:
         """Return the detector that `to_state` told of; nothing of it is trusted.
 
         Raises
         ------
-        sapwood.ModelFileError
+        ValueError, TypeError
             If there is anything wrong with it.
         """
-        try:
-            _check(header.keys() == {"parameters"}, "its header has other entries")
-            _check(arrays.keys() == {"state", "last"}, "its arrays are not state and last")
-            made = cls(**header["parameters"])
-            _check(made.parameters == header["parameters"], "its parameters are not as saved")
-            state = _state(arrays["state"])
-            made._seen = state, _last(arrays["last"], int(state[ROWS]))
-        except (TypeError, ValueError) as error:
-            raise container.damaged(source, str(error)) from None
+        header, arrays = state
+        _check(header.keys() == {"parameters"}, "its header has other entries")
+        _check(arrays.keys() == {"state", "last"}, "its arrays are not state and last")
+        made = cls(**header["parameters"])
+        check_unchanged(made.to_state().header, header)
+        seen = _state(arrays["state"])
+        made._seen = seen, _last(arrays["last"], int(seen[ROWS]))
         return made
-
-    def save(self, path: StrPath) -> None:
-        """Write the detector to a file, whole or not at all."""
-        write_atomically(path, self.to_bytes())
-
-    def to_bytes(self) -> bytes:
-        """Return what `save` would write."""
-        return container.pack(KIND, *self.to_state())
-
-    @classmethod
-    def from_bytes(cls, data: bytes, source: str = "the buffer") -> Self:
-        """Restore what `to_bytes` made.
-
-        Parameters
-        ----------
-        data : bytes
-            May come from anywhere: no code is run, and all is checked.
-        source : str
-            What the bytes are called in a message.
-
-        Raises
-        ------
-        sapwood.ModelFileError
-            If they are not a detector.
-        """
-        return cls.from_state(*container.unpack(data, KIND, source), source)
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        return type(self).from_bytes(self.to_bytes())
-
-    def __copy__(self) -> Self:
-        return self.copy()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.copy()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(),)
 
 
 def check_state(state: NDArray[np.float64]) -> None:

@@ -18,6 +18,7 @@ from sapwood.rows.column import CATEGORY, Coded, Column, Values
 
 __all__ = [
     "MOMENTS",
+    "frame_like",
     "frame_of",
     "like",
     "of_categorical",
@@ -275,6 +276,23 @@ def like(X: Any, predictions: FloatArray) -> Any:
     if _is_of("pyarrow", X, "Table", "RecordBatch", "RecordBatchReader"):
         return sys.modules["pyarrow"].array(predictions)
     return predictions
+
+
+def frame_like(X: Any, columns: Mapping[str, FloatArray], plain: FloatArray) -> Any:
+    """Return columns as a frame of the library that X is of; for all else `plain`.
+
+    Examples
+    --------
+    >>> frame_like([[1.0]], {"a": np.zeros(1)}, np.zeros((1, 1)))
+    array([[0.]])
+    """
+    if _is_of("pandas", X, "DataFrame"):
+        return sys.modules["pandas"].DataFrame(dict(columns), index=X.index)
+    if _is_of("polars", X, "DataFrame"):
+        return sys.modules["polars"].DataFrame(dict(columns))
+    if _is_of("pyarrow", X, "Table", "RecordBatch", "RecordBatchReader"):
+        return sys.modules["pyarrow"].table(dict(columns))
+    return plain
 
 
 def _is_of(library: str, instance: Any, *types: str) -> bool:

@@ -1,0 +1,377 @@
+"""Bounds around predictions, learned from the errors of what was said, by region.
+
+A region r (a leaf, or whatever else tells where a row belongs) keeps the faded mean size of its
+errors, and for each level two quantiles of errors in units of that size, which move by a small
+step whenever an error falls beyond them, or not. Over all regions there are the faded mean size,
+to which a young region is held, how large errors have been lately in units of what is usual where
+they were made, and for each level a factor that grows when bounds are missed too often:
+
+    usual = (total_r + PRIOR mean) / (weight_r + PRIOR)
+    unit = √(π/2) usual ⁴√lately factor
+    lower, upper = prediction + low_r unit, prediction + high_r unit
+
+The size says where errors are large, `lately` when, the quantiles what their distribution is like,
+and the factor holds the level whatever comes. A region that was split off from another starts with
+half of its sums, and its quantiles.
+
+What was *said* of a row is a record: the prediction, what was usual, and the bounds of all levels.
+A row is judged by it when its y comes, however late that is.
+"""
+
+from libc.math cimport NAN, exp, fabs, pow, sqrt
+from libc.stdint cimport int32_t
+
+__all__ = [
+    "FIRST_BOUND", "FIRST_LEVEL", "FIRST_QUANTILE", "LARGEST", "MOST_LEVELS", "NOT_MET", "foresee", "learn",
+    "publish",
+]
+
+cdef enum:
+    LEVELS = 20  # at most
+
+# Of all regions together; a factor for each level follows.
+cdef enum:
+    ROWS         # errors that were seen
+    TOTAL        # their faded sum
+    WEIGHT
+    LATELY
+    LOWEST       # y so far, and how often
+    LOWEST_SEEN
+    HIGHEST
+    HIGHEST_SEEN
+    FACTOR
+
+# Of a region; the low and the high quantile of each level follow.
+cdef enum:
+    OWN_TOTAL
+    OWN_WEIGHT   # below 0 if it was never met
+    OWN_ROWS
+    QUANTILE
+
+# Of what was said; the lower and the upper bound of each level follow.
+cdef enum:
+    PREDICTION
+    USUAL        # NaN before enough was known
+    BOUND
+
+FIRST_LEVEL, FIRST_QUANTILE, FIRST_BOUND, MOST_LEVELS = FACTOR, QUANTILE, BOUND, LEVELS
+NOT_MET = -1.0
+
+cdef double FIRST_ROWS = 20.0     # before bounds are told
+cdef double OWN_FADE = 0.98
+cdef double FADE = 0.999
+cdef double LATELY_FADE = 0.85
+cdef double PRIOR = 20.0          # rows of the mean of all that a region starts with
+cdef double INHERITED = 0.5
+cdef double PER_SIZE = 1.2533141373155001  # deviation of a normal distribution by its mean size
+cdef double MOST_LATELY = 20.0
+cdef double LEAST_LATELY = 0.05
+cdef double MOST_RATIO = 100.0    # of one error to what is usual
+cdef double RATE = 0.03           # of the factor
+cdef double LEAST_STEP = 0.02     # of a quantile, in units of the distance of both
+cdef double YOUNG = 20.0          # rows; until then steps are larger
+cdef double LEAST_DISTANCE = 1e-4
+cdef double FARTHEST = 1e6        # of a quantile; of the factor, and one over it
+cdef double SEEN_OFTEN = 10.0     # from then on, the least or largest y bounds what is told
+cdef double HEAVIEST = 10.0       # a weight by which the factor moves
+cdef double LARGEST_Y = 1e140
+LARGEST = LARGEST_Y
+
+
+cdef inline const double* nearest(
+    const double* table, Py_ssize_t width, const int32_t* parents, Py_ssize_t region
+) noexcept nogil:
+    """The record of a region, or of the nearest one above it that was met."""
+    while table[width * region + OWN_WEIGHT] < 0.0 and region > 0:
+        region = parents[region]
+    return table + width * region
+
+
+cdef inline void say(
+    const double* own, double share, const double* overall, Py_ssize_t levels, double prediction,
+    double* said,
+) noexcept nogil:
+    """Tell the bounds by the record of a region, of whose sums a share counts."""
+    cdef double mean, usual, lately, unit
+    cdef Py_ssize_t level
+    said[PREDICTION] = prediction
+    said[USUAL] = NAN
+    if overall[ROWS] < FIRST_ROWS or not fabs(prediction) <= LARGEST_Y:
+        for level in range(2 * levels):
+            said[BOUND + level] = NAN
+        return
+    mean = overall[TOTAL] / overall[WEIGHT]
+    usual = (share * own[OWN_TOTAL] + PRIOR * mean) / (share * own[OWN_WEIGHT] + PRIOR)
+    lately = overall[LATELY]
+    lately = lately if lately > LEAST_LATELY else LEAST_LATELY
+    lately = lately if lately < MOST_LATELY else MOST_LATELY
+    said[USUAL] = usual
+    unit = PER_SIZE * usual * sqrt(sqrt(lately))
+    for level in range(levels):
+        said[BOUND + 2 * level] = (
+            prediction + own[QUANTILE + 2 * level] * (unit * overall[FACTOR + level])
+        )
+        said[BOUND + 2 * level + 1] = (
+            prediction + own[QUANTILE + 2 * level + 1] * (unit * overall[FACTOR + level])
+        )
+
+
+cdef inline void tell(
+    const double* said, const double* overall, Py_ssize_t levels, double* bounds
+) noexcept nogil:
+    """Let wider levels contain narrower ones, and none go beyond what y never passes.
+
+    Where the narrowest lies beyond that as a whole, as it may if most y are there, all stay as
+    they are: pulled to it they would contain too many.
+    """
+    cdef double lowest = overall[LOWEST], highest = overall[HIGHEST], lower, upper
+    cdef bint floor = overall[LOWEST_SEEN] >= SEEN_OFTEN and said[BOUND + 1] >= lowest
+    cdef bint ceiling = overall[HIGHEST_SEEN] >= SEEN_OFTEN and said[BOUND] <= highest
+    cdef Py_ssize_t level
+    for level in range(levels):
+        lower, upper = said[BOUND + 2 * level], said[BOUND + 2 * level + 1]
+        if level > 0:
+            lower = lower if lower < bounds[2 * level - 2] else bounds[2 * level - 2]
+            upper = upper if upper > bounds[2 * level - 1] else bounds[2 * level - 1]
+        if floor:
+            lower = lowest if lower < lowest else lower
+        if ceiling:
+            upper = highest if upper > highest else upper
+        bounds[2 * level] = lower
+        bounds[2 * level + 1] = upper
+
+
+cdef inline void judge(
+    double* own, double* overall, const double* levels, const double* moves, Py_ssize_t count,
+    const double* said, double y, double w,
+) noexcept nogil:
+    """Learn what came of what was said; a region that has just been met was prepared before.
+
+    `moves` are those of a row of weight 1, as `set_moves` sets them.
+    """
+    cdef double size, ratio, rate, step, miss, moved
+    cdef Py_ssize_t level
+    cdef double* pair
+    cdef double usual = said[USUAL]
+    cdef bint below, above, usually = w == 1.0
+    if not fabs(said[PREDICTION]) <= LARGEST_Y:
+        return
+    size = fabs(y - said[PREDICTION])
+    if usual == usual:
+        if usual > 0.0:
+            ratio = size / usual
+            ratio = ratio if ratio < MOST_RATIO else MOST_RATIO
+        else:
+            ratio = MOST_RATIO if size > 0.0 else 0.0
+        rate = LATELY_FADE if usually else pow(LATELY_FADE, w)
+        overall[LATELY] = rate * overall[LATELY] + (1.0 - rate) * ratio
+        step = 1.0 / (own[OWN_ROWS] + YOUNG)
+        step = step if step > LEAST_STEP else LEAST_STEP
+        step = step if usually else 1.0 - pow(1.0 - step, w)
+        for level in range(count):
+            miss = 1.0 - levels[level]
+            below, above = y < said[BOUND + 2 * level], y > said[BOUND + 2 * level + 1]
+            moved = moves[2 * level + (below or above)]
+            if not usually:
+                moved = pow(moved, w if w < HEAVIEST else HEAVIEST)
+            overall[FACTOR + level] = within(
+                overall[FACTOR + level] * moved, 1.0 / FARTHEST, FARTHEST
+            )
+            pair = own + QUANTILE + 2 * level
+            rate = step * (pair[1] - pair[0])
+            pair[0] = within(pair[0] + rate * (0.5 * miss - below), -FARTHEST, FARTHEST)
+            pair[1] = within(pair[1] + rate * (above - 0.5 * miss), -FARTHEST, FARTHEST)
+            if pair[1] - pair[0] < LEAST_DISTANCE:
+                moved = 0.5 * (pair[0] + pair[1])
+                pair[0] = moved - 0.5 * LEAST_DISTANCE
+                pair[1] = moved + 0.5 * LEAST_DISTANCE
+    rate = OWN_FADE if usually else pow(OWN_FADE, w)
+    own[OWN_TOTAL] = rate * own[OWN_TOTAL] + w * size
+    own[OWN_WEIGHT] = rate * own[OWN_WEIGHT] + w
+    own[OWN_ROWS] += 1.0
+    rate = FADE if usually else pow(FADE, w)
+    overall[TOTAL] = rate * overall[TOTAL] + w * size
+    overall[WEIGHT] = rate * overall[WEIGHT] + w
+    overall[ROWS] += 1.0
+    if not y >= overall[LOWEST]:
+        overall[LOWEST], overall[LOWEST_SEEN] = y, 0.0
+    if not y <= overall[HIGHEST]:
+        overall[HIGHEST], overall[HIGHEST_SEEN] = y, 0.0
+    overall[LOWEST_SEEN] += y == overall[LOWEST]
+    overall[HIGHEST_SEEN] += y == overall[HIGHEST]
+
+
+cdef void set_moves(const double* levels, Py_ssize_t count, double* moves) noexcept nogil:
+    """Set what factors are multiplied by if y is within bounds, and if not."""
+    cdef Py_ssize_t level
+    for level in range(count):
+        moves[2 * level] = exp(RATE * (levels[level] - 1.0))
+        moves[2 * level + 1] = exp(RATE * levels[level])
+
+
+cdef inline double within(double value, double low, double high) noexcept nogil:
+    value = value if value > low else low
+    return value if value < high else high
+
+
+cdef inline void meet(
+    double* table, Py_ssize_t width, const int32_t* parents, Py_ssize_t region
+) noexcept nogil:
+    """Let a region start from the nearest one above it, if it was never met."""
+    cdef const double* above
+    cdef double* own = table + width * region
+    cdef Py_ssize_t place
+    if own[OWN_WEIGHT] >= 0.0:
+        return
+    above = nearest(table, width, parents, region)
+    for place in range(width):
+        own[place] = above[place]
+    own[OWN_TOTAL] *= INHERITED
+    own[OWN_WEIGHT] *= INHERITED
+    own[OWN_ROWS] *= INHERITED
+
+
+cdef int check(
+    double[:, ::1] table, double[::1] overall, const double[::1] levels,
+    const int32_t[::1] parents, const int32_t[::1] regions, const double[::1] predictions,
+) except -1:
+    """Raise unless all fits together, so that no index is out of range."""
+    cdef Py_ssize_t row, count = levels.shape[0]
+    if not 0 < count <= LEVELS or overall.shape[0] != FACTOR + count:
+        raise ValueError("there are too many levels, or factors for others")
+    if table.shape[1] != QUANTILE + 2 * count or parents.shape[0] > table.shape[0]:
+        raise ValueError("the table of regions does not fit")
+    if parents.shape[0] < 1 or regions.shape[0] != predictions.shape[0]:
+        raise ValueError("the arrays do not fit together")
+    for row in range(1, parents.shape[0]):
+        if not 0 <= parents[row] < row:
+            raise ValueError("a region is not below one of those before it")
+    for row in range(regions.shape[0]):
+        if not 0 <= regions[row] < parents.shape[0]:
+            raise ValueError("there is no such region")
+    return 0
+
+
+def foresee(
+    double[:, ::1] table not None,
+    double[::1] overall not None,
+    const double[::1] levels not None,
+    const int32_t[::1] parents not None,
+    const int32_t[::1] regions not None,
+    const double[::1] predictions not None,
+    double[:, ::1] said not None,
+):
+    """Say the bounds of rows; nothing but `said` is changed.
+
+    Parameters
+    ----------
+    table, overall : arrays of float
+        What is known of regions and of all together.
+    levels : array of float
+        Ascending.
+    parents : array of int32
+        The region that each one was split off from, which has a smaller number.
+    regions, predictions : arrays
+        Of each row.
+    said : array of float, shape (rows, 2 + 2 levels)
+        Gets the record of each row.
+    """
+    cdef Py_ssize_t row, width = table.shape[1], count = levels.shape[0]
+    cdef const double* own
+    check(table, overall, levels, parents, regions, predictions)
+    if said.shape[0] != regions.shape[0] or said.shape[1] != BOUND + 2 * count:
+        raise ValueError("the arrays do not fit together")
+    with nogil:
+        for row in range(regions.shape[0]):
+            own = nearest(&table[0, 0], width, &parents[0], regions[row])
+            say(
+                own,
+                1.0 if own == &table[regions[row], 0] else INHERITED,
+                &overall[0],
+                count,
+                predictions[row],
+                &said[row, 0],
+            )
+
+
+def publish(
+    const double[:, ::1] said not None, double[::1] overall not None, double[:, ::1] bounds not None
+):
+    """Turn what was said of rows into bounds to be told: nested, and not beyond what y never passes.
+
+    Parameters
+    ----------
+    said, overall : arrays of float
+        As for `foresee`.
+    bounds : array of float, shape (rows, 2 levels)
+        Gets the lower and the upper bound of each level.
+    """
+    cdef Py_ssize_t row, count = overall.shape[0] - FACTOR
+    if said.shape[0] != bounds.shape[0] or bounds.shape[1] != 2 * count or count < 1:
+        raise ValueError("the arrays do not fit together")
+    if said.shape[1] != BOUND + 2 * count:
+        raise ValueError("the arrays do not fit together")
+    with nogil:
+        for row in range(said.shape[0]):
+            tell(&said[row, 0], &overall[0], count, &bounds[row, 0])
+
+
+def learn(
+    double[:, ::1] table not None,
+    double[::1] overall not None,
+    const double[::1] levels not None,
+    const int32_t[::1] parents not None,
+    const int32_t[::1] regions not None,
+    const double[::1] predictions not None,
+    const double[::1] y not None,
+    const double[:] w not None,
+    const double[:, ::1] said=None,
+    double[:, ::1] bounds=None,
+):
+    """Say the bounds of rows, then judge them, row by row.
+
+    Parameters
+    ----------
+    table, overall, levels, parents, regions, predictions
+        As for `foresee`; the first two are changed.
+    y, w : arrays of float
+        What came, not beyond `LARGEST`, and the weights of rows.
+    said : array of float, optional
+        What was said of each row when it was predicted; NaN as its prediction if nothing was, so
+        that it is judged by what is said now.
+    bounds : array of float, shape (rows, 2 levels), optional
+        Gets the bounds as `publish` would tell them, if they were told now.
+    """
+    cdef Py_ssize_t row, width = table.shape[1], count = levels.shape[0]
+    cdef double now[BOUND + 2 * LEVELS]
+    cdef double moves[2 * LEVELS]
+    cdef const double* record
+    check(table, overall, levels, parents, regions, predictions)
+    if y.shape[0] != regions.shape[0] or w.shape[0] != regions.shape[0]:
+        raise ValueError("the arrays do not fit together")
+    if said is not None and (
+        said.shape[0] != y.shape[0] or said.shape[1] != BOUND + 2 * count
+    ):
+        raise ValueError("the arrays do not fit together")
+    if bounds is not None and (bounds.shape[0] != y.shape[0] or bounds.shape[1] != 2 * count):
+        raise ValueError("the arrays do not fit together")
+    with nogil:
+        set_moves(&levels[0], count, moves)
+        for row in range(y.shape[0]):
+            meet(&table[0, 0], width, &parents[0], regions[row])
+            record = now
+            say(&table[regions[row], 0], 1.0, &overall[0], count, predictions[row], now)
+            if bounds is not None:
+                tell(now, &overall[0], count, &bounds[row, 0])
+            if said is not None and said[row, PREDICTION] == said[row, PREDICTION]:
+                record = &said[row, 0]
+            judge(
+                &table[regions[row], 0],
+                &overall[0],
+                &levels[0],
+                moves,
+                count,
+                record,
+                y[row],
+                w[row],
+            )

@@ -1,0 +1,318 @@
+"""Any model behind one face, with the region of each row."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.rows import frames
+from sapwood.tree import HoeffdingTreeRegressor
+
+__all__ = ["AnyModel", "ModelWithErrorTree", "ModelWithLeaves", "Wrapped", "wrapped"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
+
+WAYS = (("predict_one", "learn_one"), ("predict_many", "learn_many"), ("predict", "partial_fit"))
+DEEPEST = 8  # of the tree of errors
+LARGEST = 1e100  # error that it learns
+
+
+class Wrapped(Protocol):
+    """A model that predicts and learns, and says in which region a row is."""
+
+    model: Any
+
+    @property
+    def errors(self) -> HoeffdingTreeRegressor | None:
+        """The tree that learns the size of errors, where there is one."""
+
+    @property
+    def parents(self) -> IntArray:
+        """The region that each one was split off from; -1 for the first."""
+
+    def predict_one(self, x: dict[Any, Any]) -> tuple[float, int]:
+        """Return the prediction of a row, and its region."""
+
+    def predict_many(self, X: Any) -> tuple[FloatArray, IntArray]:
+        """Return the predictions of rows, and their regions."""
+
+    def learn_one(
+        self, x: dict[Any, Any], y: float, w: float, said: float | None
+    ) -> tuple[float, int]:
+        """Learn a row; return what was predicted just before, and its region.
+
+        `said` is what was predicted when the row was, None if it was not.
+        """
+
+    def learn_many(
+        self, X: Any, y: FloatArray, w: FloatArray, said: FloatArray | None
+    ) -> tuple[FloatArray, IntArray]:
+        """Learn rows; return what was predicted just before each, and its region.
+
+        `said` are predictions that were made when the rows were predicted, NaN where none was.
+        """
+
+    def keys(self, X: Any) -> list[bytes]:
+        """Return rows as bytes, by which they are found again."""
+
+    def key_one(self, x: dict[Any, Any]) -> bytes:
+        """Return a row as bytes."""
+
+
+def wrapped(model: Any, errors: HoeffdingTreeRegressor | None = None) -> Wrapped:
+    """Return a model behind the face; `errors` is the tree of its errors, if there was one."""
+    if hasattr(model, "predict_learn_regions"):
+        return ModelWithLeaves(model)
+    return ModelWithErrorTree(model, errors)
+
+
+class ModelWithLeaves:
+    """A model of ours that tells the leaf of each row."""
+
+    errors: HoeffdingTreeRegressor | None = None
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    @property
+    def parents(self) -> IntArray:
+        """The node that each node was split off from."""
+        parents: IntArray = self.model.region_parents
+        return parents
+
+    def predict_one(self, x: dict[Any, Any]) -> tuple[float, int]:
+        """Return the prediction of a row, and the node of its leaf."""
+        found: tuple[float, int] = self.model.predict_region_one(x)
+        return found
+
+    def predict_many(self, X: Any) -> tuple[FloatArray, IntArray]:
+        """Return the predictions of rows, and the nodes of their leaves."""
+        found: tuple[FloatArray, IntArray] = self.model.predict_regions(X)
+        return found
+
+    def learn_one(
+        self, x: dict[Any, Any], y: float, w: float, said: float | None
+    ) -> tuple[float, int]:
+        """Learn a row; return what was predicted just before, and the node of its leaf."""
+        found: tuple[float, int] = self.model.predict_region_one(x)
+        self.model.learn_one(x, y, w)
+        return found
+
+    def learn_many(
+        self, X: Any, y: FloatArray, w: FloatArray, said: FloatArray | None
+    ) -> tuple[FloatArray, IntArray]:
+        """Learn rows; return what was predicted just before each, and the node of its leaf."""
+        found: tuple[FloatArray, IntArray] = self.model.predict_learn_regions(X, y, w)
+        return found
+
+    def keys(self, X: Any) -> list[bytes]:
+        """Return rows as bytes."""
+        return _keys(self.model, X)
+
+    def key_one(self, x: dict[Any, Any]) -> bytes:
+        """Return a row as bytes."""
+        return _key_one(self.model, x)
+
+
+class ModelWithErrorTree:
+    """Any other model; a tree that learns the size of its errors tells where a row belongs.
+
+    Parameters
+    ----------
+    model : object
+        Anything that `AnyModel` takes.
+    errors : HoeffdingTreeRegressor, optional
+        The tree, if it has learned already. Its leaves are the regions. Rows that it cannot read
+        belong to the first one.
+    """
+
+    def __init__(self, model: Any, errors: HoeffdingTreeRegressor | None = None) -> None:
+        self.model = model
+        self._face = AnyModel(model)
+        self.errors = errors or HoeffdingTreeRegressor(leaf="mean", track=None, max_depth=DEEPEST)
+
+    @property
+    def parents(self) -> IntArray:
+        """The node that each node of the tree of errors was split off from."""
+        return self.errors.region_parents
+
+    def predict_one(self, x: dict[Any, Any]) -> tuple[float, int]:
+        """Return the prediction of a row, and its region."""
+        prediction = self._face.predict_one(x)
+        try:
+            return prediction, self.errors.predict_region_one(x)[1]
+        except ValueError:
+            return prediction, 0
+
+    def predict_many(self, X: Any) -> tuple[FloatArray, IntArray]:
+        """Return the predictions of rows, and their regions."""
+        predictions = self._face.predict_many(X)
+        try:
+            return predictions, self.errors.predict_regions(X)[1]
+        except ValueError:
+            return predictions, np.zeros(len(predictions), np.int32)
+
+    def learn_one(
+        self, x: dict[Any, Any], y: float, w: float, said: float | None
+    ) -> tuple[float, int]:
+        """Learn a row; return what was predicted just before, and its region."""
+        prediction = self._face.predict_one(x)
+        self._face.learn_one(x, y, None if w == 1.0 else w)
+        try:
+            region = self.errors.predict_region_one(x)[1]
+            size = _size(np.array(y), np.array(prediction if said is None else said))
+            self.errors.learn_one(x, float(size), w)
+        except ValueError:
+            return prediction, 0
+        return prediction, region
+
+    def learn_many(
+        self, X: Any, y: FloatArray, w: FloatArray, said: FloatArray | None
+    ) -> tuple[FloatArray, IntArray]:
+        """Learn rows; return what was predicted just before each, and its region."""
+        predictions = self._face.predict_learn(X, y, w)
+        judged = predictions if said is None else np.where(np.isnan(said), predictions, said)
+        try:
+            return predictions, self.errors.predict_learn_regions(X, _size(y, judged), w)[1]
+        except ValueError:
+            return predictions, np.zeros(len(predictions), np.int32)
+
+    def keys(self, X: Any) -> list[bytes]:
+        """Return rows as bytes; none, if the tree of errors cannot read them."""
+        try:
+            return _keys(self.errors, X)
+        except ValueError:
+            return []
+
+    def key_one(self, x: dict[Any, Any]) -> bytes:
+        """Return a row as bytes."""
+        try:
+            return _key_one(self.errors, x)
+        except ValueError:
+            return b""
+
+
+def _size(y: FloatArray, prediction: FloatArray) -> FloatArray:
+    """Return the sizes of errors; 0 where the model said too much, or nothing."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        size: FloatArray = np.abs(y - prediction)
+    return np.where(size <= LARGEST, size, 0.0)
+
+
+def _keys(tree: Any, X: Any) -> list[bytes]:
+    return [row.tobytes() for row in tree._features.read(X, learn=False).matrix]
+
+
+def _key_one(tree: Any, x: dict[Any, Any]) -> bytes:
+    row: FloatArray = tree._features.read_one(x, learn=False).matrix
+    return row.tobytes()
+
+
+class AnyModel:
+    """Somebody else's model, asked in whichever way it can be.
+
+    Parameters
+    ----------
+    model : object
+        With `predict_one` and `learn_one`, as river's; or `predict_many` and `learn_many`; or
+        `predict` and `partial_fit`, as scikit-learn's.
+
+    Examples
+    --------
+    >>> from sapwood.evaluate.baselines import LastValue
+    >>> last = AnyModel(LastValue())
+    >>> last.predict_learn([[0.0], [0.0]], np.array([3.0, 5.0]), np.ones(2))
+    array([0., 3.])
+    >>> last.predict_one({0: 0.0})
+    5.0
+    """
+
+    def __init__(self, model: Any) -> None:
+        ways = [way for way in WAYS if all(callable(getattr(model, name, None)) for name in way)]
+        if not ways:
+            raise TypeError(
+                f"{type(model).__name__} is no model: it needs predict_one and learn_one, "
+                "predict_many and learn_many, or predict and partial_fit"
+            )
+        self._model = model
+        self._way = WAYS.index(ways[0])
+        # Others have a predict_many too, but for frames alone.
+        self._in_batches = callable(getattr(model, "predict_learn_many", None))
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """Return the prediction of a row; 0.0 where the model has none."""
+        if self._way == 0:
+            return _or_zero(self._model.predict_one(x))
+        return float(self._predict_batch({name: [value] for name, value in x.items()})[0])
+
+    def predict_many(self, X: Any) -> FloatArray:
+        """Return the predictions of rows."""
+        if self._in_batches and hasattr(self._model, "predict_many"):
+            return np.asarray(self._model.predict_many(X), np.float64)
+        if self._way == 0:
+            return np.array([_or_zero(self._model.predict_one(x)) for x in _rows(X)], np.float64)
+        return self._predict_batch(X)
+
+    def predict_learn(self, X: Any, y: FloatArray, w: FloatArray) -> FloatArray:
+        """Learn rows; return what was predicted just before each."""
+        weights = None if (w == 1.0).all() else w
+        if self._in_batches:
+            more = {} if weights is None else {"w": weights}
+            return np.asarray(self._model.predict_learn_many(X, y, **more), np.float64)
+        predictions = np.empty(len(y))
+        for place, x in enumerate(_rows(X)):
+            predictions[place] = self.predict_one(x)
+            self.learn_one(x, float(y[place]), None if weights is None else float(w[place]))
+        return predictions
+
+    def learn_one(self, x: dict[Any, Any], y: float, w: float | None = None) -> None:
+        """Learn a row, of a weight if that is not 1."""
+        if self._way == 0:
+            self._model.learn_one(x, y, **({} if w is None else {"w": w}))
+            return
+        X, more = {name: [value] for name, value in x.items()}, {} if w is None else {"w": [w]}
+        if self._way == 1:
+            self._model.learn_many(X, np.array([y]), **more)
+        else:
+            more = {"sample_weight" if name == "w" else name: own for name, own in more.items()}
+            self._model.partial_fit(_matrix(X), np.array([y]), **more)
+
+    def _predict_batch(self, X: Any) -> FloatArray:
+        if self._way == 1:
+            return np.asarray(self._model.predict_many(X), np.float64)
+        matrix = _matrix(X)
+        try:
+            return np.asarray(self._model.predict(matrix), np.float64)
+        except Exception as error:  # which scikit-learn raises before anything was learned
+            if type(error).__name__ != "NotFittedError":
+                raise
+            return np.zeros(len(matrix))
+
+
+def _or_zero(prediction: Any) -> float:
+    return 0.0 if prediction is None else float(prediction)
+
+
+def _columns(X: Any) -> dict[Any, Any]:
+    """Return rows as columns by name; those of an array are called by number."""
+    if isinstance(X, Mapping):
+        return dict(X)
+    frame = frames.frame_of(X)
+    if frame is not None:
+        return {series.name: series.to_list() for series in frame.iter_columns()}
+    return dict(enumerate(np.asarray(X).T))
+
+
+def _rows(X: Any) -> Iterator[dict[Any, Any]]:
+    columns = _columns(X)
+    lists = [c.tolist() if isinstance(c, np.ndarray) else c for c in columns.values()]
+    return (dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True))
+
+
+def _matrix(X: Any) -> NDArray[Any]:
+    """Return rows as an array of numbers; the features are in the order in which they came."""
+    if not isinstance(X, Mapping) and frames.frame_of(X) is None:
+        return np.asarray(X)
+    return np.column_stack([np.asarray(column, np.float64) for column in _columns(X).values()])
