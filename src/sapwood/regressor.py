@@ -52,11 +52,19 @@ class Kernel(Protocol):
     ) -> None:
         """Learn rows that passed the door."""
 
-    def predict(self, X: FloatArray, predictions: FloatArray) -> None:
-        """Predict rows."""
+    def predict(
+        self,
+        X: FloatArray,
+        predictions: FloatArray,
+        is_current: Callable[[], bool] | None = None,
+    ) -> bool:
+        """Predict rows, or return False if they have to be read again."""
 
     def while_still(self, read: Callable[..., Any], *arguments: Any) -> Any:
         """Return what a function returns, while which nothing is changed."""
+
+    def in_turn(self, learn: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns, while which no other thread learns."""
 
 
 class Regressor(StoredModel, ForeignCalls):
@@ -118,7 +126,7 @@ class Regressor(StoredModel, ForeignCalls):
             w = door.number(w, "w")
         if not self._kernel.learn_one(self._reader, x, y, w):
             # It brings something new, or something bad; y and w were found good.
-            self._learn_plan(self._features.read_one(x, learn=True), np.array([y]), np.array([w]))
+            self._kernel.in_turn(self._learn_odd, x, np.array([y]), np.array([w]))
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """Predict one row; nothing is changed.
@@ -135,8 +143,9 @@ class Regressor(StoredModel, ForeignCalls):
             The prediction; 0.0 before anything was learned.
         """
         prediction: float | None = self._kernel.predict_one(self._reader, x)
-        if prediction is None:
-            return float(self._predict_plan(self._features.read_one(x, learn=False))[0])
+        while prediction is None:  # it is not plain
+            predictions = self._predict_plan(self._features.read_one(x, learn=False))
+            prediction = None if predictions is None else float(predictions[0])
         return prediction
 
     def learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> None:
@@ -169,7 +178,10 @@ class Regressor(StoredModel, ForeignCalls):
             The predictions: for a frame of pandas or polars a series of that library named
             "prediction", with the index of the frame; for one of pyarrow an array of pyarrow.
         """
-        return frames.like(X, self._predict_plan(self._features.read(X, learn=False)))
+        rows, predictions = frames.lasting(X), None
+        while predictions is None:
+            predictions = self._predict_plan(self._features.read(rows, learn=False))
+        return frames.like(X, predictions)
 
     def predict_learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> Any:
         """Predict each row before it is learned: the prequential loop.
@@ -189,10 +201,13 @@ class Regressor(StoredModel, ForeignCalls):
         self._learn(X, y, w, predictions)
         return frames.like(X, predictions)
 
-    def _predict_plan(self, plan: Plan, regions: IntArray | None = None) -> FloatArray:
+    def _predict_plan(self, plan: Plan, regions: IntArray | None = None) -> FloatArray | None:
+        """Predict rows; None if they have to be read again, as there are new features since."""
         predictions = np.empty(len(plan.matrix))
-        self._kernel.predict(plan.matrix, predictions, *([] if regions is None else [regions]))
-        return predictions
+        own = () if regions is None else (regions,)
+        if self._kernel.predict(plan.matrix, predictions, plan.is_current, *own):
+            return predictions
+        return None
 
     def _learn(
         self,
@@ -205,6 +220,12 @@ class Regressor(StoredModel, ForeignCalls):
         # What is converted may run code of its own, and has to before X is read.
         targets = np.ascontiguousarray(door.column(y, "y"))
         weights = door.weights(w, len(targets))
+        self._kernel.in_turn(self._learn_rows, X, targets, weights, predictions)
+
+    def _learn_rows(
+        self, X: Any, targets: FloatArray, weights: FloatArray, predictions: FloatArray | None
+    ) -> None:
+        """Read rows and learn them, in this thread's turn."""
         plan = self._features.read(X, learn=True)
         if len(targets) != len(plan.matrix):
             raise ValueError(
@@ -212,6 +233,10 @@ class Regressor(StoredModel, ForeignCalls):
                 "agree"
             )
         self._learn_plan(plan, targets, weights, predictions, regions)
+
+    def _learn_odd(self, x: Any, targets: FloatArray, weights: FloatArray) -> None:
+        """Learn a row that is not read the quick way, in this thread's turn."""
+        self._learn_plan(self._features.read_one(x, learn=True), targets, weights)
 
     def _learn_plan(
         self,
@@ -234,6 +259,12 @@ class Regressor(StoredModel, ForeignCalls):
     def _registration(self, plan: Plan) -> Registration | None:
         """Return what rows bring that is new, once nobody else may change the model."""
 
+    def to_bytes(self) -> bytes:
+        """Return what `save` would write."""
+        # A state holds the arrays of the kernel themselves, which nobody may change meanwhile.
+        data: bytes = self._kernel.while_still(super().to_bytes)
+        return data
+
     # -- what it is ---------------------------------------------------------------------------
 
     @property
@@ -244,12 +275,13 @@ class Regressor(StoredModel, ForeignCalls):
     @property
     def features(self) -> list[Label]:
         """The names of the features, in the order of their first appearance."""
-        return list(self._features.names)
+        return list(self._features.known.names)
 
     @property
     def feature_kinds(self) -> dict[Label, str]:
         """What each feature is: "number", "category", or "unknown" if it was always missing."""
-        return dict(zip(self._features.names, self._features.kinds, strict=True))
+        known = self._features.known
+        return dict(zip(known.names, known.kinds, strict=True))
 
     @property
     @abstractmethod

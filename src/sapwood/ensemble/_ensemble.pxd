@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from sapwood.blend._blend cimport BlendRules
 from sapwood.blend._layer cimport LayerState, Saying
+from sapwood.tree._sharing cimport Sharing
 
 cdef enum:
     MOST_TREES = 33  # that predict or wait to
@@ -62,8 +63,7 @@ cdef class EnsembleKernel:
     cdef TreeRecord* records
     cdef double* blend
     cdef LayerState* layer
-    cdef bint writing
-    cdef int readers
+    cdef Sharing sharing
 
     cdef BlendRules blend_rules(self) noexcept nogil
     cdef int learn_row(self, const double* row, double y, double w) except -1
@@ -72,7 +72,6 @@ cdef class EnsembleKernel:
     cdef Py_ssize_t rows_until_look(self) noexcept nogil
     cdef int accept(self, X, y, w) except -1
     cdef int let_trees_learn(self) except -1
-    cdef int begin_writing(self) except -1
     cdef int begin_reading(self) except -1
     cdef void say_together(self, Said* said) noexcept nogil
     cdef void take_label(self, Said* said, double y, double w) noexcept nogil

@@ -20,6 +20,7 @@ from sapwood.tree._growth cimport decide
 from sapwood.tree._kernel cimport Outlook, TreeKernel
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._relay cimport Registration
+from sapwood.tree._sharing cimport Sharing, give_turn, start_writing, stop_writing, take_turn
 from sapwood.tree._walk cimport leaf_of
 
 from sapwood.blend._layer import fresh_layer
@@ -75,6 +76,9 @@ cdef class EnsembleKernel:
     pool : callable
         Returns what runs functions in other threads and how many; None for no threads.
     """
+
+    def __cinit__(self, *arguments, **named):
+        self.sharing = Sharing()
 
     def __init__(self, rules, list trees, tree_table, thresholds, bint tracking, renew, pool):
         cdef const unsigned char[::1] rule_bytes = np.frombuffer(rules.tobytes(), np.uint8)
@@ -216,7 +220,7 @@ cdef class EnsembleKernel:
                 said.trees[place] = one[0]
             self.say_together(&said)
         finally:
-            self.readers -= 1
+            self.sharing.end_reading()
         return (
             [said.trees[place] for place in range(trees)], self.weights(), said.base,
             said.together, said.saying.prediction,
@@ -256,22 +260,24 @@ cdef class EnsembleKernel:
                     said.trees[place] = outlook.prediction
             self.say_together(&said)
         finally:
-            self.readers -= 1
+            self.sharing.end_reading()
         return said.saying.prediction
 
     def learn_one(self, RowReader reader not None, x, double y, double w):
         """Learn a row, if the reader can read it as it is; return whether it was."""
-        if not (fabs(y) <= LARGEST_Y and 0.0 < w and self.weight + w <= LARGEST_WEIGHT):
-            refuse_row(y, w)
-        self.begin_writing()
+        take_turn(self.sharing)
         try:
+            if not (fabs(y) <= LARGEST_Y and 0.0 < w and self.weight + w <= LARGEST_WEIGHT):
+                refuse_row(y, w)
+            start_writing(self.sharing)
             if not reader.fill(x, True) or reader.width != (<TreeKernel>self.trees[0]).features:
                 return False
             self.settle()
             self.learn_row(reader.values, y, w)
             self.look_if_due()
         finally:
-            self.writing = False
+            stop_writing(self.sharing)
+            give_turn(self.sharing)
         return True
 
     cdef int learn_row(self, const double* row, double y, double w) except -1:
@@ -340,21 +346,30 @@ cdef class EnsembleKernel:
         """Learn rows; as `TreeKernel.learn`."""
         cdef Py_ssize_t rows = len(y), start = 0, end
         cdef Registration registration = None
-        self.begin_writing()
+        cdef bint has_turn = self.sharing.is_turn_of_this_thread()
+        if not has_turn:
+            take_turn(self.sharing)
         try:
-            self.settle()
-            if register is not None and rows > 0:
-                registration = register()
-            if registration is not None:
-                registration.commit()
-            while start < rows:
-                end = min(rows, start + min(<Py_ssize_t>MOST_ROWS, self.rows_until_look()))
-                self.accept(X[start:end], y[start:end], w[start:end])
-                self.finish_work(None if predictions is None else predictions[start:end])
-                self.look_if_due()
-                start = end
+            start_writing(self.sharing)
+            try:
+                self.settle()
+                if register is not None and rows > 0:
+                    registration = register()
+                if registration is not None:
+                    registration.commit()
+                while start < rows:
+                    end = min(rows, start + min(<Py_ssize_t>MOST_ROWS, self.rows_until_look()))
+                    self.accept(X[start:end], y[start:end], w[start:end])
+                    self.finish_work(None if predictions is None else predictions[start:end])
+                    self.look_if_due()
+                    start = end
+                    with nogil:
+                        self.sharing.let_readers_in()
+            finally:
+                stop_writing(self.sharing)
         finally:
-            self.writing = False
+            if not has_turn:
+                give_turn(self.sharing)
 
     cdef Py_ssize_t rows_until_look(self) noexcept nogil:
         return self.rules.interval - <Py_ssize_t>self.rows % self.rules.interval
@@ -476,8 +491,8 @@ cdef class EnsembleKernel:
             row += 1
         tree.learn(work.X[row:], work.y[row:], weights[row:], work.said[place, row:])
 
-    def predict(self, const double[:, ::1] X, double[::1] predictions):
-        """Predict all rows."""
+    def predict(self, const double[:, ::1] X, double[::1] predictions, is_current=None):
+        """Predict all rows; as `TreeKernel.predict`."""
         cdef Py_ssize_t row, place, start = 0, end, rows = X.shape[0], trees = self.members + 1
         cdef double[:, ::1] said
         cdef Said together
@@ -485,9 +500,11 @@ cdef class EnsembleKernel:
             raise ValueError("the arrays do not fit together")
         self.begin_reading()
         try:
+            if is_current is not None and not is_current():
+                return False
             if self.rows == 0.0:
                 predictions[:] = 0.0
-                return
+                return True
             while start < rows:
                 end = min(rows, start + 4096)
                 said = np.empty((trees, end - start))
@@ -501,7 +518,8 @@ cdef class EnsembleKernel:
                         predictions[row] = together.saying.prediction
                 start = end
         finally:
-            self.readers -= 1
+            self.sharing.end_reading()
+        return True
 
     # -- who may read or change it ----------------------------------------------------------------
 
@@ -511,24 +529,29 @@ cdef class EnsembleKernel:
         try:
             return read(*arguments)
         finally:
-            self.readers -= 1
+            self.sharing.end_reading()
 
-    cdef int begin_writing(self) except -1:
-        if self.writing or self.readers > 0:
-            raise RuntimeError("the model is in use by another thread; give each thread a copy")
-        self.writing = True
-        return 0
+    def in_turn(self, learn, *arguments):
+        """Return what a function returns, while which no other thread learns."""
+        take_turn(self.sharing)
+        try:
+            return learn(*arguments)
+        finally:
+            give_turn(self.sharing)
 
     cdef int begin_reading(self) except -1:
-        if self.writing:
-            raise RuntimeError("the model is learning in another thread; give each thread a copy")
-        if self.work is not None or self.is_look_due():
-            self.writing = True
+        """Wait until one may read, and until no work is outstanding."""
+        self.sharing.begin_reading()
+        while self.work is not None or self.is_look_due():
+            self.sharing.end_reading()
+            take_turn(self.sharing)
             try:
+                start_writing(self.sharing)
                 self.settle()
             finally:
-                self.writing = False
-        self.readers += 1
+                stop_writing(self.sharing)
+                give_turn(self.sharing)
+            self.sharing.begin_reading()
         return 0
 
     # -- who is replaced --------------------------------------------------------------------------

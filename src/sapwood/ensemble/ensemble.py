@@ -299,11 +299,11 @@ class Ensemble(Regressor):
         x : dict
             The features, as for `predict_one`.
         """
-        row = self._features.read_one(x, learn=False).matrix[0]
-        found: EnsembleExplanation = self._kernel.while_still(self._explained, x, row)
+        found: EnsembleExplanation = self._kernel.while_still(self._explained, x)
         return found
 
-    def _explained(self, x: dict[Any, Any], row: Any) -> EnsembleExplanation:
+    def _explained(self, x: dict[Any, Any]) -> EnsembleExplanation:
+        row = self._features.read_one(x, learn=False).matrix[0]
         kernel = self._kernel
         said, weights, _, together, prediction = kernel.say(row)
         heaviest = int(np.argmax(weights))

@@ -28,6 +28,8 @@ cdef class RowReader:
     cdef Py_ssize_t holding         # how many scalars are held
     cdef Py_ssize_t named           # how many keys of the last dict are names of features
 
+    cdef int follow(self) except -1
+    cdef bint fill_aside(self, object x, double* values) except -1
     cdef bint fill(self, object x, bint learn) except -1
     cdef bint walk(self, PyObject* items, bint learn) noexcept
     cdef int find(self, PyObject* key, Py_ssize_t count) noexcept

@@ -48,6 +48,7 @@ cdef enum:
     SCALARS = 12
     NOWHERE = -1  # no column has this name
     ODD = -2  # the key has to be looked at with care
+    LONG = 100_000  # values that others need not wait for while they are looked at
 
 cdef dict KIND_CODES = {"unknown": UNKNOWN, "number": NUMBER, "category": CATEGORY}
 cdef Py_ssize_t LONGEST = door.LONGEST
@@ -157,6 +158,30 @@ cdef class RowReader:
         """
         return self.fill(x, learn)
 
+    cdef int follow(self) except -1:
+        """Take up what the features have learned; other threads may run meanwhile."""
+        if self.index is None:
+            raise RuntimeError("the reader was never initialised")
+        while self.known is not self.features.known:
+            self.refresh()
+        return 0
+
+    cdef bint fill_aside(self, object x, double* values) except -1:
+        """Read a row to predict into a place of its own; `row` stays as it is, and in use."""
+        cdef Py_ssize_t column
+        cdef double kept
+        cdef bint is_plain
+        for column in range(self.width):
+            values[column] = self.values[column]
+        try:
+            is_plain = self.fill(x, False)
+        finally:
+            for column in range(self.width):
+                kept = values[column]
+                values[column] = self.values[column]
+                self.values[column] = kept
+        return is_plain
+
     cdef bint fill(self, object x, bint learn) except -1:
         """As `read`."""
         cdef PyObject* items = <PyObject*>x
@@ -167,7 +192,7 @@ cdef class RowReader:
         if not PyDict_CheckExact(items):
             return False
         if self.known is not self.features.known:
-            self.refresh()
+            self.follow()
         if PyDict_Size(items) > self.room and self.room < 2 * self.width + SOME_KEYS:
             self.make_room(min(PyDict_Size(items), 2 * self.width + SOME_KEYS))
         for column in range(self.width):
@@ -351,7 +376,15 @@ def first_infinite(const double[:, ::1] X):
     """
     cdef Py_ssize_t rows = X.shape[0], width = X.shape[1], row, column, bad = -1
     cdef int any_bad
-    if rows == 0 or width == 0 or all_finite(&X[0, 0], rows * width):
+    cdef bint is_good
+    if rows == 0 or width == 0:
+        return None
+    if rows * width < LONG:
+        is_good = all_finite(&X[0, 0], rows * width)
+    else:
+        with nogil:
+            is_good = all_finite(&X[0, 0], rows * width)
+    if is_good:
         return None
     with nogil:
         for row in range(rows):

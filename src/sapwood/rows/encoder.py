@@ -40,20 +40,20 @@ class Plan:
         self.matrix = matrix
         self._features, self._before, self._columns = features, before, columns
 
+    def is_current(self) -> bool:
+        """Whether nothing was learned of the features since X was read."""
+        return self._features.known is self._before
+
     def known(self) -> Known:
         """Return what is known of the features once these rows are learned.
 
         Raises
         ------
         RuntimeError
-            If the features were changed since X was read, as by another thread: the matrix may
-            lack columns then.
+            If the features were changed since X was read: the matrix may lack columns then.
         """
-        if self._features.known is not self._before:
-            raise RuntimeError(
-                "the features changed while rows were read: another thread is at it, or the rows "
-                "themselves; give each thread its own model"
-            )
+        if not self.is_current():
+            raise RuntimeError("the features changed while rows were read; read them again")
         return self._before.and_columns(self._columns)
 
     def commit(self) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "MOMENTS",
     "frame_like",
     "frame_of",
+    "lasting",
     "like",
     "of_categorical",
     "opened",
@@ -72,6 +73,20 @@ def opened(X: Any) -> tuple[Iterable[tuple[Any, Any]], Read | None, int] | None:
     if frame.implementation.is_pandas():
         return frame.to_native().items(), _of_pandas, len(frame)
     return [(series.name, series) for series in frame.iter_columns()], _of_series, len(frame)
+
+
+def lasting(X: Any) -> Any:
+    """Return X itself, or what an Arrow stream holds, which may be read but once.
+
+    Parameters
+    ----------
+    X : object
+        As for `opened`, which also tells what is raised.
+    """
+    if isinstance(X, np.ndarray) or hasattr(X, "__dataframe__"):
+        return X
+    frame = frame_of(X) if hasattr(X, "__arrow_c_stream__") else None
+    return X if frame is None else frame
 
 
 def frame_of(X: Any) -> Any:

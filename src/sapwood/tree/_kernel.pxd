@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t
 
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._records cimport EXPERTS
+from sapwood.tree._sharing cimport Sharing
 from sapwood.tree._tables cimport TreeTables
 from sapwood.tree._track cimport TRACKS
 
@@ -16,6 +17,20 @@ cdef struct Outlook:
     double tree              # what they predict together
     double tracks[TRACKS]    # the same, followed at each rate
     double prediction        # that of the best rate
+
+cdef struct Mark:
+    # A row of a batch, or -1, and the time when it was learned.
+    Py_ssize_t row
+    double seconds
+
+cdef struct Pace:
+    # When a batch stops between two rows, in rows from its beginning.
+    Py_ssize_t next_stop
+    Py_ssize_t rows_between_stops
+    Py_ssize_t next_look       # for signals
+    Mark last_look
+    Py_ssize_t next_answer     # to those who wait, at the earliest
+    Mark last_answer
 
 @cython.final
 cdef class TreeKernel(TreeTables):
@@ -54,6 +69,9 @@ cdef class TreeKernel(TreeTables):
     cdef int make_room_for_element(self, Py_ssize_t leaf, Py_ssize_t feature) except -1 nogil
     cdef int settle(self) except -1 nogil
     cdef bint foresee(self, RowReader reader, x, Outlook* outlook) except -1
+    cdef inline void end_writing(self, Sharing sharing) noexcept
+    cdef int stop_between_rows(self, Py_ssize_t row, Pace* pace) except -1 nogil
+    cdef void answer_askers(self) noexcept nogil
     cdef int predict_all(
         self,
         const double[:, ::1] X,

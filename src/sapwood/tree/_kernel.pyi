@@ -36,5 +36,6 @@ class TreeKernel(TreeTables):
         self,
         X: NDArray[np.float64],
         predictions: NDArray[np.float64],
+        is_current: Callable[[], bool] | None = None,
         regions: NDArray[np.int32] | None = None,
-    ) -> None: ...
+    ) -> bool: ...

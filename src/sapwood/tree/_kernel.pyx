@@ -2,7 +2,8 @@
 
 A batch is one call, without the GIL from the first row to the last. It is asked for only to make
 room for tables, for observers, and now and then to see whether somebody has pressed Ctrl-C. All
-of that happens between two rows: a row is learned as a whole, or not at all.
+of that happens between two rows: a row is learned as a whole, or not at all. There, too, a batch
+lets other threads in who want to read the tree; see `sapwood/tree/_sharing.pyx`.
 """
 
 cimport cython
@@ -28,10 +29,24 @@ from sapwood.tree._records cimport (
     CATEGORIES, EXPERTS, RATES, LeafRecord, centres_at, covariance_at, scales_at, terms_of,
 )
 from sapwood.tree._relay cimport Registration
+from sapwood.tree._sharing cimport (
+    Sharing, Waiter, atomic_load_explicit, begin_glance, end_glance, give_turn,
+    memory_order_relaxed, start_writing, stop_writing, take_turn,
+)
 from sapwood.tree._tables cimport TreeTables, slots_between
 from sapwood.tree._track cimport follow, start_following, tracked
 from sapwood.tree._walk cimport AHEAD, leaf_of, mixed, walk_ahead
 from sapwood.tree._watch cimport Grid, KeptRow, Slot, keep_row, slot_add, slot_of
+
+cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
+
+cdef extern from "<time.h>" nogil:
+    struct timespec:
+        long long tv_sec
+        long tv_nsec
+    int TIME_UTC
+    int timespec_get(timespec*, int)
 
 # How much of an expert's squared error a leaf still remembers a row later.
 cdef double FADE = 0.99
@@ -49,8 +64,15 @@ cdef double HELD_RANGE = 0.25
 # If, of the first few y, one is so much nearer to 0 than the first, it becomes the origin.
 cdef double EARLY = 8.0
 cdef double NEARER = 1e-6
-# Signals are looked for after so many values of features have been read: some milliseconds.
+# Signals are looked for after so many values of features have been read: some milliseconds. A batch
+# that learns looks for them more seldom, if it is quick: another thread may be slow to give the GIL.
 cdef Py_ssize_t VALUES_BETWEEN_SIGNALS = 200_000
+cdef double SECONDS_BETWEEN_LOOKS = 0.05
+cdef double MOST_LOOKS = 20.0
+# A batch sees to those who wait after about so many values, but answers at most so often.
+cdef Py_ssize_t VALUES_BETWEEN_STOPS = 1_000
+cdef double SECONDS_BETWEEN_ANSWERS = 0.7e-3
+cdef double MOST_STOPS = 200.0
 # The rates at which linear models forget: shares of an error by which a row moves them at least.
 cdef double[RATES] LEAST = [0.0, 0.02, 0.1, 0.3]
 LEAST_SHARES = tuple(LEAST)
@@ -374,6 +396,54 @@ cdef class TreeKernel(TreeTables):
             decide(self, leaf)
         return 0
 
+    # -- learning beside readers --------------------------------------------------------------
+
+    cdef inline void end_writing(self, Sharing sharing) noexcept:
+        """Let all read who want to."""
+        self.drop_spares()
+        if atomic_load_explicit(&sharing.waiting, memory_order_relaxed):
+            self.answer_askers()
+        stop_writing(sharing)
+
+    cdef int stop_between_rows(self, Py_ssize_t row, Pace* pace) except -1 nogil:
+        """See, now and then, to signals and to those who wait until they may read."""
+        pace.next_stop = row + pace.rows_between_stops
+        if row >= pace.next_look:
+            pace.next_look = row + rows_within(
+                SECONDS_BETWEEN_LOOKS, row, &pace.last_look,
+                rows_between_looks(self.features), MOST_LOOKS,
+            )
+            if not self.sharing.look_for_signals():
+                pace.next_look = PY_SSIZE_T_MAX
+        if row >= pace.next_answer and atomic_load_explicit(
+            &self.sharing.waiting, memory_order_relaxed
+        ):
+            self.answer_askers()
+            self.sharing.let_readers_in()
+            # Each of them was woken, which takes as long as learning a dozen rows.
+            pace.next_answer = row + rows_within(
+                SECONDS_BETWEEN_ANSWERS, row, &pace.last_answer,
+                pace.rows_between_stops, MOST_STOPS,
+            )
+        return 0
+
+    cdef void answer_askers(self) noexcept nogil:
+        """Predict the rows of all who ask; between two rows."""
+        cdef Outlook outlook
+        cdef Waiter* waiter = self.sharing.who_ask()
+        cdef Waiter* following
+        while waiter != NULL:
+            following = waiter.next
+            if waiter.width == self.features:
+                outlook.prediction = 0.0
+                if self.rows > 0.0:
+                    outlook.leaf = leaf_of(self.nodes, waiter.values)
+                    self.look(waiter.values, self.scratch, &outlook)
+                waiter.prediction = outlook.prediction
+                waiter.is_answered = True
+            self.sharing.answer(waiter)
+            waiter = following
+
     def learn(
         self,
         const double[:, ::1] X,
@@ -398,8 +468,9 @@ cdef class TreeKernel(TreeTables):
             Gets the node of the leaf by which each row was predicted.
         """
         cdef Py_ssize_t row, rows = y.shape[0], start = 0, known = 0, leaf
-        cdef Py_ssize_t next_look
+        cdef Pace pace
         cdef bint predicting = predictions is not None, placing = regions is not None
+        cdef bint has_turn = self.sharing.is_turn_of_this_thread()
         cdef Py_ssize_t leaves[AHEAD]
         cdef Outlook outlook
         cdef Registration registration = None
@@ -407,51 +478,56 @@ cdef class TreeKernel(TreeTables):
             raise ValueError("the arrays do not fit together")
         if predicting and predictions.shape[0] != rows or placing and regions.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
-        self.begin_writing()
+        if not has_turn:
+            take_turn(self.sharing)
         try:
-            self.settle()
-            if register is not None and rows > 0 and X.shape[1] >= self.features:
-                # Whatever the first row needs is there before anything is registered.
-                self.make_ready(leaf_of(self.nodes, row_at(X, 0)), w[0])
-                registration = register()
-            self.check_width(
-                X.shape[1], self.features if registration is None else registration.width
-            )
-            if registration is not None:
-                registration.commit()
-            next_look = rows_between_looks(self.features)
-            with nogil:
-                for row in range(rows):
-                    if row >= known:
-                        start = row
-                        known = row + walk_ahead(
-                            self.nodes, row_at(X, row), self.features, rows - row, leaves
-                        )
-                    leaf = outlook.leaf = leaves[row - start]
-                    if w[row] == 0.0:
-                        self.look(row_at(X, row), self.scratch, &outlook)
-                    else:
-                        if self.slots == 0:
-                            measure_if_due(self)
-                        self.make_ready(leaf, w[row])
-                        self.learn_row(row_at(X, row), y[row], w[row], &outlook)
-                    if predicting:
-                        # Before its first row a tree predicts 0.
-                        predictions[row] = (
-                            outlook.prediction if self.rows > (w[row] > 0.0) else 0.0
-                        )
-                    if placing:
-                        regions[row] = self.leaves[leaf].node
-                    if self.leaves[leaf].weight >= self.leaves[leaf].due:
-                        known = row + 1  # the walks ahead may no longer hold
-                        decide(self, leaf)
-                    if row == next_look:
-                        next_look += rows_between_looks(self.features)
-                        with gil:
-                            PyErr_CheckSignals()
+            start_writing(self.sharing)
+            try:
+                self.settle()
+                if register is not None and rows > 0 and X.shape[1] >= self.features:
+                    # Whatever the first row needs is there before anything is registered.
+                    self.make_ready(leaf_of(self.nodes, row_at(X, 0)), w[0])
+                    self.sharing.pause()
+                    registration = register()
+                    start_writing(self.sharing)
+                self.check_width(
+                    X.shape[1], self.features if registration is None else registration.width
+                )
+                if registration is not None:
+                    registration.commit()
+                pace = start_pace(self.features)
+                with nogil:
+                    for row in range(rows):
+                        if row >= known:
+                            start = row
+                            known = row + walk_ahead(
+                                self.nodes, row_at(X, row), self.features, rows - row, leaves
+                            )
+                        leaf = outlook.leaf = leaves[row - start]
+                        if w[row] == 0.0:
+                            self.look(row_at(X, row), self.scratch, &outlook)
+                        else:
+                            if self.slots == 0:
+                                measure_if_due(self)
+                            self.make_ready(leaf, w[row])
+                            self.learn_row(row_at(X, row), y[row], w[row], &outlook)
+                        if predicting:
+                            # Before its first row a tree predicts 0.
+                            predictions[row] = (
+                                outlook.prediction if self.rows > (w[row] > 0.0) else 0.0
+                            )
+                        if placing:
+                            regions[row] = self.leaves[leaf].node
+                        if self.leaves[leaf].weight >= self.leaves[leaf].due:
+                            known = row + 1  # the walks ahead may no longer hold
+                            decide(self, leaf)
+                        if row >= pace.next_stop:
+                            self.stop_between_rows(row, &pace)
+            finally:
+                self.end_writing(self.sharing)
         finally:
-            self.drop_spares()
-            self.writing = False
+            if not has_turn:
+                give_turn(self.sharing)
 
     def check(self, const double[::1] y, const double[:] w):
         """Return the first row that may not be learned, or -1; nothing is changed."""
@@ -474,10 +550,12 @@ cdef class TreeKernel(TreeTables):
             Whether it was learned; if not, it brings something new, or something bad.
         """
         cdef Outlook outlook
-        if not admissible(y, w, self.weight + w):
-            refuse_row(y, w)
-        self.begin_writing()
+        cdef Sharing sharing = self.sharing
+        take_turn(sharing)
         try:
+            if not admissible(y, w, self.weight + w):
+                refuse_row(y, w)
+            start_writing(sharing)
             # Nothing here runs code of others, so that no other row can come in between.
             if not reader.fill(x, True) or reader.width != self.features:
                 return False
@@ -489,25 +567,34 @@ cdef class TreeKernel(TreeTables):
             if self.leaves[outlook.leaf].weight >= self.leaves[outlook.leaf].due:
                 decide(self, outlook.leaf)
         finally:
-            self.drop_spares()
-            self.writing = False
+            self.end_writing(sharing)
+            give_turn(sharing)
         return True
 
     def predict_one(self, RowReader reader not None, x):
         """Predict a row, or return None if the reader cannot read it as it is."""
         cdef Outlook outlook
+        if reader.index is None or reader.known is not reader.features.known:
+            reader.follow()
+        if not begin_glance(self.sharing):
+            return self.ask_learner(reader, x)
         return outlook.prediction if self.foresee(reader, x, &outlook) else None
 
     def place_one(self, RowReader reader not None, x):
-        """Return the prediction of a row and the node of its leaf, or None as `predict_one`."""
+        """Return the prediction of a row and the node of its leaf.
+
+        None if the reader cannot read it as it is, or somebody else learns.
+        """
         cdef Outlook outlook
-        if not self.foresee(reader, x, &outlook):
+        if reader.index is None or reader.known is not reader.features.known:
+            reader.follow()
+        if not begin_glance(self.sharing) or not self.foresee(reader, x, &outlook):
             return None
         return outlook.prediction, self.leaves[outlook.leaf].node
 
     cdef bint foresee(self, RowReader reader, x, Outlook* outlook) except -1:
-        """Predict a row; whether the reader can read it as it is."""
-        self.begin_reading()
+        """Predict a row in a glance, which then ends; whether the reader can read it as it is."""
+        # Nothing here runs code of others, or lets go of the GIL.
         try:
             if not reader.fill(x, False) or reader.width != self.features:
                 return False
@@ -517,8 +604,29 @@ cdef class TreeKernel(TreeTables):
             else:
                 self.look(reader.values, self.scratch, outlook)
         finally:
-            self.readers -= 1
+            end_glance(self.sharing)
         return True
+
+    def ask_learner(self, RowReader reader not None, x):
+        """Do as `predict_one`, while another thread learns."""
+        cdef double prediction = 0.0
+        cdef double* values
+        cdef bint is_answered
+        cdef Py_ssize_t width
+        reader.follow()
+        known, width = reader.known, reader.width
+        values = <double*>PyMem_RawCalloc(width + 1, sizeof(double))
+        if values == NULL:
+            raise MemoryError
+        try:
+            if not reader.fill_aside(x, values):
+                return None
+            is_answered = self.sharing.ask(values, width, &prediction)
+        finally:
+            PyMem_RawFree(values)
+        if is_answered and known is reader.features.known:
+            return prediction
+        return self.predict_one(reader, x)
 
     def outlook(self, const double[::1] row):
         """Return how the prediction for a row comes about.
@@ -531,11 +639,13 @@ cdef class TreeKernel(TreeTables):
         """
         cdef Outlook outlook
         cdef double[::1] scratch = np.zeros(self.features + terms_of(self.features))
-        self.check_width(row.shape[0], self.features)
-        self.begin_reading()
-        outlook.leaf = leaf_of(self.nodes, &row[0] if self.features else NULL)
-        self.look(&row[0] if self.features else NULL, &scratch[0], &outlook)
-        self.readers -= 1
+        self.sharing.begin_reading()
+        try:
+            self.check_width(row.shape[0], self.features)
+            outlook.leaf = leaf_of(self.nodes, &row[0] if self.features else NULL)
+            self.look(&row[0] if self.features else NULL, &scratch[0], &outlook)
+        finally:
+            self.sharing.end_reading()
         return (
             outlook.leaf,
             [outlook.experts[expert] for expert in range(EXPERTS if self.linear else 1)],
@@ -545,36 +655,58 @@ cdef class TreeKernel(TreeTables):
         )
 
     def predict(
-        self, const double[:, ::1] X, double[::1] predictions, int32_t[::1] regions=None
+        self,
+        const double[:, ::1] X,
+        double[::1] predictions,
+        is_current=None,
+        int32_t[::1] regions=None,
     ):
         """Predict all rows; any number of threads may do so at once.
 
-        `regions`, if given, gets the node of each row's leaf.
+        Parameters
+        ----------
+        X : array
+            Rows that passed the door.
+        predictions : array
+            Gets what is predicted.
+        is_current : callable, optional
+            Whether the rows are still what they would be read to. It is called when nobody may
+            change the tree.
+        regions : array, optional
+            Gets the node of each row's leaf.
+
+        Returns
+        -------
+        bool
+            Whether they were predicted; if not, they are to be read again.
         """
         cdef double* scratch
         if X.shape[0] != predictions.shape[0]:
             raise ValueError("the arrays do not fit together")
         if regions is not None and regions.shape[0] != X.shape[0]:
             raise ValueError("the arrays do not fit together")
-        self.check_width(X.shape[1], self.features)
-        if self.rows == 0.0:
-            predictions[:] = 0.0
-            if regions is not None:
-                regions[:] = 0
-            return
-        scratch = <double*>PyMem_RawCalloc(
-            self.features + terms_of(self.features), sizeof(double)
-        )
-        if scratch == NULL:
-            raise MemoryError
+        self.sharing.begin_reading()
         try:
-            self.begin_reading()
+            if is_current is not None and not is_current():
+                return False
+            self.check_width(X.shape[1], self.features)
+            if self.rows == 0.0:
+                predictions[:] = 0.0
+                if regions is not None:
+                    regions[:] = 0
+                return True
+            scratch = <double*>PyMem_RawCalloc(
+                self.features + terms_of(self.features), sizeof(double)
+            )
+            if scratch == NULL:
+                raise MemoryError
             try:
                 self.predict_all(X, predictions, regions, scratch)
             finally:
-                self.readers -= 1
+                PyMem_RawFree(scratch)
         finally:
-            PyMem_RawFree(scratch)
+            self.sharing.end_reading()
+        return True
 
     cdef int predict_all(
         self,
@@ -611,6 +743,29 @@ cdef class TreeKernel(TreeTables):
 cdef inline Py_ssize_t rows_between_looks(Py_ssize_t features) noexcept nogil:
     """After how many rows signals are looked for."""
     return 1 + VALUES_BETWEEN_SIGNALS // (features + 4)
+
+
+cdef inline Pace start_pace(Py_ssize_t features) noexcept nogil:
+    """When a batch is to stop: after its first row, and then every few microseconds."""
+    cdef Py_ssize_t step = 1 + VALUES_BETWEEN_STOPS // (features + 4)
+    return Pace(0, step, rows_between_looks(features), Mark(-1, 0.0), 0, Mark(-1, 0.0))
+
+
+cdef Py_ssize_t rows_within(
+    double seconds, Py_ssize_t row, Mark* last, Py_ssize_t least, double most
+) noexcept nogil:
+    """How many rows take a time, at the pace of those since the last mark; makes a new mark.
+
+    They are at least so many, which is also for want of a mark, and at most so many times that.
+    """
+    cdef timespec moment
+    cdef double now, rows = least
+    timespec_get(&moment, TIME_UTC)
+    now = <double>moment.tv_sec + 1e-9 * <double>moment.tv_nsec
+    if last.row >= 0 and now > last.seconds:
+        rows = seconds * (row - last.row) / (now - last.seconds)
+    last.row, last.seconds = row, now
+    return <Py_ssize_t>min(max(rows, <double>least), most * least)
 
 
 cdef inline const double* row_at(const double[:, ::1] X, Py_ssize_t row) noexcept nogil:

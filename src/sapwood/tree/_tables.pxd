@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 
 from sapwood.tree._pages cimport Pages
 from sapwood.tree._records cimport GrowthRules, LeafRecord, MemoryRules, NodeRecord
+from sapwood.tree._sharing cimport Sharing
 from sapwood.tree._track cimport Tracker
 from sapwood.tree._watch cimport Grid, Slot
 
@@ -90,12 +91,9 @@ cdef class TreeTables:
     cdef double* spare_model           # pages for a child, while rows are learned
     cdef double* spare_watch
     cdef Ranked* ranking               # room to rank the leaves, if `max_bytes` is given
-    cdef int readers
-    cdef bint writing
+    cdef Sharing sharing
 
     cdef int check_width(self, Py_ssize_t width, Py_ssize_t features) except -1
-    cdef int begin_writing(self) except -1
-    cdef int begin_reading(self) except -1
     cdef void use_columns(self, Columns columns) noexcept
     cdef int make_room(self) except -1
     cdef bint has_room(self) noexcept nogil

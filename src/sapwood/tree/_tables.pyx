@@ -11,6 +11,7 @@ from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
     CATEGORIES, SQUARE_TERMS, centres_at, covariance_at, model_size, scales_at, terms_of,
 )
+from sapwood.tree._sharing cimport Sharing, give_turn, take_turn
 from sapwood.tree._track cimport TRACKS
 from sapwood.tree._watch cimport most_kept
 
@@ -135,6 +136,7 @@ cdef class TreeTables:
 
     def __cinit__(self):
         self.pending = -1
+        self.sharing = Sharing()
 
     def __init__(
         self, observing, bint linear, bint averaging, bint tracking, growth, memory,
@@ -424,10 +426,7 @@ cdef class TreeTables:
 
     cdef int check_width(self, Py_ssize_t width, Py_ssize_t features) except -1:
         if width != features:
-            raise RuntimeError(
-                f"rows of {width} features were read and there are {features}: another thread "
-                "has learned new ones; give each thread a copy, or wait"
-            )
+            raise RuntimeError(f"rows of {width} features were read and there are {features}")
         return 0
 
     def while_still(self, read, *arguments):
@@ -435,27 +434,22 @@ cdef class TreeTables:
 
         It is called from here so that no interrupt can come between its end and the release.
         """
-        self.begin_reading()
+        self.sharing.begin_reading()
         try:
             return read(*arguments)
         finally:
-            self.readers -= 1
+            self.sharing.end_reading()
 
-    cdef int begin_writing(self) except -1:
-        if self.writing or self.readers > 0:
-            raise RuntimeError(
-                "the tree is in use by another thread; give each thread a copy, or wait"
-            )
-        self.writing = True
-        return 0
+    def in_turn(self, learn, *arguments):
+        """Return what a function returns, while which no other thread learns.
 
-    cdef int begin_reading(self) except -1:
-        if self.writing:
-            raise RuntimeError(
-                "the tree is learning in another thread; give each thread a copy, or wait"
-            )
-        self.readers += 1
-        return 0
+        Others may read until it calls `learn` of the kernel.
+        """
+        take_turn(self.sharing)
+        try:
+            return learn(*arguments)
+        finally:
+            give_turn(self.sharing)
 
     # -- what was watched ---------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from sapwood.inspect.explanation import Explanation
 from sapwood.model import State
 from sapwood.observers.base import TableObserver
 from sapwood.regressor import Regressor
+from sapwood.rows import frames
 from sapwood.rows.encoder import Plan
 from sapwood.rows.features import Features
 from sapwood.tree import _memory, memory, tree_state
@@ -150,10 +151,10 @@ class HoeffdingTreeRegressor(Regressor):
             `region_parents` tells which one it was split off from.
         """
         found = self._kernel.place_one(self._reader, x)
-        if found is None:
+        while found is None:
             region = np.empty(1, np.int32)
-            prediction = self._predict_plan(self._features.read_one(x, learn=False), region)
-            return float(prediction[0]), int(region[0])
+            said = self._predict_plan(self._features.read_one(x, learn=False), region)
+            found = None if said is None else (float(said[0]), int(region[0]))
         return found
 
     def predict_regions(self, X: Any) -> tuple[FloatArray, IntArray]:
@@ -164,9 +165,12 @@ class HoeffdingTreeRegressor(Regressor):
         X : array_like, mapping of columns, or data frame
             The features, as for `learn_many`.
         """
-        plan = self._features.read(X, learn=False)
-        regions = np.empty(len(plan.matrix), np.int32)
-        return self._predict_plan(plan, regions), regions
+        rows, predictions = frames.lasting(X), None
+        while predictions is None:
+            plan = self._features.read(rows, learn=False)
+            regions = np.empty(len(plan.matrix), np.int32)
+            predictions = self._predict_plan(plan, regions)
+        return predictions, regions
 
     def predict_learn_regions(
         self, X: Any, y: ArrayLike, w: ArrayLike | None = None
@@ -215,6 +219,9 @@ class HoeffdingTreeRegressor(Regressor):
     @property
     def summary(self) -> view.Summary:
         """The tree in a few numbers; `print` it to read it."""
+        return self._kernel.while_still(self._summary)
+
+    def _summary(self) -> view.Summary:
         return view.summary(
             self._picture(),
             rows=int(self._kernel.rows),
@@ -258,9 +265,11 @@ class HoeffdingTreeRegressor(Regressor):
         x : dict
             The features, as for `predict_one`.
         """
+        return self._kernel.while_still(self._explain, x)
+
+    def _explain(self, x: dict[Any, Any]) -> Explanation:
         row = self._features.read_one(x, learn=False).matrix[0]
-        kernel = self._kernel
-        return kernel.while_still(snapshot.explain, kernel, self._features, x, row)
+        return snapshot.explain(self._kernel, self._features, x, row)
 
     def _picture(self) -> view.TreePicture:
         return self._kernel.while_still(snapshot.picture, self._kernel, self._features)
