@@ -220,10 +220,15 @@ class Regressor(StoredModel, ForeignCalls):
         # What is converted may run code of its own, and has to before X is read.
         targets = np.ascontiguousarray(door.column(y, "y"))
         weights = door.weights(w, len(targets))
-        self._kernel.in_turn(self._learn_rows, X, targets, weights, predictions)
+        self._kernel.in_turn(self._learn_rows, X, targets, weights, predictions, regions)
 
     def _learn_rows(
-        self, X: Any, targets: FloatArray, weights: FloatArray, predictions: FloatArray | None
+        self,
+        X: Any,
+        targets: FloatArray,
+        weights: FloatArray,
+        predictions: FloatArray | None,
+        regions: IntArray | None,
     ) -> None:
         """Read rows and learn them, in this thread's turn."""
         plan = self._features.read(X, learn=True)
