@@ -100,7 +100,10 @@ TYPED = [
     ((*EVALUATE, "--set", "observer=qo:-1"), ["observer=qo:-1", "radius = -1"]),
     ((*EVALUATE, "--set", "observer=tebst:x"), ["observer=tebst:x", "digits = 'x'"]),
     ((*EVALUATE, "--set", "categorical=city"), ["--categorical"]),
-    ((*EVALUATE, "-m", "woods"), ["model forest", "'tree', 'mean', 'last'", "MODULE:FACTORY"]),
+    (
+        (*EVALUATE, "-m", "woods"),
+        ["model woods", "'tree', 'adaptive', 'forest', 'mean', 'last'", "MODULE:FACTORY"],
+    ),
     ((*EVALUATE, "-m", "mean", "-s", "a=1"), ["model mean has no parameter a"]),
     ((*EVALUATE, "-m", "nowhere:Model"), ["model nowhere:Model", "No module named 'nowhere'"]),
     ((*EVALUATE, "-m", "sapwood:Forest"), ["model sapwood:Forest", "no attribute 'Forest'"]),
