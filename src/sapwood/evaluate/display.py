@@ -19,7 +19,7 @@ HEAD = "text-align:left;padding:0.15em 0.8em 0.15em 0"
 def _rows(found: "Evaluation") -> list[tuple[str, "Errors"]]:
     from sapwood.evaluate.result import BASELINES
 
-    window = f"last {min(found.window_rows, found.rows_predicted):,} rows"
+    window = f"last {min(found.window_rows, found.rows_scored):,} rows"
     rows = [("all rows", found.total), ("faded", found.faded), (window, found.window)]
     return rows + [(BASELINES[name], rival.total) for name, rival in found.baselines.items()]
 
@@ -50,6 +50,8 @@ def _counted(found: "Evaluation") -> str:
         f"{found.rows_read:,} rows read, {found.rows_learned:,} learned, "
         f"{found.refused.count:,} refused, {found.unscored:,} not scored; {found.seconds:.2f} s"
     )
+    if found.rows_without_target:
+        told += f"; {found.rows_without_target:,} rows without a target"
     if found.leaves is not None and found.model_bytes is not None:
         told += f"; {found.leaves:,} leaves, {found.model_bytes / 1e6:.2f} MB"
     return told

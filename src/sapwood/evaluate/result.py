@@ -244,6 +244,11 @@ class Evaluation:
         return as_html(self)
 
     @property
+    def rows_scored(self) -> int:
+        """Rows that errors are of."""
+        return self.rows_learned - self.unscored
+
+    @property
     def rows_per_second(self) -> float:
         """Rows read, predicted, learned and scored in a second."""
         return self.rows_read / self.seconds if self.seconds > 0 else 0.0

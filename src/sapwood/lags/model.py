@@ -135,7 +135,7 @@ class LaggedModel(StoredModel):
         return getattr(self.model, name)
 
     def __repr__(self) -> str:
-        return f"LaggedModel({self.model!r}, {self.lags!r})"
+        return f"<LaggedModel({self.model!r}, {self.lags!r})>"
 
     # -- files ------------------------------------------------------------------------------------
 

@@ -171,8 +171,7 @@ def _of_stream(name: str, row: Mapping[str, Evaluation | str], measure: plot.Mea
         )
         for each, rival in first.baselines.items()
     ]
-    scored = first.rows_predicted - first.unscored
-    words = f"{text(order[0])}: {text(first.headline)}. {count(scored)} rows."
+    words = f"{text(order[0])}: {text(first.headline)}. {count(first.rows_scored)} rows."
     above = "".join([*failed, _legend(list(curves))])
     return (
         f'<p>{words}</p>\n{above}<div class="charts">{charts}</div>\n'

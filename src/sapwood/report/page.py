@@ -182,16 +182,30 @@ def file_name(stream: str) -> str:
 
 
 def _short_name(model: str) -> str:
-    """Return the name of a class alone if its repr is given."""
+    """Return the name of a class alone if its repr is given.
+
+    Examples
+    --------
+    >>> _short_name("<LaggedModel(<ForestRegressor(): 10 trees, 9 rows>, Lags(lags=(1,)))>")
+    'ForestRegressor with lags'
+    """
+    found = re.match(r"<LaggedModel\(<?(\w+)\(", model)
+    if found:
+        return f"{found[1]} with lags"
     found = re.match(r"<(\w+)\(", model)
     return found[1] if found else model
 
 
 def _course(evaluation: Evaluation) -> str:
-    rows = evaluation.rows_predicted
+    rows, without = evaluation.rows_predicted, evaluation.rows_without_target
     told = (
         f"Each of {count(rows)} rows was predicted, then learned." if rows else "No row was good."
     )
+    if without:
+        told = f"{count(rows)} rows were predicted, and learned when their labels were there."
+        told += f" {count(without)} came without one"
+        joined = evaluation.labels_joined
+        told += f", and {count(joined)} of these had theirs later." if joined else "."
     return f"Target: <b>{text(evaluation.target)}</b>. {told}"
 
 
@@ -205,7 +219,7 @@ def verdict(evaluation: Evaluation) -> str:
     """
     total, lately = evaluation.total, evaluation.window
     unscored = _unscored(evaluation)
-    if evaluation.rows_predicted == 0 or not math.isfinite(total.mae):
+    if evaluation.rows_scored == 0 or not math.isfinite(total.mae):
         return f"No prediction could be scored, so there is nothing to judge.{unscored}"
     target = plain(evaluation.target, 40)
     told = [f"{evaluation.headline}."] if evaluation.baselines else []
@@ -219,7 +233,7 @@ def verdict(evaluation: Evaluation) -> str:
     else:
         times = number(1 - total.r2, 3)
         told.append(f"The squared error is {times} times that of {mean}: worse than no model.")
-    scored = evaluation.rows_predicted - evaluation.unscored
+    scored = evaluation.rows_scored
     window = min(evaluation.window_rows, scored)
     if window < scored and math.isfinite(lately.mae) and total.mae > 0:
         ratio = lately.mae / total.mae
@@ -233,7 +247,7 @@ def _unscored(evaluation: Evaluation) -> str:
     """Return a sentence on the rows that are not part of the errors, if there are any."""
     if not evaluation.unscored:
         return ""
-    rows = f"{count(evaluation.unscored)} of {count(evaluation.rows_predicted)} rows"
+    rows = f"{count(evaluation.unscored)} of {count(evaluation.rows_learned)} rows"
     first = plain(evaluation.first_unscored, 80)
     return f" Not scored are {rows}, whose {UNSCORED}; the first is {first}."
 
@@ -271,7 +285,7 @@ def _result(evaluation: Evaluation) -> str:
 def _error_table(evaluation: Evaluation) -> str:
     total, faded, window = evaluation.total, evaluation.faded, evaluation.window
     found = [total, faded, window]
-    scored = evaluation.rows_predicted - evaluation.unscored
+    scored = evaluation.rows_scored
     names = [
         "all rows",
         f"faded <small>{_fading(evaluation.fade)}</small>",
@@ -306,6 +320,10 @@ def _row_table(evaluation: Evaluation) -> str:
         ("refused", count(evaluation.refused.count)),
         ("not scored", count(evaluation.unscored)),
     ]
+    if evaluation.rows_without_target:
+        rows += [("without a target", count(evaluation.rows_without_target))]
+    if evaluation.labels_joined:
+        rows += [("labels that came later", count(evaluation.labels_joined))]
     heads = (Column("rows", numbers=False), Column("count"))
     return f'<div class="scroll">{table(heads, rows, caption="What became of the rows")}</div>'
 
