@@ -81,6 +81,7 @@ PACKAGES = [
     "sapwood",
     "sapwood.streams",
     "sapwood.evaluate",
+    "sapwood.lags",
     "sapwood.plot",
     "sapwood.report",
     "sapwood.export",

@@ -50,7 +50,7 @@ _PLACES = {
     "Moments": "sapwood.moments",
     "load": "sapwood.model",
 }
-_MODULES = ("drift", "evaluate", "export", "observers", "plot", "report", "streams", "tree")
+_MODULES = ("drift", "evaluate", "export", "lags", "observers", "plot", "report", "streams", "tree")
 
 
 def __getattr__(name: str) -> Any:

@@ -44,6 +44,8 @@ class LaggedModel(StoredModel):
 
     kind = "LaggedModel"
     format = 1
+    model: Any
+    lags: Lags
 
     def __init__(self, model: Any, lags: Lags) -> None:
         if not isinstance(lags, Lags):
