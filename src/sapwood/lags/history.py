@@ -18,6 +18,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 LEAST_ROOM = 4
 LARGEST = 2**53
+NONE = np.zeros(1, np.int64)
+"""The places of a row that is alone."""
 
 
 def empty(columns: int, depth: int) -> History:
@@ -88,6 +90,9 @@ def planned(history: History, keys: Sequence[Key] | None, rows: int, most: int) 
     if keys is None:
         keys = [()] * min(rows, 1)
     series = _Series(history, most)
+    if rows == 1:
+        series.group_of(keys[0], 0)
+        return _made(history, series, (NONE, NONE, NONE, NONE))
     groups = np.zeros(rows, np.int64)
     if len(keys) == rows:
         groups[:] = [series.group_of(key, row) for row, key in enumerate(keys)]
@@ -97,12 +102,16 @@ def planned(history: History, keys: Sequence[Key] | None, rows: int, most: int) 
     offsets = np.searchsorted(groups[order], np.arange(len(series.slots)))
     ordinals = np.empty(rows, np.int64)
     ordinals[order] = np.arange(rows) - offsets[groups[order]] if rows else 0
+    in_order = order.astype(np.int64, copy=False), offsets.astype(np.int64, copy=False)
+    return _made(history, series, (groups, ordinals, *in_order))
+
+
+def _made(
+    history: History, series: "_Series", places: tuple[IntArray, IntArray, IntArray, IntArray]
+) -> Plan:
     return Plan(
         history,
-        groups,
-        ordinals,
-        order.astype(np.int64, copy=False),
-        offsets.astype(np.int64, copy=False),
+        *places,
         np.array(series.slots, dtype=np.int64),
         np.array(series.is_new, dtype=np.uint8),
         series.places,

@@ -147,8 +147,12 @@ class Lags:
         x : mapping
             The features; nothing is changed.
         """
-        features, _ = self._planned_row(x)
-        return {**x, **{name: value for name, value in features.items() if value is not None}}
+        row, _ = self.plan_one(x)
+        return {
+            name: value
+            for name, value in row.items()
+            if value is not None or name not in self._features
+        }
 
     def learn_one(self, x: Mapping[Any, Any], y: float | None = None) -> None:
         """Let a row become past.
@@ -160,7 +164,7 @@ class Lags:
         y : float, optional
             The target; if not given, or NaN, it stays unknown.
         """
-        self._planned_row(x, y)[1].push()
+        self.plan_one(x, y)[1].push()
 
     def arrive(self, x: Mapping[Any, Any]) -> tuple[dict[Any, Any], Ticket]:
         """Let a row become past whose label is still to come.
@@ -186,9 +190,8 @@ class Lags:
         >>> lags.arrive({})[0]
         {'y.lag1': None, 'y.lag2': 7.0}
         """
-        features, plan = self._planned_row(x)
-        key = self._key_of(x)
-        return {**x, **features}, Ticket(key, plan.push())
+        row, plan = self.plan_one(x)
+        return row, Ticket(self._key_of(x), plan.push())
 
     def label(self, ticket: Ticket, y: float) -> None:
         """Tell the label of a row that came before; nothing is changed if that is forgotten."""
@@ -197,9 +200,8 @@ class Lags:
             value = _finite(door.number(y, "y"), "y", None)
             self._history.fill(slot, ticket.number, self._sources.index(None), value)
 
-    def _planned_row(
-        self, x: Mapping[Any, Any], y: float | None = None
-    ) -> tuple[dict[Label, float | None], Plan]:
+    def plan_one(self, x: Mapping[Any, Any], y: float | None = None) -> tuple[dict[Any, Any], Plan]:
+        """Return a row with its lags, and what lets it become past when `push` is called."""
         if not isinstance(x, Mapping):
             raise ValueError(f"x = {door.shown(x)}: a dict of features is expected")
         self._check_names(x)
@@ -217,7 +219,7 @@ class Lags:
             name: None if np.isnan(value) else value
             for name, value in zip(self._features, found, strict=True)
         }
-        return known, Plan({}, where, rows)
+        return {**x, **known}, Plan({}, where, rows)
 
     def _key_of(self, x: Mapping[Any, Any]) -> Key:
         return tuple(_part_of_key(x.get(name)) for name in self._by)

@@ -62,7 +62,9 @@ class LaggedModel(StoredModel):
         x, y, w
             As for the model itself.
         """
-        self.predict_learn_many({name: [value] for name, value in x.items()}, [y], [w])
+        row, plan = self.lags.plan_one(x, y)
+        self.model.learn_one(row, y, *(() if w == 1.0 else (w,)))
+        plan.push()
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """Predict the next row; nothing is changed.
@@ -72,7 +74,7 @@ class LaggedModel(StoredModel):
         x : dict
             The features, without lags.
         """
-        return float(self.predict_many({name: [value] for name, value in x.items()})[0])
+        return float(self.model.predict_one(self.lags.plan_one(x)[0]))
 
     def learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> None:
         """Learn rows, and let them become past: the same as `learn_one` in a loop.
