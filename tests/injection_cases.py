@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 import sapwood
-from sapwood import EBSTObserver, HoeffdingTreeRegressor, QuantizerObserver, TEBSTObserver
+from sapwood import (
+    AdaptiveTreeRegressor,
+    EBSTObserver,
+    ForestRegressor,
+    HoeffdingTreeRegressor,
+    QuantizerObserver,
+    TEBSTObserver,
+    model,
+)
 from sapwood.evaluate import Prequential, prequential
 from sapwood.evaluate.checkpoint import CheckpointFile
 from sapwood.streams.memory import as_stream
@@ -132,7 +140,7 @@ class TreeCase(Case):
         self.end = whole.to_bytes()
 
     def start(self):
-        return HoeffdingTreeRegressor.from_bytes(self.before)
+        return model.from_bytes(self.before)
 
     def act(self, tree):
         self.learn(tree, self.rows)
@@ -148,7 +156,7 @@ class TreeCase(Case):
         _use(tree, self.rows)
         if tree.to_bytes() != data:
             raise BrokenError("changed by looking at it")
-        twin = HoeffdingTreeRegressor.from_bytes(data)
+        twin = model.from_bytes(data)
         if twin.to_bytes() != data:
             raise BrokenError("changed by loading it")
         for each in (tree, twin):
@@ -200,6 +208,8 @@ def rows_of(count, seed, *, numbers=("a", "b"), categories=(), labels=("red", "b
 
 
 QUICK = {"grace_period": 20, "delta": 0.5, "tau": 0.5}
+FOREST = partial(ForestRegressor, members=3)
+ADAPTIVE = AdaptiveTreeRegressor
 
 
 def grown(rows=300, *, numbers=("a", "b"), categories=(), seed=1, **parameters):
@@ -286,6 +296,18 @@ def ranking(learn=by_mapping, rows=6000, **parameters):
     return at_event(
         made, lambda old, new: new.watching < old.watching, learn, **QUICK, **parameters
     )
+
+
+def ensemble(kind, learn, rows, new=False, **parameters):
+    """A batch for several trees: in its midst it is looked who should be replaced.
+
+    After so many rows the tree that waits starts anew, or new features come.
+    """
+    start = kind(**QUICK, **parameters)
+    by_mapping(start, rows_of(rows, 1, categories=("c",)))
+    numbers = ("a", "b", "d") if new else ("a", "b")
+    batch = rows_of(6, 2, numbers=numbers, categories=("c",))
+    return TreeCase(start, batch, rows_of(20, 3, numbers=numbers, categories=("c",)), learn)
 
 
 def wide(learn=by_mapping):
@@ -648,6 +670,12 @@ CASES: dict[str, Callable[[], Case]] = {
     "ranking, E-BST, one by one": partial(
         ranking, one_by_one, max_bytes=120_000, observer=EBSTObserver()
     ),
+    "forest, looking": partial(ensemble, FOREST, by_mapping, 1_997),
+    "forest, looking, one by one": partial(ensemble, FOREST, one_by_one, 1_997),
+    "forest, new features": partial(ensemble, FOREST, by_mapping, 300, new=True),
+    "forest, threads": partial(ensemble, FOREST, predicting, 497, threads=2),
+    "forest, max_bytes": partial(ensemble, FOREST, by_mapping, 497, max_bytes=500_000),
+    "adaptive, looking": partial(ensemble, ADAPTIVE, by_mapping, 7_997),
     "wide": wide,
     "batches": Batches,
     "batches, E-BST": partial(Batches, observer=EBSTObserver()),

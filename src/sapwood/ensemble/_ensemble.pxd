@@ -56,8 +56,10 @@ cdef class EnsembleKernel:
     cdef readonly object blend_table
     cdef readonly object layer_table
     cdef readonly object work          # rows that not all trees have learned yet, or None
+    cdef readonly double lifetime      # rows after which the reserve starts anew
+    cdef readonly list events          # the latest trees that took the place of others
     cdef readonly object renew         # answers when it is time to look
-    cdef object pool
+    cdef Py_ssize_t threads
     cdef object thresholds
     cdef EnsembleRules rules
     cdef TreeRecord* records
@@ -70,7 +72,7 @@ cdef class EnsembleKernel:
     cdef double copies(self, Py_ssize_t place) except -1.0
     cdef double challenger_share(self) noexcept nogil
     cdef Py_ssize_t rows_until_look(self) noexcept nogil
-    cdef int accept(self, X, y, w) except -1
+    cdef object prepared(self, X, y, w)
     cdef int let_trees_learn(self) except -1
     cdef int begin_reading(self) except -1
     cdef void say_together(self, Said* said) noexcept nogil

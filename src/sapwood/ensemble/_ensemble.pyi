@@ -28,7 +28,9 @@ class EnsembleKernel:
     blend_table: FloatArray
     layer_table: FloatArray
     work: Work | None
-    renew: Callable[[EnsembleKernel], None]
+    lifetime: float
+    events: list[dict[str, Any]]
+    renew: Any
     def __init__(
         self,
         rules: Any,
@@ -37,7 +39,8 @@ class EnsembleKernel:
         thresholds: dict[float, NDArray[np.uint64]],
         tracking: bool,
         renew: Callable[[EnsembleKernel], None],
-        pool: Callable[[], tuple[Any, int] | None],
+        lifetime: float,
+        threads: int,
     ) -> None: ...
     def use_tables(
         self, tree_table: NDArray[Any], blend: FloatArray, layer: FloatArray
@@ -48,6 +51,8 @@ class EnsembleKernel:
         tree_table: NDArray[Any],
         blend: FloatArray,
         layer: FloatArray,
+        lifetime: float,
+        events: list[dict[str, Any]],
     ) -> None: ...
     def set_stream(self, *values: float) -> None: ...
     def predict_one(self, reader: RowReader, x: Any) -> float | None: ...
@@ -71,4 +76,11 @@ class EnsembleKernel:
     def weights(self) -> list[float]: ...
     def while_still(self, read: Callable[..., Any], *arguments: Any) -> Any: ...
     def in_turn(self, learn: Callable[..., Any], *arguments: Any) -> Any: ...
-    def replace(self, member: int, fresh: TreeKernel, record: Any) -> None: ...
+    def end_look(
+        self,
+        lifetime: float,
+        events: list[dict[str, Any]],
+        member: int = -1,
+        fresh: TreeKernel | None = None,
+        record: Any = None,
+    ) -> None: ...

@@ -6,7 +6,6 @@ one twice. What the trees said of the block is then taken in row by row, without
 """
 
 import numpy as np
-from concurrent.futures import wait
 from libc.math cimport fabs, sqrt
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
@@ -24,7 +23,9 @@ from sapwood.tree._sharing cimport Sharing, give_turn, start_writing, stop_writi
 from sapwood.tree._walk cimport leaf_of
 
 from sapwood.blend._layer import fresh_layer
+from sapwood.ensemble._workers cimport Worker
 from sapwood.ensemble._draws cimport MOST_COPIES, copies_of, key_of
+from sapwood.ensemble._workers import give_back, take_workers
 from sapwood.ensemble.layout import RULES, TREE_RECORD
 from sapwood.tree._kernel import refuse_row
 
@@ -32,6 +33,7 @@ cdef enum:
     STACK = 0  # members weighted by a blend around their mean
     DUEL = 1   # a tree and its challenger, by their errors
     MOST_ROWS = 500  # of a block
+    FEWEST_SHARED = 16  # rows of a block that several threads work on
 
 # The stack's weights are computed again after so many rows, and after each of the first.
 cdef double SETTLING_ROWS = 10.0
@@ -72,15 +74,21 @@ cdef class EnsembleKernel:
     tracking : bool
         Whether there is a last layer.
     renew : callable
-        Is called with the kernel whenever so many rows were learned as the rules say.
-    pool : callable
-        Returns what runs functions in other threads and how many; None for no threads.
+        Is called with the kernel whenever so many rows were learned as the rules say; it has to
+        call `end_look`.
+    lifetime : float
+        The rows after which the reserve starts anew, if it has not replaced anybody.
+    threads : int
+        How many threads learn a batch.
     """
 
     def __cinit__(self, *arguments, **named):
         self.sharing = Sharing()
 
-    def __init__(self, rules, list trees, tree_table, thresholds, bint tracking, renew, pool):
+    def __init__(
+        self, rules, list trees, tree_table, thresholds, bint tracking, renew, double lifetime,
+        Py_ssize_t threads,
+    ):
         cdef const unsigned char[::1] rule_bytes = np.frombuffer(rules.tobytes(), np.uint8)
         if RULES.itemsize != sizeof(EnsembleRules) or TREE_RECORD.itemsize != sizeof(TreeRecord):
             raise RuntimeError("the records of the kernel and of Python differ")
@@ -89,7 +97,8 @@ cdef class EnsembleKernel:
         memcpy(&self.rules, &rule_bytes[0], sizeof(EnsembleRules))
         self.trees, self.members = trees, len(trees) - 1
         self.tracking = tracking
-        self.renew, self.pool, self.thresholds = renew, pool, thresholds
+        self.renew, self.thresholds, self.threads = renew, thresholds, threads
+        self.lifetime, self.events = lifetime, []
         self.use_tables(tree_table, np.zeros(blend_doubles(self.members)), fresh_layer())
         cdef BlendRules blend_rules = self.blend_rules()
         start_blend(self.blend, self.members, &blend_rules)
@@ -101,11 +110,11 @@ cdef class EnsembleKernel:
         self.records = <TreeRecord*>&records[0]
         self.blend, self.layer = &blend[0], <LayerState*>&layer[0]
 
-    def use_trees(self, list trees, tree_table, blend, layer):
+    def use_trees(self, list trees, tree_table, blend, layer, double lifetime, list events):
         """Take over trees that were saved, and what was known of them."""
         if len(trees) != len(self.trees):
             raise ValueError(f"there are {len(trees)} trees, not {len(self.trees)}")
-        self.trees = trees
+        self.trees, self.lifetime, self.events = trees, lifetime, events
         self.use_tables(tree_table, blend, layer)
 
     def set_stream(self, rows, weight, low, high, usual, looked_at, lead, lead_square):
@@ -355,11 +364,14 @@ cdef class EnsembleKernel:
                 self.settle()
                 if register is not None and rows > 0:
                     registration = register()
-                if registration is not None:
-                    registration.commit()
                 while start < rows:
                     end = min(rows, start + min(<Py_ssize_t>MOST_ROWS, self.rows_until_look()))
-                    self.accept(X[start:end], y[start:end], w[start:end])
+                    work = self.prepared(X[start:end], y[start:end], w[start:end])
+                    # What is new comes into force with the first rows.
+                    if registration is not None:
+                        registration.commit()
+                        registration = None
+                    self.work = work
                     self.finish_work(None if predictions is None else predictions[start:end])
                     self.look_if_due()
                     start = end
@@ -387,17 +399,15 @@ cdef class EnsembleKernel:
         """See who should be replaced, after so many rows; it may fail, and is then done later."""
         if self.is_look_due():
             self.renew(self)
-            self.looked_at = self.rows
         return 0
 
-    cdef int accept(self, X, y, w) except -1:
-        """Have rows to learn; from now on they count as learned."""
+    cdef object prepared(self, X, y, w):
+        """Rows that trees are to learn; once they are `work`, they count as learned."""
         before = [tree.rows for tree in self.trees]
         said = np.empty((len(self.trees), len(y)))
         weights = np.empty((len(self.trees), len(y)))
         self.draw(w, weights)
-        self.work = Work(np.ascontiguousarray(X), y, (weights, w), before, said)
-        return 0
+        return Work(np.ascontiguousarray(X), y, (weights, w), before, said)
 
     def draw(self, const double[:] w, double[:, ::1] weights):
         """Set the weight of each row for each tree."""
@@ -446,29 +456,24 @@ cdef class EnsembleKernel:
 
     cdef int let_trees_learn(self) except -1:
         """Let each tree learn its part, in other threads too if there are any; or raise."""
-        pool = self.pool()
+        cdef Worker worker
         todo = iter(range(self.members + 1))
-        kept = None
-        if pool is None or len(self.work.y) < 2:
-            self.learn_next(todo)
-            return 0
-        executor, threads = pool
-        futures = []
+        kept, workers = None, []
+        if self.threads > 1 and len(self.work.y) >= FEWEST_SHARED:
+            workers = take_workers(self.threads - 1)
+            learn_next = self.learn_next
+            for worker in workers:
+                worker.begin(learn_next, todo)
         try:
-            for _ in range(threads - 1):
-                futures.append(executor.submit(self.learn_next, todo))
             self.learn_next(todo)
         except BaseException as error:
             kept = error
-        # No thread may be at it any more when this is left, whoever presses Ctrl-C.
-        while True:
-            try:
-                wait(futures)
-                break
-            except BaseException as error:
-                kept = error
-        for future in futures:
-            kept = kept or future.exception()
+        # No thread is at it any more when this is left.
+        for worker in workers:
+            error = worker.end()
+            kept = error if kept is None else kept
+        if workers:
+            give_back(workers)
         if kept is not None:
             raise kept
         return 0
@@ -556,26 +561,38 @@ cdef class EnsembleKernel:
 
     # -- who is replaced --------------------------------------------------------------------------
 
-    def replace(self, Py_ssize_t member, TreeKernel fresh not None, record):
-        """Let the reserve take the place of a member, and a fresh tree that of the reserve.
+    def end_look(
+        self, double lifetime, list events not None, Py_ssize_t member=-1, TreeKernel fresh=None,
+        record=None,
+    ):
+        """Remember that it was looked, and let who has earned it take another's place.
 
         Parameters
         ----------
+        lifetime : float
+            The rows after which the reserve starts anew.
+        events : list
+            What has happened so far.
         member : int
-            Whose place it takes; that of the reserve itself if it only starts anew.
-        fresh : TreeKernel
+            Whose place the reserve takes; its own if it only starts anew; -1 for nobody's.
+        fresh : TreeKernel, optional
             The new reserve.
-        record : record
+        record : record, optional
             What is known of it.
         """
         cdef Py_ssize_t reserve = self.members
         cdef list trees = list(self.trees)
+        cdef unsigned char[::1] records
         table = self.tree_table.copy()
-        if not 0 <= member <= reserve:
-            raise IndexError(member)
-        trees[member], table[member] = trees[reserve], table[reserve]
-        trees[reserve], table[reserve] = fresh, record
-        cdef unsigned char[::1] records = table.view(np.uint8)
-        self.trees, self.tree_table = trees, table
+        if member >= 0:
+            if member > reserve or fresh is None:
+                raise IndexError(member)
+            trees[member], table[member] = trees[reserve], table[reserve]
+            trees[reserve], table[reserve] = fresh, record
+        records = table.view(np.uint8)
+        # Nothing can fail from here on.
+        self.trees, self.tree_table, self.events = trees, table, events
         self.records = <TreeRecord*>&records[0]
-        self.lead = self.lead_square = 0.0
+        self.lifetime, self.looked_at = lifetime, self.rows
+        if member >= 0:
+            self.lead = self.lead_square = 0.0

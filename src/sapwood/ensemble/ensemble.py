@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.ensemble import ensemble_state
 from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble.layout import TREE_RECORD
-from sapwood.ensemble.renewal import Renewal, mean_square
+from sapwood.ensemble.renewal import Event, Renewal, mean_square
 from sapwood.ensemble.rules import ROLES, EnsembleRules, poisson_thresholds
-from sapwood.ensemble.threads import cores, shared_pool
+from sapwood.ensemble.threads import cores
 from sapwood.ensemble.view import EnsembleExplanation, EnsembleSummary, Member
 from sapwood.inspect import snapshot, view
 from sapwood.model import State
@@ -23,14 +24,13 @@ from sapwood.rows.features import Features
 from sapwood.tree import _memory, memory, tree_state
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._relay import Registration
-from sapwood.tree.memory import LEAST_BYTES, MemoryRules
+from sapwood.tree.memory import LEAST_BYTES
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.tree.settings import TreeSettings
 
 __all__ = ["Ensemble", "Role", "checked_max_bytes"]
 
 KERNEL_BYTES = 16_384  # of an ensemble beside its trees and the names of features
-MOST_EVENTS = 100  # that are remembered
 
 Listener = Callable[[Mapping[str, Any]], None]
 
@@ -79,13 +79,11 @@ class Ensemble(Regressor):
         features: Features,
         roles: list[Role],
         rules: EnsembleRules,
-        renewal: Callable[..., Renewal],
+        renewal: type[Renewal],
     ) -> None:
         self._roles = {(role.name, role.rate): role for role in (*roles, *self._later_roles())}
         self._listeners: list[Listener] = []
-        self._events: list[dict[str, Any]] = []
         self._max_bytes = parameters["max_bytes"] or 0
-        self._renewal = renewal(self._fresh, self._after_look)
         threads = min(parameters["threads"] or cores(), len(roles))
         share = self._equal_share(features, len(roles))
         table = np.zeros(len(roles), TREE_RECORD)
@@ -98,8 +96,9 @@ class Ensemble(Regressor):
             table,
             {rate: poisson_thresholds(rate) for rate in rates},
             parameters["track"] == "auto",
-            self._renewal,
-            lambda: shared_pool(threads),
+            renewal(self._fresh, self._share_memory, self._tell),
+            renewal.shortest,
+            threads,
         )
         super().__init__(parameters, features, kernel)
 
@@ -113,16 +112,24 @@ class Ensemble(Regressor):
     def _next_role(self, number: int) -> Role:
         """Return what the tree of some number is to be, that waits to replace another."""
 
-    def _role_of(self, record: Any) -> Role:
-        """Return what a tree is, of which something is known."""
-        return self._roles[ROLES[int(record["role"])], float(record["rate"])]
+    def _role_of(self, table: NDArray[Any], place: int) -> Role:
+        """Return what a tree is, of which something is known.
 
-    def _knows_role(self, record: Any) -> bool:
-        return (ROLES[int(record["role"])], float(record["rate"])) in self._roles
+        Raises
+        ------
+        ValueError
+            If no tree is so.
+        """
+        role, rate = table["role"].item(place), table["rate"].item(place)
+        found = self._roles.get((ROLES[role] if 0 <= role < len(ROLES) else "", rate))
+        if found is None:
+            raise ValueError(f"tree {place} has a role that it cannot have")
+        return found
 
-    def _new_tree_for(self, record: Any) -> TreeKernel:
-        """Return an empty tree for a record, as when it was saved."""
-        return _new_tree(self._role_of(record), self._features, int(record["max_bytes"]))
+    def _new_tree_like(self, table: NDArray[Any], place: int) -> TreeKernel:
+        """Return an empty tree for one of which something is known."""
+        limit = table["max_bytes"].item(place)
+        return _new_tree(self._role_of(table, place), self._features, limit)
 
     def _fresh(self, kernel: EnsembleKernel, number: int) -> tuple[TreeKernel, Any]:
         """Return a new tree that knows the features, and what is known of it."""
@@ -151,31 +158,18 @@ class Ensemble(Regressor):
 
     def _share_memory(self, kernel: EnsembleKernel) -> None:
         """Let each tree have what it occupies, and an equal part of what is free."""
+        if not self._max_bytes:
+            return
         used = np.array([_memory.nbytes(tree) for tree in kernel.trees])
         total = self._max_bytes - KERNEL_BYTES - self._features.nbytes
         free = max(total - int(used.sum()), 0) // len(used)
         limits = np.maximum(used + free, LEAST_BYTES)
-        for tree, record, limit in zip(kernel.trees, kernel.tree_table, limits, strict=True):
-            settings = self._role_of(record).settings
-            rules = MemoryRules.of(int(limit), settings.observing)
-            tree.set_rules(settings.growth.to_record(), rules.to_record())
+        for place, (tree, limit) in enumerate(zip(kernel.trees, limits.tolist(), strict=True)):
+            settings = self._role_of(kernel.tree_table, place).settings.limited(limit)
+            tree.set_rules(settings.growth.to_record(), settings.memory.to_record())
         kernel.tree_table["max_bytes"] = limits
 
-    def _after_look(self, kernel: EnsembleKernel, replaced: int | None) -> None:
-        """Share memory anew, and tell whoever listens what has happened."""
-        if self._max_bytes:
-            self._share_memory(kernel)
-        if replaced is None:
-            return
-        record = kernel.tree_table[replaced]
-        event = {
-            "event": "replaced",
-            "rows": int(kernel.rows),
-            "member": replaced,
-            "age": int(kernel.rows - record["born"]),
-            "error": float(np.sqrt(mean_square(kernel.tree_table)[replaced])),
-        }
-        self._events = [*self._events[1 - MOST_EVENTS :], event]
+    def _tell(self, event: Event) -> None:
         for listener in self._listeners:
             listener(event)
 
@@ -184,7 +178,7 @@ class Ensemble(Regressor):
     @property
     def replacements(self) -> list[dict[str, Any]]:
         """The latest trees that took the place of others: when, whose, how old, and their RMSE."""
-        return [dict(event) for event in self._events]
+        return [dict(event) for event in self._kernel.events]
 
     def listen(self, listener: Listener) -> None:
         """Call a function with a dict for each tree that takes the place of another from now on.
@@ -228,7 +222,7 @@ class Ensemble(Regressor):
 
     def _as_tree(self, place: int) -> HoeffdingTreeRegressor:
         kernel = self._kernel.trees[place]
-        settings = self._role_of(self._kernel.tree_table[place]).settings
+        settings = self._role_of(self._kernel.tree_table, place).settings
         tree = HoeffdingTreeRegressor(
             **{**settings.parameters, "categorical": self._parameters["categorical"]}
         )
@@ -273,7 +267,7 @@ class Ensemble(Regressor):
                 kernel.tree_table, kernel.trees, errors, kernel.weights(), strict=True
             )
         ]
-        return EnsembleSummary(members, int(kernel.rows), self._nbytes(), len(self._events))
+        return EnsembleSummary(members, int(kernel.rows), self._nbytes(), len(self._kernel.events))
 
     def to_text(self, max_depth: int | None = None, digits: int = 4) -> str:
         """Return the members as indented text, one after the other.

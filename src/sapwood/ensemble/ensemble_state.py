@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.ensemble.layout import TREE_RECORD
-from sapwood.ensemble.rules import ROLES
+from sapwood.ensemble.renewal import MOST_EVENTS
 from sapwood.model import State, check_unchanged
 from sapwood.rows.features import Features
 from sapwood.tree import tree_state
@@ -49,7 +49,7 @@ def _header(model: "Ensemble") -> dict[str, Any]:
         "parameters": parameters,
         "features": model._features.to_header(),
         "pending": [tree.pending for tree in model._kernel.trees],
-        "lifetime": model._renewal.lifetime,
+        "lifetime": model._kernel.lifetime,
         "events": model.replacements,
     }
 
@@ -82,7 +82,7 @@ def restored(kind: type[Kind], state: State) -> Kind:
     check(isinstance(pending, list) and len(pending) == len(places), "pending is no list of trees")
     trees = []
     for place, record in enumerate(table):
-        tree = model._new_tree_for(record)
+        tree = model._new_tree_like(table, place)
         own = {name: arrays[f"{place} {name}"] for name in tree_state.ARRAYS}
         leaf = None if pending[place] == -1 else pending[place]
         tree_state.fill_kernel(tree, model._features, own, leaf, name_bytes=0)
@@ -90,7 +90,9 @@ def restored(kind: type[Kind], state: State) -> Kind:
         has_rows = bool(stream[0] > record["born"])
         check((tree.rows > 0) == has_rows, f"tree {place} has not learned its rows")
         trees.append(tree)
-    kernel.use_trees(trees, table, blend, layer)
+    renewal = kernel.renew
+    lifetime = door.between(header["lifetime"], "lifetime", renewal.shortest, renewal.longest)
+    kernel.use_trees(trees, table, blend, layer, lifetime, _checked_events(header["events"]))
     kernel.set_stream(*stream.tolist())
     return model
 
@@ -104,14 +106,16 @@ def _empty(kind: type[Kind], header: dict[str, Any]) -> Kind:
     same = features.categorical == model._features.categorical
     check(same, "its parameters and its features differ in what is categorical")
     model._features.known = features.known
-    renewal = model._renewal
-    lifetime = door.between(header["lifetime"], "lifetime", renewal.shortest, renewal.longest)
-    renewal.lifetime = lifetime
-    events = header["events"]
-    check(isinstance(events, list) and all(map(_is_event, events)), "its events are none")
-    model._events = events
-    check_unchanged(_header(model) | {"pending": None}, header | {"pending": None})
+    kept = ("pending", "lifetime", "events")
+    made = {name: entry for name, entry in _header(model).items() if name not in kept}
+    check_unchanged(made, {name: entry for name, entry in header.items() if name not in kept})
     return model
+
+
+def _checked_events(events: Any) -> list[dict[str, Any]]:
+    check(isinstance(events, list) and len(events) <= MOST_EVENTS, "its events are no short list")
+    check(all(map(_is_event, events)), "its events are none")
+    return list(events)
 
 
 def _is_event(event: Any) -> bool:
@@ -131,9 +135,8 @@ def _check_stream(stream: Array) -> None:
 def _check_table(model: "Ensemble", table: Array, stream: Array) -> None:
     check(bool((table["number"] >= 0).all()), "the number of a tree is negative")
     check(len(set(table["number"].tolist())) == len(table), "two trees have the same number")
-    check(bool((table["role"] >= 0).all() and (table["role"] < len(ROLES)).all()), "a role is none")
     for place, record in enumerate(table):
-        check(model._knows_role(record), f"tree {place} has a role that it cannot have")
+        model._role_of(table, place)
         born, square, weight = (float(record[name]) for name in ("born", "square", "weight"))
         check(0 <= born <= stream[0] and born == int(born), f"tree {place} was never born")
         check(0 <= square <= 1e300 and 0 <= weight <= MOST_WEIGHT, f"tree {place} has no error")
