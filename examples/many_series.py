@@ -11,7 +11,7 @@ from sapwood.evaluate import prequential
 from sapwood.lags import LaggedModel, Lags
 
 STATIONS = 50
-HOURS = 24 * 7 * 8
+HOURS = 24 * 7 * 5
 
 
 def counts(seed: int = 3) -> tuple[dict[str, list[str] | np.ndarray], np.ndarray]:

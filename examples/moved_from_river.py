@@ -6,6 +6,8 @@
 """
 
 import time
+from collections.abc import Iterator
+from typing import Any
 
 from river import compose, evaluate, metrics, preprocessing
 from river import tree as rivers
@@ -41,7 +43,7 @@ def main() -> None:
     print(f"{'3. without river':30} MAE {found.total.mae:8.2f}, {found.seconds:6.2f} s")
 
 
-def rows():
+def rows() -> Iterator[tuple[dict[str, Any], float]]:
     """Yield pairs as river takes them: what is missing is left out."""
     for x, y in streams.demand(rows=ROWS):
         yield {name: value for name, value in x.items() if value is not None}, y

@@ -6,6 +6,7 @@ The others stay silent.
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -19,7 +20,7 @@ LEARNED = 500
 """Steps after which the models have learned enough for their errors to tell something."""
 
 
-def readings(seed: int = 5):
+def readings(seed: int = 5) -> Iterator[tuple[int, str, dict[str, float], float]]:
     """Yield rows of all pumps, step by step, with the temperature that was measured."""
     rng = np.random.default_rng(seed)
     usual = rng.normal(60.0, 5.0, PUMPS)
@@ -35,9 +36,11 @@ def readings(seed: int = 5):
 def main() -> None:
     """Predict, watch the errors of each pump, learn, and tell what has changed."""
     # Without tracking of recent errors: what is to be noticed is not to be followed at once.
-    models = defaultdict(lambda: sapwood.HoeffdingTreeRegressor(track=None))
-    watched = defaultdict(lambda: ChangeDetector(once_in=1_000_000))
-    alarms = set()
+    models: dict[str, sapwood.HoeffdingTreeRegressor] = defaultdict(
+        lambda: sapwood.HoeffdingTreeRegressor(track=None)
+    )
+    watched: dict[str, ChangeDetector] = defaultdict(lambda: ChangeDetector(once_in=1_000_000))
+    alarms: set[str] = set()
     for step, pump, x, measured in readings():
         error = measured - models[pump].predict_one(x)
         if step >= LEARNED and watched[pump].update(error):

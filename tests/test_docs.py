@@ -53,6 +53,64 @@ def test_every_link_of_a_page_leads_somewhere(page):
         assert not anchor or anchor in anchors(target), link
 
 
+# -- what a page installs --------------------------------------------------------------------------
+
+INSTALLS = re.compile(r"^`(pip install [^`]+)`", re.MULTILINE)
+IMPORTED = re.compile(
+    r"^(?:>>>|\.\.\.)\s+(?:from|import) ([\w.]+)(?: import ([\w, ]+))?", re.MULTILINE
+)
+COMMANDS = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NEEDS = {
+    "river": "river",
+    "sapwood.river": "river",
+    "sklearn": "sklearn",
+    "sapwood.sklearn": "sklearn",
+    "matplotlib": "plot",
+    "sapwood.plot": "plot",
+    "sapwood.paper": "paper",
+    "treelite": "export",
+}
+"""The extras that imports need."""
+ALSO = {"cli": {"plot"}, "paper": {"cli", "plot"}}
+"""What an extra brings along."""
+LIBRARIES = ("pandas", "onnxruntime", "shap")
+"""What is no part of an extra, and is named beside it."""
+BARE = ("README", "benchmark")
+"""The first tells all ways to install; the second is made by a program, and needs nothing."""
+
+
+def needed(page):
+    """Return the extras and libraries that the snippets and commands of a page need."""
+    text = page.read_text(encoding="utf-8")
+    names = set()
+    for module, parts in IMPORTED.findall(text):
+        names.add(module)
+        names.update(f"{module}.{part.strip()}" for part in parts.split(","))
+    extras = {
+        extra
+        for name in names
+        for prefix, extra in NEEDS.items()
+        if name == prefix or name.startswith(f"{prefix}.")
+    }
+    if re.search(r"(^|\| )sapwood (?!paper)", "".join(COMMANDS.findall(text)), re.MULTILINE):
+        extras.add("cli")
+    return extras, {name for name in LIBRARIES if name in {each.split(".")[0] for each in names}}
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.stem not in BARE], ids=lambda page: page.stem
+)
+def test_a_page_begins_with_the_line_that_installs_what_it_uses(page):
+    first = page.read_text(encoding="utf-8").partition("\n## ")[0]
+    [line] = INSTALLS.findall(first)
+    named = re.search(r"sapwood\[([\w,]+)\]", line)
+    extras = set(named[1].split(",")) if named else set()
+    extras |= {also for extra in extras for also in ALSO.get(extra, ())}
+    wanted, libraries = needed(page)
+    assert wanted <= extras, line
+    assert libraries <= set(line.split()), line
+
+
 NUMBER = re.compile(r"(?<![\w.,/])\N{MINUS SIGN}?\d[\d,]*(?:\.\d+)?(?![\w/])")
 
 
