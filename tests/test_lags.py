@@ -1,7 +1,9 @@
 """Lags and means: against a slow twin, whatever the batches, series and labels."""
 
 import copy
+import itertools
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -328,3 +330,56 @@ def test_a_damaged_model_with_lags_is_refused(change):
     data = container.pack("LaggedModel", {"format": 1, "model": header}, arrays)
     with pytest.raises(sapwood.ModelFileError, match="damaged"):
         LaggedModel.from_bytes(data)
+
+
+class Struck(BaseException):
+    """An interruption at some line."""
+
+
+def strike(action, line):
+    """Run an action that is interrupted at a line of our code; return whether it came so far."""
+    left = line
+
+    def trace(frame, event, argument):
+        nonlocal left
+        if "sapwood" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            left -= 1
+            if left == 0:
+                raise Struck
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        action()
+    except Struck:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("way", ["learn_one", "learn_many"])
+def test_an_interruption_leaves_a_model_as_before_or_as_after(way):
+    columns, y = shops(40)
+    start = LaggedModel(sapwood.HoeffdingTreeRegressor(), Lags([1, 3], by="shop", max_series=2))
+    start.learn_many(columns, y)
+    rows = (
+        ({"shop": "C", "new": 1.0}, 5.0) if way == "learn_one" else ({"shop": ["A", "C"]}, [5, 6])
+    )
+    before = start.to_bytes()
+    getattr(start, way)(*rows)
+    after = start.to_bytes()
+    outcomes = set()
+    for line in itertools.count(1):
+        model = LaggedModel.from_bytes(before)
+        was_struck = strike(lambda each=model: getattr(each, way)(*rows), line)
+        found = model.to_bytes()
+        assert found in (before, after), line
+        if not was_struck:
+            break
+        outcomes.add(found == after)
+    assert line > 50
+    assert outcomes == {False, True}

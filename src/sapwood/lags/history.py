@@ -43,6 +43,8 @@ class Plan:
         Whether each series starts with this batch.
     places : dict
         The row of each series, with those of the batch, and without those forgotten for them.
+    clock : int
+        How many rows the history had when this was planned.
     """
 
     history: History
@@ -53,6 +55,7 @@ class Plan:
     slots: IntArray
     is_new: NDArray[np.uint8]
     places: dict[Key, int]
+    clock: int
 
     def features(self, rows: FloatArray, wanted: IntArray) -> FloatArray:
         """Return what is known of the rows before each, a row of the result for each feature."""
@@ -115,6 +118,7 @@ def _made(
         np.array(series.slots, dtype=np.int64),
         np.array(series.is_new, dtype=np.uint8),
         series.places,
+        history.clock,
     )
 
 

@@ -45,6 +45,11 @@ class Plan(NamedTuple):
     where: history.Plan
     rows: FloatArray
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the rows are the next to become past: neither they nor others have since then."""
+        return self.where.clock == self.where.history.clock
+
     def push(self) -> int:
         """Let the rows become past, and return the number of the last in its series."""
         return self.where.push(self.rows)

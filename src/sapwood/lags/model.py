@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sapwood import door
 from sapwood.door import Label
-from sapwood.lags.lags import Lags
+from sapwood.lags.lags import Lags, Plan
 from sapwood.model import State, StoredModel, from_bytes
 from sapwood.rows import frames
 
@@ -53,6 +53,7 @@ class LaggedModel(StoredModel):
         super().__init__()
         self.model = model
         self.lags = lags
+        self._unfinished: tuple[Plan, float | None] | None = None
 
     def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
         """Learn one row, and let it become past.
@@ -62,9 +63,12 @@ class LaggedModel(StoredModel):
         x, y, w
             As for the model itself.
         """
+        self._settle()
         row, plan = self.lags.plan_one(x, y)
+        self._unfinished = plan, self._rows()
         self.model.learn_one(row, y, *(() if w == 1.0 else (w,)))
         plan.push()
+        self._unfinished = None
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """Predict the next row; nothing is changed.
@@ -74,6 +78,7 @@ class LaggedModel(StoredModel):
         x : dict
             The features, without lags.
         """
+        self._settle()
         return float(self.model.predict_one(self.lags.plan_one(x)[0]))
 
     def learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> None:
@@ -94,6 +99,7 @@ class LaggedModel(StoredModel):
         X : mapping of columns, data frame, or array
             The features, without lags. A lag of 24 is known for the first 24 rows of each series.
         """
+        self._settle()
         return frames.like(X, np.asarray(self.model.predict_many(self.lags.transform_many(X))))
 
     def predict_learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> Any:
@@ -104,11 +110,29 @@ class LaggedModel(StoredModel):
         X, y, w
             As for the model itself.
         """
+        self._settle()
         plan = self.lags.plan(X, y)
         more = () if w is None else (w,)
+        self._unfinished = plan, self._rows()
         predictions = np.asarray(self.model.predict_learn_many(plan.features, y, *more))
         plan.push()
+        self._unfinished = None
         return frames.like(X, predictions)
+
+    def _settle(self) -> None:
+        """Do what an interruption has left undone.
+
+        Rows that the model had learned become past; those that it had not are forgotten.
+        """
+        if self._unfinished is not None:
+            plan, rows = self._unfinished
+            if plan.is_due and self._rows() != rows:
+                plan.push()
+            self._unfinished = None
+
+    def _rows(self) -> float | None:
+        """Return how many rows the model has learned, None if it does not tell."""
+        return getattr(getattr(self.model, "_kernel", None), "rows", None)
 
     # -- looking inside ---------------------------------------------------------------------------
 
@@ -145,6 +169,7 @@ class LaggedModel(StoredModel):
 
     def to_state(self) -> State:
         """Return all that the model is, and what it remembers."""
+        self._settle()
         header, arrays = self.lags.to_state()
         own: dict[str, NDArray[Any]] = {f"{PAST}{name}": array for name, array in arrays.items()}
         own[INNER] = np.frombuffer(self.model.to_bytes(), np.uint8)
