@@ -258,3 +258,14 @@ def test_who_listens_is_told_of_replacements():
     assert told == forest.replacements != []
     assert set(told[0]) == {"event", "rows", "member", "age", "error"}
     assert model.from_bytes(forest.to_bytes()).replacements == told
+
+
+@every_model
+def test_the_longest_wait_for_a_better_tree_is_saved_and_loaded(make):
+    columns, y = rows(200)
+    learner = make()
+    learner.learn_many(columns, y)
+    kernel = learner._kernel
+    kernel.end_look(kernel.renew.longest, [])
+    twin = type(learner).from_bytes(learner.to_bytes())
+    assert twin._kernel.lifetime == kernel.renew.longest

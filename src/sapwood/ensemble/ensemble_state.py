@@ -1,5 +1,6 @@
 """An ensemble as a header and arrays, and back: every value is checked before it is used."""
 
+import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -91,7 +92,8 @@ def restored(kind: type[Kind], state: State) -> Kind:
         check((tree.rows > 0) == has_rows, f"tree {place} has not learned its rows")
         trees.append(tree)
     renewal = kernel.renew
-    lifetime = door.between(header["lifetime"], "lifetime", renewal.shortest, renewal.longest)
+    longest = math.nextafter(renewal.longest, math.inf)  # which it may have reached
+    lifetime = door.between(header["lifetime"], "lifetime", renewal.shortest, longest)
     kernel.use_trees(trees, table, blend, layer, lifetime, _checked_events(header["events"]))
     kernel.set_stream(*stream.tolist())
     return model
