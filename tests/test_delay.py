@@ -267,7 +267,7 @@ def test_rows_that_wait_survive_a_file_to_the_last_bit(values, y, clock):
 
 
 ROW = {"x": {}, "y": 1.0, "prediction": 1.0, "source": "f", "number": 1, "row": 0, "due": 3.0}
-ROW |= {"time": 0.0, "told": [0.0] * 5, "ticket": None}
+ROW |= {"time": 0.0, "told": [0.0] * 5, "ticket": None, "bounds": []}
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,9 @@ ROW |= {"time": 0.0, "told": [0.0] * 5, "ticket": None}
         {"clock": 1.0, "waiting": [3]},
         {"clock": 1.0, "waiting": [{}]},
         {"clock": 1.0, "waiting": [ROW, ROW]},
-        *({"clock": 1.0, "waiting": [ROW | {name: []}]} for name in ROW),
+        *({"clock": 1.0, "waiting": [ROW | {name: []}]} for name in ROW if name != "bounds"),
+        {"clock": 1.0, "waiting": [ROW | {"bounds": [0.0, 1]}]},
+        {"clock": 1.0, "waiting": [ROW | {"bounds": 3}]},
         {"clock": 1.0, "waiting": [ROW | {"y": 1}]},
         {"clock": 1.0, "waiting": [ROW | {"number": 1.0}]},
     ],

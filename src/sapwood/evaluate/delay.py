@@ -3,7 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from sapwood import door
@@ -21,6 +21,7 @@ SAVED_TYPES = {
     "row": int,
     "time": float,
     "told": list,
+    "bounds": list,
 }
 
 
@@ -44,6 +45,8 @@ class Waiting:
         By which lags know the row.
     due : float
         When its label comes; minus infinity as long as no row had a time.
+    bounds : list of float
+        The lower and the upper bound of each level that the model told; none if it tells none.
     """
 
     x: dict[str, Any]
@@ -56,6 +59,7 @@ class Waiting:
     told: list[float]
     ticket: Ticket | None = None
     due: float = -math.inf
+    bounds: list[float] = field(default_factory=list)
 
     def to_header(self) -> dict[str, Any]:
         """Return all that is known in terms of JSON, None for minus infinity."""
@@ -66,12 +70,15 @@ class Waiting:
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> Self:
         """Restore what `to_header` returned, or raise KeyError, TypeError or ValueError."""
-        values = {name: header[name] for name in SAVED_TYPES}
+        # Bounds were not there in earlier releases.
+        values = {name: {"bounds": [], **header}[name] for name in SAVED_TYPES}
         wrong = [name for name, kind in SAVED_TYPES.items() if type(values[name]) is not kind]
         if wrong:
-            raise TypeError(f"{wrong[0]} of a row that waits is {door.shown(header[wrong[0]])}")
+            raise TypeError(f"{wrong[0]} of a row that waits is {door.shown(values[wrong[0]])}")
         if len(values["told"]) != FORECASTS or {*map(type, values["told"])} != {float}:
             raise TypeError(f"{door.shown(values['told'])} are no forecasts of baselines")
+        if not all(type(bound) is float for bound in values["bounds"]):
+            raise TypeError(f"{door.shown(values['bounds'])} are no bounds")
         ticket = header["ticket"]
         if ticket is not None:
             key, number = ticket

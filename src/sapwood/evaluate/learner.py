@@ -16,6 +16,14 @@ WAYS = (
     ("predict_many", "learn_many"),
 )
 
+TELLING = (
+    "levels",
+    "predict_intervals_one",
+    "predict_intervals_many",
+    "predict_learn_intervals",
+)
+"""What a model has that tells bounds."""
+
 
 class Learner:
     """A model, the time that it took, and what it tells of itself.
@@ -40,13 +48,23 @@ class Learner:
             )
         self.model = model
         self.seconds = 0.0
+        self.bounds: FloatArray | None = None  # around what was predicted last
         self._in_batches = ways[0] == WAYS[0]
         self._by_rows = WAYS[1] in ways
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels of the bounds that the model tells; none if it tells none."""
+        tells = all(hasattr(self.model, name) for name in TELLING)
+        return tuple(self.model.levels) if tells else ()
 
     def predict_learn(self, columns: Mapping[str, Column], y: FloatArray) -> FloatArray:
         """Return the prediction of each row, made before it was learned."""
         start = time.perf_counter()
         try:
+            if self._in_batches and self.levels:
+                predictions, self.bounds = self.model.predict_learn_intervals(columns, y)
+                return np.asarray(predictions, dtype=np.float64)
             if self._in_batches:
                 return np.asarray(self.model.predict_learn_many(columns, y), dtype=np.float64)
             predictions = np.empty(len(y))
@@ -61,6 +79,9 @@ class Learner:
         """Return the prediction of each row, of which none is learned; y is not looked at."""
         start = time.perf_counter()
         try:
+            if self.levels:
+                predictions, self.bounds = self.model.predict_intervals_many(columns)
+                return np.asarray(predictions, dtype=np.float64)
             if hasattr(self.model, "predict_many"):
                 return np.asarray(self.model.predict_many(columns), dtype=np.float64)
             return np.array([self._predict(x) for x in rows_of(columns)], dtype=np.float64)
@@ -81,6 +102,9 @@ class Learner:
         self.seconds += time.perf_counter() - start
 
     def _predict(self, x: dict[str, Any]) -> float:
+        if self.levels:
+            prediction, self.bounds = self.model.predict_intervals_one(x)
+            return float(prediction)
         if self._by_rows:
             return float(self.model.predict_one(x))
         return float(self.model.predict_many(_of_one(x))[0])

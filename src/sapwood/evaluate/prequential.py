@@ -18,7 +18,15 @@ from sapwood.lags import LaggedModel, Lags
 from sapwood.model import is_all_or_nothing
 from sapwood.streams.labelled import Key, keys_of
 from sapwood.streams.schema import nearest
-from sapwood.streams.stream import MOST_ROWS, Chunk, Column, Stream, StreamError, rows_of
+from sapwood.streams.stream import (
+    MOST_ROWS,
+    Chunk,
+    Column,
+    FloatArray,
+    Stream,
+    StreamError,
+    rows_of,
+)
 
 __all__ = ["OnBadRow", "Predicted", "Prequential", "Step"]
 
@@ -138,6 +146,7 @@ class Prequential(Tally):
             recent=self.scores.recent,
             columns=self.stream.column_notes,
             importances=self.importances.finished(self.scores.rows, self.learner.model),
+            intervals=None if self.intervals is None else self.intervals.finished(self.scores.rows),
         )
 
     def _size(self) -> tuple[int, int]:
@@ -250,7 +259,7 @@ class Prequential(Tally):
                 self.unlabelled.put(keys[place], row)
                 one = slice(place, place + 1)
                 ids = {name: column[one] for name, column in chunk.ids.items()}
-                told = (np.array([row.y]), np.array([row.prediction]), ids)
+                told = (np.array([row.y]), np.array([row.prediction]), ids, self._bounds([row]))
                 step.predicted.append(Predicted(chunk.numbers[one], *told))
 
     def _use(
@@ -286,7 +295,8 @@ class Prequential(Tally):
         if plan is not None:
             plan.push()
         ids = {name: column[start:end] for name, column in chunk.ids.items()}
-        parts.append(Predicted(chunk.numbers[start:end], y, predictions, ids))
+        bounds = self.learner.bounds
+        parts.append(Predicted(chunk.numbers[start:end], y, predictions, ids, bounds))
         self.rows_predicted += end - start
         if learn:
             self.rows_learned += end - start
@@ -313,7 +323,7 @@ class Prequential(Tally):
         moments = self._moments(chunk)
         times = [None] * len(chunk) if chunk.times is None else chunk.times.tolist()
         targets = np.empty(0) if chunk.y is None else chunk.y
-        predictions = np.empty(stop)
+        predictions, predicted = np.empty(stop), list[Waiting]()
         is_predicted = np.zeros(len(chunk), dtype=np.bool_)
         for place, x in enumerate(itertools.islice(chunk.rows(), stop)):
             delay.advance(times[place])
@@ -327,6 +337,7 @@ class Prequential(Tally):
             if row is None:
                 continue
             predictions[place], is_predicted[place] = row.prediction, True
+            predicted.append(row)
             if not math.isnan(y):
                 delay.put(row)
             else:
@@ -340,7 +351,8 @@ class Prequential(Tally):
             name: [column[place] for place in np.flatnonzero(is_predicted)]
             for name, column in chunk.ids.items()
         }
-        told = targets[is_predicted], predictions[is_predicted[:stop]], ids
+        bounds = self._bounds(predicted)
+        told = targets[is_predicted], predictions[is_predicted[:stop]], ids, bounds
         step.predicted.append(Predicted(chunk.numbers[is_predicted], *told))
 
     def _predict_one(
@@ -359,7 +371,16 @@ class Prequential(Tally):
         self.rows_predicted += 1
         y = math.nan if chunk.y is None else float(chunk.y[place])
         told = self.baselines.forecast(moment)
-        return Waiting(x, y, prediction, chunk.source, number, row, moment, told, ticket)
+        bounds = [] if self.learner.bounds is None else self.learner.bounds.ravel().tolist()
+        at = (chunk.source, number, row, moment)
+        return Waiting(x, y, prediction, *at, told, ticket, bounds=bounds)
+
+    def _bounds(self, rows: list[Waiting]) -> FloatArray | None:
+        """Return the bounds that were told of rows, if the model tells some."""
+        if self.intervals is None:
+            return None
+        levels = len(self.learner.levels)
+        return np.array([row.bounds for row in rows]).reshape(len(rows), levels, 2)
 
     def _moments(self, chunk: Chunk) -> list[float]:
         """Return the time of each row, NaN where it is not known."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from sapwood.formatting import number
 from sapwood.streams.stream import ColumnNote
 
 __all__ = [
+    "BAND",
     "BASELINES",
     "BESIDE",
     "CURVE",
@@ -21,8 +22,10 @@ __all__ = [
     "ROW",
     "UNSCORED",
     "Baseline",
+    "Coverage",
     "Errors",
     "Evaluation",
+    "Intervals",
     "Refusals",
     "Sample",
     "compared",
@@ -77,6 +80,9 @@ ROW = np.dtype(
 )
 """A row of a sample: how many rows were scored with it, its time in seconds since 1970 (NaN if that
 is not known), what was right, and what was predicted."""
+
+BAND = np.dtype([*ROW.descr, ("lower", np.float64), ("upper", np.float64)])
+"""A row of a sample with the bounds of the widest level, NaN if none were told."""
 
 PREDICTION = np.dtype([("number", np.int64), ("y", np.float64), ("prediction", np.float64)])
 """A row that was predicted: its line or row in the stream, what was right, what was predicted."""
@@ -142,6 +148,46 @@ class Sample:
     groups: Mapping[str, tuple[list[str], NDArray[np.int64]]]
 
 
+class Coverage(NamedTuple):
+    """How good bounds are: the share of y within them, their mean width, their interval score.
+
+    The score is that of Winkler: the width, and 2 / (1 - level) times what y is beyond; less is
+    better.
+    """
+
+    coverage: float
+    width: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """How good the bounds of a model were.
+
+    Parameters
+    ----------
+    levels : mapping of float to Intervals.Level
+        For each level, its scores over all rows that had bounds, and faded.
+    curve : structured array
+        For each point of the learning curve the row, and coverage, width and score of each level.
+    sample : structured array
+        Some of the rows, each of `BAND`.
+    interval : int
+        One row in so many is there.
+    """
+
+    class Level(NamedTuple):
+        """The scores of one level."""
+
+        total: Coverage
+        faded: Coverage
+
+    levels: Mapping[float, Level]
+    curve: NDArray[Any]
+    sample: NDArray[Any]
+    interval: int
+
+
 @dataclass(frozen=True, repr=False)
 class Evaluation:
     """The whole result of a prequential evaluation.
@@ -201,6 +247,8 @@ class Evaluation:
     importances : list of pairs
         At a few moments, how many rows were scored until then, and the importance of each feature;
         empty for a model that is none of Sapwood's trees.
+    intervals : Intervals, optional
+        How good the bounds were, if the model tells some.
     """
 
     stream: str
@@ -236,6 +284,7 @@ class Evaluation:
     losses: Mapping[str, float] = field(default_factory=dict)
     predictions: NDArray[Any] | None = None
     importances: Sequence[tuple[int, Mapping[str, float]]] = ()
+    intervals: Intervals | None = None
 
     def __repr__(self) -> str:
         return as_text(self)
@@ -327,12 +376,27 @@ class Evaluation:
             "losses": {
                 name: value if np.isfinite(value) else None for name, value in self.losses.items()
             },
+            **({} if self.intervals is None else {"intervals": _told(self.intervals)}),
             "leaves": self.leaves,
             "bytes": self.model_bytes,
             "seconds": self.seconds,
             "model_seconds": self.model_seconds,
             "rows_per_second": self.rows_per_second,
         }
+
+
+def _told(intervals: Intervals) -> dict[str, Any]:
+    """Return bounds in terms of JSON."""
+    return {
+        f"{level:g}": {
+            over: {
+                name: value if np.isfinite(value) else None
+                for name, value in getattr(found, over)._asdict().items()
+            }
+            for over in ("total", "faded")
+        }
+        for level, found in intervals.levels.items()
+    }
 
 
 def compared(error: float, rival: float) -> str:

@@ -16,6 +16,7 @@ from sapwood.evaluate.baseline_scores import BaselineScores
 from sapwood.evaluate.curve import Curve
 from sapwood.evaluate.delay import Delay, Waiting
 from sapwood.evaluate.history import History, ImportanceLog
+from sapwood.evaluate.interval_scores import IntervalScores
 from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.refusals import RefusalLog
 from sapwood.evaluate.scores import Scores, scorable
@@ -58,12 +59,15 @@ class Predicted(NamedTuple):
         What was predicted.
     ids : dict of columns
         What tells them apart, if the stream has such columns.
+    bounds : array of float, shape (rows, levels, 2), optional
+        The bounds around predictions, if the model tells some.
     """
 
     numbers: IntArray
     y: FloatArray
     predictions: FloatArray
     ids: Mapping[str, Column] = {}
+    bounds: FloatArray | None = None
 
 
 @dataclass(slots=True)
@@ -118,6 +122,8 @@ class Tally:
         self.delay = delay
         self.scores = Scores(fade, window)
         self.baselines = BaselineScores(self.scores.fade, self.scores.window_rows)
+        levels = learner.levels
+        self.intervals = IntervalScores(levels, self.scores.fade) if levels else None
         self.curve = Curve()
         self.history = History()
         self.importances = ImportanceLog()
@@ -142,7 +148,10 @@ class Tally:
         before = self.scores.rows
         times = self._times(chunk)
         self.scores.take(predictions, y)
-        self.baselines.take_many(predictions, y, None if times is None else times[start:end])
+        here = None if times is None else times[start:end]
+        self.baselines.take_many(predictions, y, here)
+        if self.intervals is not None and self.learner.bounds is not None:
+            self.intervals.take(predictions, self.learner.bounds, y, here)
         if self.scores.unscored and self.first_unscored is None:
             first = start + int(np.argmin(scorable(predictions, y)))
             self.first_unscored = self._place(chunk.source, int(chunk.numbers[first]))
@@ -155,6 +164,10 @@ class Tally:
         before = self.scores.rows
         self.scores.update(row.prediction, row.y)
         self.baselines.take_one(row.told, row.prediction, row.y, row.time)
+        if self.intervals is not None:
+            said = np.array(row.bounds).reshape(1, -1, 2)
+            one = (np.array([row.prediction]), said, np.array([row.y]), np.array([row.time]))
+            self.intervals.take(*one)
         if self.scores.rows > before:
             self.time = row.time
             self._keep_one(before, row)
@@ -206,6 +219,8 @@ class Tally:
             beside = self.baselines.point(self.time)
             self.curve.add(self.scores, *self._size(), elapsed, beside)
             self.importances.add(self.scores.rows, self.learner.model)
+            if self.intervals is not None:
+                self.intervals.add_point(self.scores.rows, self.curve.interval)
 
     def _place(self, source: str, number: int) -> str:
         return f"{source}, {self.stream.unit} {number}"
@@ -254,6 +269,8 @@ class Tally:
         }
         parts = (self.scores, self.baselines, self.curve, self.history, self.importances)
         arrays = {name: array for part in parts for name, array in part.to_arrays().items()}
+        if self.intervals is not None:
+            arrays |= self.intervals.to_arrays()
         # As text in an array: headers are held short, and a queue may be long.
         arrays[UNLABELLED] = _as_text(self.unlabelled.to_header())
         if self.delay is not None:
@@ -273,6 +290,9 @@ class Tally:
             raise ValueError(f"the saved window has {scores.window_rows} rows")
         baselines = BaselineScores.from_arrays(arrays, scores.fade, scores.window_rows)
         history, importances = History.from_arrays(arrays), ImportanceLog.from_arrays(arrays)
+        intervals = self.intervals
+        if intervals is not None:
+            intervals = IntervalScores.from_arrays(arrays, self.learner.levels, scores.fade)
         refusals = RefusalLog.from_header(header["refusals"])
         position = _position(header["position"])
         counts = {name: door.whole(header[name], name, 0, 2**53) for name in COUNTS}
@@ -291,7 +311,7 @@ class Tally:
             self.delay.restore(json.loads(arrays[DELAY].tobytes()))
         self.scores, self.curve, self.refusals, self.position = scores, curve, refusals, position
         self.baselines, self.history, self.importances = baselines, history, importances
-        self.unlabelled = unlabelled
+        self.unlabelled, self.intervals = unlabelled, intervals
         self.time = math.nan if moment is None else moment
         for name, count in counts.items():
             setattr(self, name, count)

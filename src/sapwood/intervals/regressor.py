@@ -185,6 +185,26 @@ class IntervalRegressor(StoredModel):
         self._judge(regions, predictions, targets, weights, bounds=bounds)
         return predictions, bounds.reshape(len(targets), -1, 2)
 
+    def predict_intervals_one(self, x: dict[Any, Any]) -> tuple[float, FloatArray]:
+        """Predict one row, with the bounds of all levels.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+
+        Returns
+        -------
+        prediction : float
+            As `predict_one` returns it.
+        bounds : ndarray of float, shape (levels, 2)
+            The lower and the upper bound of each of `levels`.
+        """
+        said = self._say_one(x)
+        bounds = np.empty((1, 2 * len(self._levels)))
+        _bounds.publish(said, self._overall, bounds)
+        return float(said[0, 0]), bounds.reshape(-1, 2)
+
     def predict_interval_one(self, x: dict[Any, Any], level: float = 0.9) -> Interval:
         """Predict one row, with its bounds.
 
@@ -366,6 +386,11 @@ class IntervalRegressor(StoredModel):
     def features(self) -> list[Any]:
         """The names of the features that the model knows."""
         return list(self.model.features)
+
+    @property
+    def feature_kinds(self) -> dict[Any, str]:
+        """What each feature is, as the model tells it."""
+        return dict(self.model.feature_kinds)
 
     @property
     def n_leaves(self) -> int:
