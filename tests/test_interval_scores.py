@@ -62,6 +62,8 @@ def test_a_long_stream_leaves_few_rows_and_points():
     assert found.interval == 16
     assert (np.diff(found.sample["row"]) == 16).all()
     assert (found.sample["time"] == found.sample["y"]).all()
+    assert found.recent["row"].tolist() == list(range(30 * 333 - 299, 30 * 333 + 1))
+    assert found.recent["y"].tolist() == y[-300:].tolist()
 
 
 def test_an_evaluation_tells_how_good_bounds_are():
@@ -139,6 +141,7 @@ def lies():
     yield "fields", {**arrays, "interval_scores": arrays["interval_scores"][:, 1:]}
     yield "points", {**arrays, "interval_points": np.zeros((1, 3))}
     yield "sample", {**arrays, "interval_sample": np.zeros(3)}
+    yield "recent", {**arrays, "interval_recent": np.zeros(3)}
     yield "every", {**arrays, "interval_every": np.array([0, 40])}
 
 

@@ -306,7 +306,8 @@ def from_bytes(data: bytes, source: str = "the buffer") -> Any:
 
 def can_be_saved(model: Any) -> bool:
     """Whether a model becomes bytes, and bytes become such a model."""
-    return all(callable(getattr(type(model), name, None)) for name in ("to_bytes", "from_bytes"))
+    methods = all(callable(getattr(type(model), name, None)) for name in ("to_bytes", "from_bytes"))
+    return methods and getattr(model, "can_be_saved", True) is not False
 
 
 def is_all_or_nothing(model: Any) -> bool:
@@ -326,4 +327,5 @@ def readable_part(model: Any) -> Any:
     for found in (model, *parts):
         if isinstance(found, Readable) and not isinstance(found, type):
             return found
-    return None
+    inner = getattr(model, "model", None)  # which may be a wrapper in its turn
+    return None if inner is None or inner is model else readable_part(inner)

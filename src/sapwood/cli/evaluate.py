@@ -90,14 +90,19 @@ def evaluate(
             check_savable(run.model, f"--save {save}")
         outputs: list[PredictionFile | BadRowFile] = []
         if predictions is not None:
-            outputs.append(PredictionFile(predictions, run.stream.unit, run.stream.ids))
+            told = (run.stream.unit, run.stream.ids, run.learner.levels)
+            outputs.append(PredictionFile(predictions, *told))
         if bad_rows is not None:
             outputs.append(BadRowFile(bad_rows))
         found = Follower(run, terminal, identity, outputs, checkpoint, every).follow()
         if save is not None:
             run.model.save(save)
         if curve is not None:
-            write_curve(curve, found.curve, found.beside)
+            tables = [found.curve, found.beside]
+            if found.intervals is not None:
+                bounds = found.intervals.curve
+                tables.append(bounds[list(bounds.dtype.names or ())[1:]])  # without the rows
+            write_curve(curve, *tables)
         if report is not None:
             _write_report(report, found, run, targets.delay)
         if as_json:

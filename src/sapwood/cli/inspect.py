@@ -10,11 +10,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from sapwood import load
-from sapwood.cli.failure import Terminal, failing_in_one_line
+from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files
 from sapwood.cli.options import AsJson
 from sapwood.formatting import plain
 from sapwood.lags import LaggedModel
+from sapwood.model import readable_part
 from sapwood.storage.atomic import write_atomically
 
 __all__ = ["inspect"]
@@ -35,13 +36,20 @@ def inspect(
     """Show what a saved model has learned: its size, its features, its tree."""
     with failing_in_one_line(Terminal(stderr=True), extra="cli"):
         check_files({"--svg": svg}, read=[model])
-        tree = load(model)
+        loaded = load(model)
+        levels = getattr(loaded, "levels", ())
+        tree = loaded if hasattr(loaded, "to_text") else readable_part(loaded)
+        if tree is None:
+            raise UsageError(f"{model} holds a {type(loaded).__name__}, which has no tree to show")
         if svg is not None:
             write_atomically(svg, str(tree.draw(max_depth=depth)).encode())
         if as_json:
-            print(json.dumps(_described(tree), indent=2))
+            bounds = {"levels": list(levels)} if levels else {}
+            print(json.dumps({**_described(tree), **bounds}, indent=2))
         else:
             _show(tree, depth)
+            if levels:
+                print(f"bounds of {', '.join(f'{level:g}' for level in levels)}")
 
 
 def _described(tree: Any) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,11 @@ __all__ = [
     "DEFAULTS_SHOWN",
     "MODEL_HELP",
     "blaming_others",
+    "check_levels",
     "check_savable",
     "make_model",
     "saved_model",
+    "with_bounds",
 ]
 
 OWN = {
@@ -101,13 +103,44 @@ def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
     )
 
 
+def with_bounds(model: Any, levels: Sequence[float]) -> Any:
+    """Return a model that tells bounds of some levels; itself if there are none, or it does."""
+    from sapwood.intervals import IntervalRegressor
+    from sapwood.lags import LaggedModel
+
+    if not levels:
+        return model
+    if isinstance(model, LaggedModel):
+        model.model = with_bounds(model.model, levels)
+        return model
+    if isinstance(model, IntervalRegressor):
+        check_levels(model, levels)
+        return model
+    try:
+        return IntervalRegressor(model, levels)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"--interval: {error}") from None
+
+
+def check_levels(model: Any, levels: Sequence[float]) -> None:
+    """Complain if a saved model does not tell bounds of some levels."""
+    known = getattr(model, "levels", ())
+    if not known:
+        raise UsageError(
+            "--interval: the model tells no bounds; train it with --interval, or let it go on by "
+            "sapwood train --model FILE --interval LEVEL"
+        )
+    for level in levels:
+        if level not in known:
+            told = ", ".join(f"{each:g}" for each in known)
+            raise UsageError(f"--interval {level:g}: the model tells bounds of {told}")
+
+
 def check_savable(model: Any, option: str) -> None:
     """Complain if a model is not one that can be saved."""
     if not can_be_saved(model):
-        raise UsageError(
-            f"{option}: a {type(model).__name__} cannot be saved, as it lacks to_bytes and "
-            "from_bytes"
-        )
+        kind = type(getattr(model, "model", model)).__name__
+        raise UsageError(f"{option}: a {kind} cannot be saved, as it lacks to_bytes and from_bytes")
 
 
 @contextmanager

@@ -150,6 +150,15 @@ BadRows = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+Interval = Annotated[
+    list[float],
+    typer.Option(
+        "--interval",
+        metavar="LEVEL",
+        help="Bounds that are to hold so many of all targets, such as 0.9; may be repeated.",
+        rich_help_panel=MODEL,
+    ),
+]
 Delayed = Annotated[
     str | None,
     typer.Option(

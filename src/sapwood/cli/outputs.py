@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from sapwood.evaluate.prequential import Step
     from sapwood.streams.stream import BadRow
 
-__all__ = ["BadRowFile", "GrowingFile", "PredictionFile", "write_curve"]
+__all__ = [
+    "BadRowFile",
+    "GrowingFile",
+    "PredictionFile",
+    "bound_columns",
+    "bound_names",
+    "write_curve",
+]
 
 
 class GrowingFile:
@@ -108,17 +115,50 @@ class GrowingFile:
 
 
 class PredictionFile(GrowingFile):
-    """The predictions of a run, with the ids and the place of each row, and what was right."""
+    """The predictions of a run, with the ids and the place of each row, what was right, and bounds.
 
-    def __init__(self, path: Path, unit: str, ids: Sequence[str] = ()) -> None:
-        super().__init__(path, [*ids, unit, "target", "prediction"])
+    Parameters
+    ----------
+    path : Path
+        The file.
+    unit : str
+        What rows are counted in.
+    ids : sequence of str
+        The columns that tell rows apart.
+    levels : sequence of float
+        Of the bounds that the model tells.
+    """
+
+    def __init__(
+        self, path: Path, unit: str, ids: Sequence[str] = (), levels: Sequence[float] = ()
+    ) -> None:
+        super().__init__(path, [*ids, unit, "target", "prediction", *bound_names(levels)])
 
     def write(self, step: "Step") -> None:
         """Write what a step has predicted."""
-        for numbers, targets, predictions, ids in step.predicted:
+        for numbers, targets, predictions, ids, bounds in step.predicted:
             known = ["" if math.isnan(target) else target for target in targets.tolist()]
-            columns = (*ids.values(), numbers.tolist(), known, predictions.tolist())
+            told = () if bounds is None else bound_columns(bounds)
+            columns = (*ids.values(), numbers.tolist(), known, predictions.tolist(), *told)
             self.write_rows(zip(*columns, strict=True))
+
+
+def bound_names(levels: Sequence[float]) -> list[str]:
+    """Return the names of columns for bounds: lower and upper, with the level if there are several.
+
+    Examples
+    --------
+    >>> bound_names([0.9]), bound_names([0.5, 0.9])
+    (['lower', 'upper'], ['lower_0.5', 'upper_0.5', 'lower_0.9', 'upper_0.9'])
+    """
+    ends = [f"_{level:g}" if len(levels) > 1 else "" for level in levels]
+    return [f"{side}{end}" for end in ends for side in ("lower", "upper")]
+
+
+def bound_columns(bounds: "np.ndarray[Any, Any]") -> list[list[float | str]]:
+    """Return bounds of shape (rows, levels, 2) as columns, empty texts where they are not known."""
+    columns = bounds.reshape(len(bounds), -1).T.tolist()
+    return [["" if math.isnan(value) else value for value in column] for column in columns]
 
 
 class BadRowFile(GrowingFile):

@@ -1,5 +1,7 @@
 """`sapwood predict`: a prediction for each row, in order, as rows come."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,16 +11,16 @@ from sapwood import load
 from sapwood.cli import options
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files
-from sapwood.cli.outputs import BadRowFile, GrowingFile
+from sapwood.cli.models import check_levels
+from sapwood.cli.outputs import BadRowFile, GrowingFile, bound_columns, bound_names
 from sapwood.cli.reading import Reading, Writing, tell_missing
 from sapwood.lags import LaggedModel
 from sapwood.streams.labelled import keys_of
 from sapwood.streams.stream import BadRowError, Chunk, Stream
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from sapwood.evaluate.prequential import OnBadRow
+    from sapwood.streams.stream import Column
 
 __all__ = ["predict"]
 
@@ -34,6 +36,7 @@ def predict(
     writing: Writing,
     on_bad_row: options.OnBadRowOption = "error",
     bad_rows: options.BadRows = None,
+    interval: options.Interval = [],  # noqa: B006 - typer wants a list
     quiet: options.Quiet = False,
 ) -> None:
     """Write a prediction for each row of a stream, in order, as rows come.
@@ -51,37 +54,67 @@ def predict(
         loaded = load(model)
         if writing.target is not None and not isinstance(loaded, LaggedModel):
             raise UsageError(f"--target {writing.target}: {model} has no lags, so leave it out")
+        if interval:
+            check_levels(loaded.model if isinstance(loaded, LaggedModel) else loaded, interval)
         rows = Reading(**vars(writing), model=loaded).open(stream)
         tell_missing(terminal, loaded, rows)
-        read, refused = _predict(loaded, rows, output, bad_rows, on_bad_row)
+        asked = _Asked(loaded, tuple(sorted(set(interval))))
+        read, refused = _predict(asked, rows, output, bad_rows, on_bad_row)
         terminal.say(f"rows: {read:,} read, {read - refused:,} predicted, {refused:,} refused")
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A model, and the levels of the bounds that it is asked for."""
+
+    model: Any
+    levels: tuple[float, ...]
+
+    def predict(self, chunk: Chunk, rows: int) -> list[list[float | str]]:
+        """Return the columns for the first rows of a chunk: predictions, and bounds.
+
+        What a model with lags remembers goes on by them.
+        """
+        columns, y = chunk.part(0, rows)
+        if not isinstance(self.model, LaggedModel):
+            return self._told(self.model, columns)
+        plan = self.model.lags.plan(columns, None if chunk.y is None else y)
+        told = self._told(self.model.model, plan.features)
+        plan.push()
+        return told
+
+    def _told(self, model: Any, columns: "Mapping[Any, Column]") -> list[list[float | str]]:
+        if not self.levels:
+            return [model.predict_many(columns).tolist()]
+        predictions, bounds = model.predict_intervals_many(columns)
+        places = [model.levels.index(level) for level in self.levels]
+        return [predictions.tolist(), *bound_columns(bounds[:, places])]
+
+
 class _Predictions(GrowingFile):
-    """Predictions, one a line, behind the ids of rows."""
+    """Predictions, one a line, behind the ids of rows; bounds are behind them."""
 
-    def __init__(self, path: Path, ids: tuple[str, ...]) -> None:
-        super().__init__(path, [*ids, "prediction"])
-        self._ids = ids
+    def __init__(self, path: Path, ids: tuple[str, ...], levels: tuple[float, ...]) -> None:
+        columns = [*ids, "prediction", *bound_names(levels)]
+        super().__init__(path, columns)
+        self._ids, self._empty = ids, [""] * len(columns)
 
-    def write(self, chunk: Chunk, predictions: "np.ndarray[Any, Any]", bad: bool = True) -> None:
+    def write(self, chunk: Chunk, predicted: list[list[float | str]], bad: bool = True) -> None:
         """Write the predictions of a chunk, with an empty line where a row is bad."""
-        lines = [*map(repr, predictions.tolist())]
-        empty = "" if not self._ids else [""] * (len(self._ids) + 1)
-        rows: list[Any] = lines
+        rows: list[Any] = [list(row) for row in zip(*predicted, strict=True)]
         if self._ids:
-            rows = [[*key, line] for key, line in zip(keys_of(chunk.ids), lines, strict=False)]
+            rows = [[*key, *row] for key, row in zip(keys_of(chunk.ids), rows, strict=False)]
         for each in reversed(chunk.bad if bad else ()):
-            rows.insert(each.after, empty)
-        if self._ids:
+            rows.insert(each.after, self._empty)
+        if len(self._empty) > 1:
             self.write_rows(rows)
         else:
-            self.write_lines(rows)
+            self.write_lines([repr(row[0]) if row[0] != "" else "" for row in rows])
         self.flush()
 
 
 def _predict(
-    model: Any,
+    asked: _Asked,
     stream: Stream,
     output: Path,
     bad_rows: Path | None,
@@ -89,17 +122,17 @@ def _predict(
 ) -> tuple[int, int]:
     """Predict all rows; return how many were read, and how many of them refused."""
     read = refused = 0
-    written = _Predictions(output, stream.ids).open(None)
+    written = _Predictions(output, stream.ids, asked.levels).open(None)
     left_out = None if bad_rows is None else BadRowFile(bad_rows).open(None)
     try:
         for chunk in stream.chunks():
             stopped = chunk.bad[0] if chunk.bad and on_bad_row == "error" else None
             good = len(chunk) if stopped is None else stopped.after
-            predictions = _predicted(model, chunk, good)
+            predicted = asked.predict(chunk, good)
             if stopped is not None:
-                written.write(chunk, predictions, bad=False)
+                written.write(chunk, predicted, bad=False)
                 raise BadRowError(stopped)
-            written.write(chunk, predictions)
+            written.write(chunk, predicted)
             if left_out is not None:
                 left_out.write_bad(chunk.bad)
             read += len(chunk) + len(chunk.bad)
@@ -109,15 +142,3 @@ def _predict(
         if left_out is not None:
             left_out.close()
     return read, refused
-
-
-def _predicted(model: Any, chunk: Chunk, rows: int) -> "np.ndarray[Any, Any]":
-    """Predict the first rows of a chunk; what a model with lags remembers goes on by them."""
-    columns, y = chunk.part(0, rows)
-    if not isinstance(model, LaggedModel):
-        predictions: np.ndarray[Any, Any] = model.predict_many(columns)
-        return predictions
-    plan = model.lags.plan(columns, None if chunk.y is None else y)
-    predictions = model.model.predict_many(plan.features)
-    plan.push()
-    return predictions

@@ -9,7 +9,7 @@ import typer
 
 from sapwood.cli import options
 from sapwood.cli.failure import UsageError
-from sapwood.cli.models import make_model, saved_model
+from sapwood.cli.models import make_model, saved_model, with_bounds
 from sapwood.cli.reading import Reading, open_named
 from sapwood.cli.values import amount, settings
 from sapwood.evaluate.prequential import OnBadRow, Prequential
@@ -59,6 +59,7 @@ class Learning(options.LagOptions):
 
     model: options.Model = "tree"
     set_: options.Settings = field(default_factory=list)
+    interval: options.Interval = field(default_factory=list)
 
 
 def make_run(
@@ -83,9 +84,12 @@ def make_run(
     made = saved
     if saved is None:
         made = make_model(learning.model, settings(learning.set_, "--set"), stream)
+        made = with_bounds(made, learning.interval)
         made = made if lags is None else LaggedModel(made, lags)
     elif lags is not None:
         raise UsageError(f"{learning.model} is a saved model: its lags cannot be set any more")
+    else:
+        made = with_bounds(saved, learning.interval)
     if isinstance(made, StoredModel):
         formats = dict(stream.time_formats)
         made.column_formats.update(
@@ -116,6 +120,7 @@ def make_run(
         **asdict(scoring),
         **asdict(targets),
         "labels": None if targets.labels is None else str(targets.labels),
+        **({"interval": list(learning.interval)} if learning.interval else {}),
     }
     return run, identity
 

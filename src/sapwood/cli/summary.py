@@ -8,6 +8,12 @@ from sapwood.formatting import number, r_squared
 
 __all__ = ["print_counts", "print_result"]
 
+BOUNDS = {
+    "coverage": "within bounds of",
+    "width": "mean width of",
+    "score": "interval score at",
+}
+
 
 def print_result(found: Evaluation, to_stderr: bool = False) -> None:
     """Print the errors, and what became of all rows."""
@@ -25,6 +31,13 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
     for name, rival in found.baselines.items():
         rivals = (rival.total, rival.faded, rival.window)
         table.add_row(f"RMSE of {BASELINES[name]}", *(number(each.rmse, 5) for each in rivals))
+    if found.intervals is not None:
+        table.add_section()
+        for level, bounds in found.intervals.levels.items():
+            for name, title in BOUNDS.items():
+                values = (getattr(bounds.total, name), getattr(bounds.faded, name))
+                told = [f"{v:.4f}" if name == "coverage" else number(v, 5) for v in values]
+                table.add_row(f"{title} {level:g}", *told, "")
     terminal.print(table)
     terminal.say(found.headline)
     print_counts(found, terminal)

@@ -1,14 +1,16 @@
 """Predict each row, then learn it, and keep the score."""
 
 from sapwood.evaluate.prequential import Prequential
-from sapwood.evaluate.result import Baseline, Errors, Evaluation, Sample
+from sapwood.evaluate.result import Baseline, Coverage, Errors, Evaluation, Intervals, Sample
 from sapwood.evaluate.scores import Scores
 from sapwood.evaluate.whole_run import prequential
 
 __all__ = [
     "Baseline",
+    "Coverage",
     "Errors",
     "Evaluation",
+    "Intervals",
     "Prequential",
     "Sample",
     "Scores",

@@ -35,6 +35,13 @@ def as_text(found: "Evaluation") -> str:
         told = f"{number(errors.mae, 5):>10}  {number(errors.rmse, 5):>10}"
         lines.append(f"{name:{wide}}  {told}  {r_squared(errors.r2):>8}")
     lines += [f"{name}: {number(value, 5)}" for name, value in found.losses.items()]
+    if found.intervals is not None:
+        lines += [
+            f"bounds of {level:g}: coverage {each.total.coverage:.4f}, "
+            f"mean width {number(each.total.width, 5)}, "
+            f"interval score {number(each.total.score, 5)}"
+            for level, each in found.intervals.levels.items()
+        ]
     lines.append(_counted(found))
     return "\n".join(lines)
 

@@ -14,9 +14,10 @@ __all__ = ["IntervalScores"]
 FloatArray = NDArray[np.float64]
 
 ROWS = 1024  # of the sample; half of them go when there are as many
+RECENT = 300  # of the last rows
 MEASURES = ("coverage", "faded_coverage", "width", "faded_width", "score", "faded_score")
-STATE, POINTS, SAMPLE, EVERY = (
-    f"interval_{name}" for name in ("scores", "points", "sample", "every")
+STATE, POINTS, SAMPLE, LAST, EVERY = (
+    f"interval_{name}" for name in ("scores", "points", "sample", "recent", "every")
 )
 
 
@@ -45,6 +46,7 @@ class IntervalScores:
         self._state = np.zeros((len(levels), len(FIELDS)))
         self._points = np.zeros((0, 1 + len(levels) * len(MEASURES)))
         self._sample = np.zeros(0, BAND)
+        self._recent = np.zeros(0, BAND)
         self._every, self._seen = 1, 0
 
     def take(
@@ -63,17 +65,15 @@ class IntervalScores:
         """
         pairs = np.ascontiguousarray(bounds).reshape(len(y), -1)
         score_bounds(self._state, self.levels, pairs, np.ascontiguousarray(y), self._fade)
-        places = np.arange(-self._seen % self._every, len(y), self._every)
-        kept = np.zeros(len(places), BAND)
-        kept["row"], kept["y"], kept["prediction"] = (
-            self._seen + 1 + places,
-            y[places],
-            predictions[places],
-        )
-        kept["time"] = np.nan if times is None else times[places]
-        kept["lower"], kept["upper"] = bounds[places, -1].T
+        first = -self._seen % self._every
+        rows = np.zeros(len(y), BAND)
+        rows["row"] = np.arange(self._seen + 1, self._seen + len(y) + 1)
+        rows["y"], rows["prediction"] = y, predictions
+        rows["time"] = np.nan if times is None else times
+        rows["lower"], rows["upper"] = bounds[:, -1].T
         self._seen += len(y)
-        self._sample = np.concatenate([self._sample, kept])
+        self._recent = np.concatenate([self._recent, rows[-RECENT:]])[-RECENT:]
+        self._sample = np.concatenate([self._sample, rows[first :: self._every]])
         while len(self._sample) >= ROWS:
             self._every *= 2
             self._sample = self._sample[(self._sample["row"] - 1) % self._every == 0]
@@ -109,7 +109,7 @@ class IntervalScores:
             )
             for place, level in enumerate(self.levels)
         }
-        return Intervals(levels, curve, self._sample.copy(), self._every)
+        return Intervals(levels, curve, self._sample.copy(), self._every, self._recent.copy())
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all that is known, to be saved."""
@@ -117,6 +117,7 @@ class IntervalScores:
             STATE: self._state.copy(),
             POINTS: self._points.copy(),
             SAMPLE: self._sample.copy(),
+            LAST: self._recent.copy(),
             EVERY: np.array([self._every, self._seen]),
         }
 
@@ -132,11 +133,14 @@ class IntervalScores:
                 raise ValueError(f"the saved {name} are {saved.dtype} of shape {saved.shape}")
         if arrays[STATE].shape != made._state.shape:
             raise ValueError(f"the saved {STATE} are of other levels")
-        sample, every = arrays[SAMPLE], arrays[EVERY]
+        sample, recent, every = arrays[SAMPLE], arrays[LAST], arrays[EVERY]
+        if recent.dtype != BAND or recent.ndim != 1 or len(recent) > RECENT:
+            raise ValueError("the saved last rows with bounds are none")
         if sample.dtype != BAND or sample.ndim != 1 or len(sample) >= ROWS:
             raise ValueError("the saved sample of bounds is none")
         if every.dtype != np.int64 or every.shape != (2,) or every[0] < 1 or every[1] < 0:
             raise ValueError(f"the saved distance of bounds is {every.tolist()}")
         made._state, made._points = arrays[STATE].copy(), arrays[POINTS].copy()
-        made._sample, (made._every, made._seen) = sample.copy(), every.tolist()
+        made._sample, made._recent = sample.copy(), recent.copy()
+        made._every, made._seen = every.tolist()
         return made

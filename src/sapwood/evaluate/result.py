@@ -174,6 +174,8 @@ class Intervals:
         Some of the rows, each of `BAND`.
     interval : int
         One row in so many is there.
+    recent : structured array
+        The last rows, each of `BAND`.
     """
 
     class Level(NamedTuple):
@@ -186,6 +188,7 @@ class Intervals:
     curve: NDArray[Any]
     sample: NDArray[Any]
     interval: int
+    recent: NDArray[Any]
 
 
 @dataclass(frozen=True, repr=False)

@@ -98,7 +98,7 @@ def prequential(
     means, bar = LossMeans(losses), Bar(run) if progress else None
     kept: list[NDArray[Any]] = []
     for step in run.steps():
-        for numbers, right, predicted, _ in step.predicted:
+        for numbers, right, predicted, _, _bounds in step.predicted:
             good = scorable(predicted, right)
             means.take(right[good], predicted[good])
             if keep_predictions:

@@ -13,7 +13,7 @@ from sapwood import door
 from sapwood.intervals import _bounds, interval_state
 from sapwood.intervals.said import Said
 from sapwood.intervals.wrapped import wrapped
-from sapwood.model import State, StoredModel, is_all_or_nothing
+from sapwood.model import State, StoredModel, can_be_saved, is_all_or_nothing
 from sapwood.rows import frames
 
 __all__ = ["Interval", "IntervalRegressor"]
@@ -25,7 +25,8 @@ Model = TypeVar("Model", bound="IntervalRegressor")
 
 LEVELS = (0.5, 0.9)
 LATELY, LOWEST, HIGHEST = 3, 4, 6
-WEIGHT = 1  # of a region
+ROWS = 2  # of a region
+WIDTH_RECORD = np.dtype([("region", np.int32), ("rows", np.float64), ("width", np.float64)])
 ROOM = 64  # regions at first
 HEAVIEST = 1e50  # weight of a row
 
@@ -201,9 +202,18 @@ class IntervalRegressor(StoredModel):
             The lower and the upper bound of each of `levels`.
         """
         said = self._say_one(x)
-        bounds = np.empty((1, 2 * len(self._levels)))
-        _bounds.publish(said, self._overall, bounds)
-        return float(said[0, 0]), bounds.reshape(-1, 2)
+        return float(said[0, 0]), self._told(said)[0]
+
+    def predict_intervals_many(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Return what `predict_intervals_one` does for many rows, as two arrays.
+
+        Parameters
+        ----------
+        X : array_like, mapping of columns, or data frame
+            The features.
+        """
+        said = self._say_many(X)
+        return np.ascontiguousarray(said[:, 0]), self._told(said)
 
     def predict_interval_one(self, x: dict[Any, Any], level: float = 0.9) -> Interval:
         """Predict one row, with its bounds.
@@ -334,10 +344,15 @@ class IntervalRegressor(StoredModel):
         roomy[: len(self._table)] = self._table
         return roomy, parents
 
-    def _between(self, said: FloatArray, level: float) -> FloatArray:
-        """Return the bounds of a level, interpolated along a normal distribution."""
+    def _told(self, said: FloatArray) -> FloatArray:
+        """Return the bounds of all levels as they are told, of shape (rows, levels, 2)."""
         bounds = np.empty((len(said), 2 * len(self._levels)))
         _bounds.publish(said, self._overall, bounds)
+        return bounds.reshape(len(said), -1, 2)
+
+    def _between(self, said: FloatArray, level: float) -> FloatArray:
+        """Return the bounds of a level, interpolated along a normal distribution."""
+        bounds = self._told(said).reshape(len(said), -1)
         known = np.flatnonzero(self._levels == level)
         if len(known):
             return bounds[:, 2 * known[0] : 2 * known[0] + 2]
@@ -398,6 +413,27 @@ class IntervalRegressor(StoredModel):
         return int(self.model.n_leaves)
 
     @property
+    def region_tree(self) -> Any:
+        """The tree whose leaves are the regions: the model itself, or that of its errors."""
+        return self.model if self._wrapped.errors is None else self._wrapped.errors
+
+    @property
+    def widths(self) -> NDArray[Any]:
+        """Of each region, its node in `region_tree`, its rows, and how wide its bounds are now.
+
+        The width is that of the largest of `levels`, NaN before enough is known. Rows of a node
+        that was split are counted half for each child.
+        """
+        parents = self._wrapped.parents
+        leaves = np.setdiff1d(np.arange(len(parents), dtype=np.int32), parents)
+        said = self._foresee(leaves, np.zeros(len(leaves)))
+        found = np.zeros(len(leaves), WIDTH_RECORD)
+        table, _ = self._roomy(parents)
+        found["region"], found["rows"] = leaves, np.maximum(table[leaves, ROWS], 0.0)
+        found["width"] = said[:, -1] - said[:, -2]
+        return found
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the model, if it tells them, and of all that bounds need."""
         errors = 0 if self._wrapped.errors is None else self._wrapped.errors.nbytes
@@ -414,6 +450,11 @@ class IntervalRegressor(StoredModel):
     def all_or_nothing(self) -> bool:  # type: ignore[override]
         """Whether rows that are refused have changed nothing, as the model promises."""
         return is_all_or_nothing(self.model)
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether the model that is wrapped can be saved."""
+        return can_be_saved(self.model)
 
     def to_state(self) -> State:
         """Return all that the model is: a header for JSON, and arrays.

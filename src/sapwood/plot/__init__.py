@@ -12,6 +12,7 @@ except ImportError as error:
         "sapwood.plot needs matplotlib, which is not installed: run `pip install matplotlib`"
     ) from error
 
+from sapwood.plot.bounds import band, bounds, coverage
 from sapwood.plot.evaluation import Measure, learning_curve, leaves, memory, refused, size, speed
 from sapwood.plot.model import importances, observer, tree
 from sapwood.plot.residuals import (
@@ -26,8 +27,11 @@ from sapwood.plot.residuals import (
 
 __all__ = [
     "Measure",
+    "band",
     "bias",
+    "bounds",
     "changes",
+    "coverage",
     "errors_by_hour",
     "errors_by_prediction",
     "importances",

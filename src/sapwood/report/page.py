@@ -20,6 +20,7 @@ from sapwood.inspect.view import TreePicture
 from sapwood.model import readable_part
 from sapwood.plot.clock import along_of
 from sapwood.plot.model import MOST_BARS, picture_of
+from sapwood.report.bounds import render_bounds
 from sapwood.report.charts import chart
 from sapwood.report.html import (
     ABSENT,
@@ -45,6 +46,7 @@ MOST_POINTS = 20  # of the curve that a table shows
 TITLES = {
     "result": "Result",
     "predictions": "Predictions",
+    "bounds": "Bounds",
     "error": "Error",
     "residuals": "Residuals",
     "size": "Size",
@@ -55,6 +57,8 @@ TITLES = {
     "tree": "Tree",
     "settings": "Settings",
 }
+
+TOP = ("result", "predictions", "bounds", "error", "residuals")
 
 
 def write_report(
@@ -109,6 +113,7 @@ def render(
     parts = {
         "result": _result(evaluation),
         "predictions": render_predictions(evaluation),
+        "bounds": render_bounds(evaluation, model),
         "error": _error(evaluation),
         "residuals": render_residuals(evaluation),
         "size": _size(evaluation),
@@ -124,7 +129,7 @@ def render(
     links = " ".join(f'<a href="#{name}">{TITLES[name]}</a>' for name in known)
     middle = "".join(made[name] for name in ("size", "speed", "importances", "refused"))
     headline = f"{text(_short_name(evaluation.model))} on {text(file_name(evaluation.stream))}"
-    top = "".join(made[name] for name in ("result", "predictions", "error", "residuals"))
+    top = "".join(made[name] for name in TOP if name in made)
     main = (
         f'{top}<div class="side-by-side">\n{middle}</div>\n'
         f"{made.get('columns', '')}{made['tree']}{made['settings']}"
