@@ -36,6 +36,7 @@ KINDS = {
     "ForestRegressor": "sapwood.ensemble.forest",
     "HoeffdingTreeRegressor": "sapwood.tree.regressor",
     "IntervalRegressor": "sapwood.intervals.regressor",
+    "Monitor": "sapwood.drift.monitor",
     "LaggedModel": "sapwood.lags.model",
 }
 """The classes of files, and where they are defined."""

@@ -24,6 +24,7 @@ __all__ = ["FIELDS", "LARGEST", "watch"]
 
 cdef double HELD = 4.0
 cdef double MEMORY = 2000.0
+cdef double SHARE = 1.0 / MEMORY
 cdef double FIRST_ROWS = 200.0  # before there is evidence
 cdef double FIRST_HELD = 30.0   # before values are held
 cdef double LEAST_SHIFT = 0.1   # λ; the next ones are twice and four times as large
@@ -51,7 +52,7 @@ cdef inline void follow(Detector* own, double value) noexcept nogil:
     """Move the mean and the variance."""
     cdef double share, distance = value - own.mean
     own.known += 1.0
-    share = 1.0 / (own.known if own.known < MEMORY else MEMORY)
+    share = 1.0 / own.known if own.known < MEMORY else SHARE
     own.mean += share * distance
     own.variance += share * (distance * distance * (1.0 - share) - own.variance)
 
@@ -90,7 +91,7 @@ cdef bint see(
 
     If they do, the change is told, and the detector begins anew.
     """
-    cdef double deviation, reach, u, held, power, size, together = 0.0
+    cdef double deviation, reach, u, held, power = 1.0, size = 0.0, together = 0.0
     cdef Py_ssize_t side, shift
     own.rows += 1.0
     if own.known < FIRST_HELD:
@@ -109,17 +110,14 @@ cdef bint see(
         u /= deviation
     else:
         u = HELD * ((value > own.mean) - (value < own.mean))
-    power = exp(LEAST_SHIFT * u)
-    size = LEAST_SHIFT * u
-    for side in range(SIDES):
-        shift = side % SHIFTS
-        if side == SHIFTS:
-            power = exp(-LEAST_SHIFT * u)
-            size = -LEAST_SHIFT * u
-        if first <= side < last:
-            together += gather(
-                &own.sides[side], own, value, power * TOLL_FACTOR[shift], size - TOLL[shift]
-            )
+    for side in range(first, last):
+        shift = side if side < SHIFTS else side - SHIFTS
+        if shift == 0 or side == first:
+            size = LEAST_SHIFT * u if side < SHIFTS else -LEAST_SHIFT * u
+            power = exp(size)
+        together += gather(
+            &own.sides[side], own, value, power * TOLL_FACTOR[shift], size - TOLL[shift]
+        )
         power *= power
         size *= 2.0
     if together >= limit * (last - first):

@@ -1,0 +1,159 @@
+"""Alarms in words: what has changed, from what to what."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.drift import _monitor
+from sapwood.formatting import number, plain
+
+__all__ = ["Changed", "tell_error", "tell_feature"]
+
+FloatArray = NDArray[np.float64]
+
+LETTERS = 40
+LEAST_ROWS = 5  # of a place where errors are larger
+CLEARLY = 4.0  # standard errors more than elsewhere, about
+
+
+class Changed(NamedTuple):
+    """What is known of a column that has changed.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    before : array of float
+        The weight of each bin before.
+    edges : array of float
+        Between the bins of a number.
+    after : array of float
+        The values since then.
+    labels : list of str, optional
+        Of a category.
+    """
+
+    name: str
+    before: FloatArray
+    edges: FloatArray
+    after: FloatArray
+    labels: list[str] | None
+
+
+def tell_feature(changed: Changed) -> str:
+    """Return what has become of a column."""
+    name = plain(changed.name, LETTERS)
+    before = changed.before / max(changed.before.sum(), 1.0)
+    after = _shares(changed)
+    gain = after * np.log((after + 1e-9) / (before + 1e-3))
+    most = int(gain.argmax())
+    if most == _monitor.MISSING:
+        return f"{name}: missing {_percent(before[most])} → {_percent(after[most])} of rows"
+    if changed.labels is not None:
+        label = changed.labels[most - 1] if most <= len(changed.labels) else "other categories"
+        if before[most] < 1e-9:
+            return f"{name}: {plain(label, LETTERS)} is new, {_percent(after[most])} of rows"
+        told = f"{_percent(before[most])} → {_percent(after[most])}"
+        return f"{name}: {plain(label, LETTERS)} {told} of rows"
+    return f"{name}: {_tell_number(changed, before, after, most)}"
+
+
+def _tell_number(changed: Changed, before: FloatArray, after: FloatArray, most: int) -> str:
+    known = changed.after[~np.isnan(changed.after)]
+    low, median, high = (_quantile(before, changed.edges, q) for q in (0.25, 0.5, 0.75))
+    now = np.quantile(known, [0.25, 0.5, 0.75]) if len(known) else np.full(3, np.nan)
+    if most in (1, _monitor.EDGES + 1) and after[most] < 0.5:
+        side, edge = ("below", 0) if most == 1 else ("above", _monitor.EDGES - 1)
+        seen = number(changed.edges[edge], 3)
+        return f"{_percent(after[most])} of rows are {side} {seen}, where few were"
+    if abs(now[1] - median) >= 0.2 * max(high - low, 1e-300):
+        return f"median {number(median, 3)} → {number(now[1], 3)}"
+    return (
+        f"the middle half was {number(low, 3)} to {number(high, 3)} and is {number(now[0], 3)} to "
+        f"{number(now[2], 3)}"
+    )
+
+
+def _quantile(shares: FloatArray, edges: FloatArray, q: float) -> float:
+    """Return a quantile by the shares of bins, those beyond the edges left out."""
+    inside = shares[2 : _monitor.EDGES + 1]
+    total = inside.sum()
+    if total <= 0:
+        return float("nan")
+    cumulated = np.append(0.0, np.cumsum(inside)) / total
+    return float(np.interp(q, cumulated, edges))
+
+
+def tell_error(
+    before: float,
+    after: float,
+    features: list[tuple[Changed, FloatArray, FloatArray]],
+    errors: FloatArray,
+) -> str:
+    """Return how errors have grown, and where most.
+
+    Parameters
+    ----------
+    before, after : float
+        Their mean size.
+    features : list of tuples
+        Of each feature what is known of it, the sums of errors by bin, and the rows by bin.
+    errors : array of float
+        The sizes of errors since then.
+    """
+    told = f"error: mean size {number(before, 3)} → {number(after, 3)}"
+    grown = after / before if before > 0 else np.inf
+    if 1.8 <= grown < 2.2:
+        told = f"error doubled, mean size {number(before, 3)} → {number(after, 3)}"
+    best, words = CLEARLY, ""
+    for changed, sums, rows in features:
+        bins = _bins(changed)[-len(errors) :]
+        recent = errors[-len(bins) :]
+        for bin in np.unique(bins):
+            here = recent[(bins == bin) & ~np.isnan(recent)]
+            usual = sums[bin] / rows[bin] if rows[bin] > 0 else 0.0
+            if len(here) < LEAST_ROWS or usual <= 0 or len(here) > 0.7 * len(recent):
+                continue
+            excess = (here.mean() / usual - grown) * np.sqrt(len(here))
+            if excess > best:
+                best = excess
+                place = _place(changed, int(bin))
+                words = f", most where {place}: {number(usual, 3)} → {number(here.mean(), 3)}"
+    return told + words
+
+
+def _bins(changed: Changed) -> NDArray[np.intp]:
+    """Return the bin of each value since then."""
+    values = changed.after
+    if changed.labels is not None:
+        found = np.where(np.isnan(values), _monitor.MISSING, 1 + np.nan_to_num(values))
+        return found.astype(np.intp)
+    bins = np.searchsorted(changed.edges[:-1], values, side="right")
+    bins = 1 + bins + (values > changed.edges[-1])
+    return np.where(np.isnan(values), _monitor.MISSING, bins).astype(np.intp)
+
+
+def _shares(changed: Changed) -> FloatArray:
+    counts = np.bincount(_bins(changed), minlength=_monitor.BINS).astype(np.float64)
+    shares: FloatArray = counts / max(counts.sum(), 1.0)
+    return shares
+
+
+def _place(changed: Changed, bin: int) -> str:
+    name = plain(changed.name, LETTERS)
+    if bin == _monitor.MISSING:
+        return f"{name} is missing"
+    if changed.labels is not None:
+        label = changed.labels[bin - 1] if bin <= len(changed.labels) else "another one"
+        return f"{name} = {plain(label, LETTERS)}"
+    if bin == 1:
+        return f"{name} < {number(changed.edges[0], 3)}"
+    if bin == _monitor.EDGES + 1:
+        return f"{name} > {number(changed.edges[-1], 3)}"
+    low, high = changed.edges[bin - 2 : bin]
+    return f"{name} is {number(low, 3)} to {number(high, 3)}"
+
+
+def _percent(share: float) -> str:
+    return f"{number(100 * share, 2)} %"
