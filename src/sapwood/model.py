@@ -17,6 +17,7 @@ from sapwood import door
 from sapwood.storage import container
 from sapwood.storage.atomic import StrPath, write_atomically
 from sapwood.storage.container import ModelFileError, damaged
+from sapwood.storage.copying import CopiedByBytes
 
 __all__ = [
     "Model",
@@ -95,7 +96,7 @@ class State(NamedTuple):
     arrays: dict[str, NDArray[Any]]
 
 
-class StoredModel(ABC):
+class StoredModel(CopiedByBytes, ABC):
     """A model of which files are made; copies and pickles are made of the same bytes.
 
     Attributes
@@ -173,19 +174,6 @@ class StoredModel(ABC):
             If they are not such a model.
         """
         return cls._restored(State(*container.unpack(data, cls.kind, source)), source)
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        return type(self).from_bytes(self.to_bytes())
-
-    def __copy__(self) -> Self:
-        return self.copy()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.copy()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(),)
 
     def _header(self, own: dict[str, Any]) -> dict[str, Any]:
         header: dict[str, Any] = {FORMAT: self.format, OWN: own}

@@ -8,7 +8,8 @@ from sapwood.door import Label
 from sapwood.ensemble.ensemble import Ensemble, Role, checked_max_bytes
 from sapwood.ensemble.renewal import Challenger
 from sapwood.ensemble.rules import EnsembleRules
-from sapwood.inspect import draw, snapshot, view
+from sapwood.inspect import snapshot, view
+from sapwood.inspect.tree_views import TreeViews
 from sapwood.observers.base import TableObserver
 from sapwood.rows.features import Features
 from sapwood.tree.growth import SplitOn
@@ -18,7 +19,7 @@ from sapwood.tree.settings import Leaf, Track, TreeSettings
 __all__ = ["AdaptiveTreeRegressor"]
 
 
-class AdaptiveTreeRegressor(Ensemble):
+class AdaptiveTreeRegressor(TreeViews, Ensemble):
     """One readable tree that follows a stream which changes, at twice the price of a tree.
 
     Beside the tree there is a challenger that began later. From 250 rows on predictions are mixed,
@@ -119,34 +120,6 @@ class AdaptiveTreeRegressor(Ensemble):
     def tree(self) -> HoeffdingTreeRegressor:
         """A copy of the tree that predicts now, as a tree of its own."""
         return self.member(0)
-
-    def to_text(self, max_depth: int | None = None, digits: int = 4) -> str:
-        """Return the tree as indented text, with a line for each node.
-
-        Parameters
-        ----------
-        max_depth : int, optional
-            Nodes at this depth stand for all that is below them.
-        digits : int
-            Significant digits of a number.
-        """
-        return view.to_text(self._picture(), max_depth, digits)
-
-    def to_frame(self) -> Any:
-        """Return the tree as a pandas data frame with one row per node."""
-        return view.to_frame(self._picture())
-
-    def draw(self, max_depth: int | None = 5, **options: Any) -> draw.Drawing:
-        """Return a picture of the tree, in SVG.
-
-        Parameters
-        ----------
-        max_depth : int, optional
-            Nodes at this depth stand for all that is below them.
-        **options
-            As for `sapwood.inspect.draw.draw`: digits, target, orientation.
-        """
-        return draw.draw(self._picture(), max_depth, **options)
 
     def _picture(self) -> view.TreePicture:
         kernel = self._kernel

@@ -12,6 +12,7 @@ from sapwood.moments import Moments
 from sapwood.observers import _merit, packing
 from sapwood.observers._watch import Watch
 from sapwood.observers.protocol import Candidates, Split
+from sapwood.storage.copying import CopiedByBytes
 
 __all__ = ["TableObserver"]
 
@@ -20,7 +21,7 @@ FloatArray = NDArray[np.float64]
 MAX_TARGETS = 2**16
 
 
-class TableObserver(Watch):
+class TableObserver(CopiedByBytes, Watch):
     """An observer whose elements are rows of a table: see `sapwood.Observer` for its methods."""
 
     __slots__ = ()
@@ -156,19 +157,6 @@ class TableObserver(Watch):
 
     def _one(self, moments: list[Moments]) -> Moments | list[Moments]:
         return moments[0] if self.targets == 1 else moments
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        return type(self).from_bytes(self.to_bytes())
-
-    def __copy__(self) -> Self:
-        return self.copy()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.copy()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(),)
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self._parameters().items())

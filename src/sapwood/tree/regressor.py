@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood.door import Label
-from sapwood.inspect import draw, snapshot, view
+from sapwood.inspect import snapshot, view
 from sapwood.inspect.explanation import Explanation
+from sapwood.inspect.tree_views import TreeViews
 from sapwood.model import State
 from sapwood.observers.base import TableObserver
 from sapwood.regressor import Regressor
@@ -27,7 +28,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 
-class HoeffdingTreeRegressor(Regressor):
+class HoeffdingTreeRegressor(TreeViews, Regressor):
     """A regression tree that learns from a stream, row by row, in bounded time and memory.
 
     Leaves watch their features, and split when the Hoeffding bound says that a cut is better than
@@ -228,34 +229,6 @@ class HoeffdingTreeRegressor(Regressor):
             weight=self._kernel.weight,
             nbytes=self.nbytes,
         )
-
-    def to_text(self, max_depth: int | None = None, digits: int = 4) -> str:
-        """Return the tree as indented text, one line a node.
-
-        Parameters
-        ----------
-        max_depth : int, optional
-            Nodes at this depth stand for all that is below them.
-        digits : int
-            Significant digits of a number.
-        """
-        return view.to_text(self._picture(), max_depth, digits)
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per node."""
-        return view.to_frame(self._picture())
-
-    def draw(self, max_depth: int | None = 5, **options: Any) -> draw.Drawing:
-        """Return a picture of the tree, in SVG.
-
-        Parameters
-        ----------
-        max_depth : int, optional
-            Nodes at this depth stand for all that is below them.
-        **options
-            As for `sapwood.inspect.draw.draw`: digits, target, orientation.
-        """
-        return draw.draw(self._picture(), max_depth, **options)
 
     def explain(self, x: dict[Any, Any]) -> Explanation:
         """Return how the prediction for a row comes about; `print` it to read it.
