@@ -1,4 +1,4 @@
-"""Make the pictures of how-it-works.md, all from real runs.
+"""Make the pictures of the pages: all but that of the rooms from real runs.
 
 ``python docs/make_pictures.py`` writes them to docs/pictures, or to the folder that it is given.
 The same release of matplotlib makes the same bytes.
@@ -14,6 +14,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
 from numpy.typing import NDArray
 
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver, plot, streams
@@ -365,7 +366,63 @@ def memory() -> Figure:
     return figure
 
 
+ROOMS: dict[str, tuple[float, float, str]] = {
+    "cli, river, sklearn": (0, 4, "doors for people and programs"),
+    "streams": (0, 3, "files, pipes, generators: chunks of rows"),
+    "evaluate": (1, 3, "predict, then learn; scores; checkpoints"),
+    "report, plot": (2, 3, "pages and pictures of what was found"),
+    "model, regressor": (1, 2, "what a model is; the ways in and out"),
+    "rows": (0, 2, "the encoder: names, kinds, categories"),
+    "storage": (2, 2, "the container; whole or not at all"),
+    "ensemble": (0, 1, "forest, adaptive tree: several kernels"),
+    "tree": (1, 1, "kernel, growth, memory: flat tables"),
+    "inspect, export": (2, 1, "text, picture, explanation; ONNX"),
+    "blend": (0, 0, "the last layer; what was said"),
+    "observers, moments": (1, 0, "watching one feature; weight, mean, M2"),
+    "intervals, drift, lags": (1, 4, "around any model"),
+}
+WAYS = (
+    ("cli, river, sklearn", "streams"),
+    ("streams", "evaluate"),
+    ("evaluate", "report, plot"),
+    ("evaluate", "model, regressor"),
+    ("intervals, drift, lags", "evaluate"),
+    ("model, regressor", "rows"),
+    ("model, regressor", "storage"),
+    ("model, regressor", "tree"),
+    ("rows", "ensemble"),
+    ("ensemble", "tree"),
+    ("tree", "inspect, export"),
+    ("tree", "observers, moments"),
+    ("ensemble", "blend"),
+)
+
+
+def rooms() -> Figure:
+    """Draw the rooms of the code, and who calls whom."""
+    figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
+    ax = figure.subplots()
+    ax.set_axis_off()
+    ax.set(xlim=(-0.5, 2.5), ylim=(-0.45, 4.45))
+    for start, end in WAYS:
+        (x0, y0, _), (x1, y1, _) = ROOMS[start], ROOMS[end]
+        sideways = 0.44 * np.sign(x1 - x0)
+        down = 0.24 * np.sign(y1 - y0)
+        arrow = {"arrowstyle": "->", "color": MUTED, "linewidth": 1.0}
+        ax.annotate("", (x1 - sideways, y1 - down), (x0 + sideways, y0 + down), arrowprops=arrow)
+    for name, (x, y, what) in ROOMS.items():
+        box = FancyBboxPatch(
+            (x - 0.44, y - 0.22), 0.88, 0.44, "round,pad=0,rounding_size=0.05", mutation_aspect=1.0
+        )
+        box.set(facecolor="white", edgecolor=BLUE, linewidth=1.0)
+        ax.add_patch(box)
+        ax.text(x, y + 0.06, name, ha="center", va="center", color=INK, weight="bold")
+        ax.text(x, y - 0.1, what, ha="center", va="center", color=MUTED, size=7.0)
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
+    "rooms": rooms,
     "loop": loop,
     "observer": observer,
     "bound": bound,
