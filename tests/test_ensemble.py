@@ -12,6 +12,8 @@ import naive_ensemble
 import sapwood
 from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor, model
 from sapwood.ensemble.rules import poisson_thresholds
+from sapwood.evaluate import prequential
+from sapwood.report.page import render
 
 MODELS = {
     "forest": lambda **own: ForestRegressor(**{"members": 4, "grace_period": 40, **own}),
@@ -269,3 +271,18 @@ def test_the_longest_wait_for_a_better_tree_is_saved_and_loaded(make):
     kernel.end_look(kernel.renew.longest, [])
     twin = type(learner).from_bytes(learner.to_bytes())
     assert twin._kernel.lifetime == kernel.renew.longest
+
+
+@every_model
+def test_the_report_tells_who_predicts(make):
+    columns, y = rows(2_200)
+    learner = make()
+    found = prequential(learner, (columns, y))
+    page = render(found, learner)
+    assert 'id="members"' in page
+    told = learner.summary.members
+    for member in told:
+        assert f'<td class="number">{member.leaves:,}</td>' in page
+    assert page.count('<th scope="row">waiting</th>') == 1
+    assert ('id="tree"' in page) == hasattr(learner, "draw")
+    assert "Left out" not in page.split('id="importances"')[1].split("</section>")[0]

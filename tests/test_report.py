@@ -238,7 +238,7 @@ def test_settings(page, run):
 @pytest.mark.parametrize("model", [None, object()], ids=["none", "another"])
 def test_without_a_tree_its_parts_say_so(run, model):
     page = Page(render(run[0], model))
-    why = "no model was given" if model is None else "the model is none of Sapwood's trees"
+    why = "no model was given" if model is None else "the model is none of Sapwood's"
     assert page.text("tree") == f"Tree Left out: {why}."
     assert page.text("importances") == f"Importances Left out: {why}."
 

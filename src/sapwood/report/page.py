@@ -35,6 +35,7 @@ from sapwood.report.html import (
     text,
     told_alike,
 )
+from sapwood.report.members import render_members
 from sapwood.report.rows import render_columns, render_predictions, render_residuals
 from sapwood.report.tree_view import render_tree
 from sapwood.storage.atomic import StrPath, write_atomically
@@ -54,6 +55,7 @@ TITLES = {
     "importances": "Importances",
     "refused": "Refused rows",
     "columns": "Columns",
+    "members": "Members",
     "tree": "Tree",
     "settings": "Settings",
 }
@@ -76,9 +78,9 @@ def write_report(
         Where to write; an old file is replaced at once.
     evaluation : Evaluation
         What to tell.
-    model : HoeffdingTreeRegressor, optional
-        The model as it is after the evaluation. Of any other model, or without one, the parts
-        about the tree are left out.
+    model : object, optional
+        The model as it is after the evaluation. Of one that is not Sapwood's, or without one, the
+        parts about its inside are left out.
     settings : mapping of str to str, optional
         What else is worth knowing about the run. Parameters of the model are told anyway.
 
@@ -109,7 +111,8 @@ def render(
         As for `write_report`.
     """
     picture = picture_of(model)
-    absent = "no model was given" if model is None else "the model is none of Sapwood's trees"
+    members = render_members(model)
+    absent = "no model was given" if model is None else "the model is none of Sapwood's"
     parts = {
         "result": _result(evaluation),
         "predictions": render_predictions(evaluation),
@@ -118,10 +121,11 @@ def render(
         "residuals": render_residuals(evaluation),
         "size": _size(evaluation),
         "speed": _speed(evaluation),
-        "importances": _importances(evaluation, picture, absent),
+        "importances": _importances(evaluation, model, absent),
         "refused": _refused(evaluation),
         "columns": render_columns(evaluation.columns) if evaluation.columns else None,
-        "tree": left_out(absent) if picture is None else render_tree(picture, evaluation.target),
+        "members": members,
+        "tree": _tree(evaluation, picture, absent) if picture or not members else None,
         "settings": _settings(evaluation, model, settings or {}),
     }
     known = {name: body for name, body in parts.items() if body is not None}
@@ -132,7 +136,8 @@ def render(
     top = "".join(made[name] for name in TOP if name in made)
     main = (
         f'{top}<div class="side-by-side">\n{middle}</div>\n'
-        f"{made.get('columns', '')}{made['tree']}{made['settings']}"
+        f"{made.get('columns', '')}{made.get('members', '')}{made.get('tree', '')}"
+        f"{made['settings']}"
     )
     return whole_page("evaluation", headline, _course(evaluation), links, main)
 
@@ -407,12 +412,17 @@ def _size(evaluation: Evaluation) -> str:
     return f'<p>In the end {" and ".join(told)}.</p>\n<div class="charts">{"".join(charts)}</div>'
 
 
-def _importances(evaluation: Evaluation, picture: TreePicture | None, absent: str) -> str:
-    if picture is None:
+def _tree(evaluation: Evaluation, picture: TreePicture | None, absent: str) -> str:
+    return left_out(absent) if picture is None else render_tree(picture, evaluation.target)
+
+
+def _importances(evaluation: Evaluation, model: Any, absent: str) -> str:
+    looked_into = readable_part(model)
+    if looked_into is None:
         return left_out(absent)
-    bars = min(len(picture.names), MOST_BARS + 1)
-    height = max(1.3, 0.55 + 0.2 * bars)
-    drawn = partial(plot.importances, picture)
+    shares = looked_into.feature_importances
+    height = max(1.3, 0.55 + 0.2 * min(len(shares), MOST_BARS + 1))
+    drawn = partial(plot.importances, shares)
     over_time = chart(
         "importances-over-time",
         "Over the stream",
