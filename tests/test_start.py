@@ -12,6 +12,7 @@ import sapwood
 from sapwood import streams
 from sapwood.cli import options
 from sapwood.cli.app import COMMANDS
+from sapwood.lags import lags
 
 LATER = "import json, sys; print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
 
@@ -75,3 +76,4 @@ def test_commands_stand_for_the_real_ones():
 
 def test_generators_are_those_that_there_are():
     assert list(options.GENERATORS) == list(streams.GENERATORS)
+    assert options.MOST_SERIES == lags.MOST_SERIES

@@ -3,7 +3,6 @@
 import inspect
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from inspect import Parameter
@@ -135,6 +134,8 @@ def _defaults(path: Path, command: str, parameters: Iterable[Any]) -> dict[str, 
     Options of all commands stand first in it, those of one command in a table of its name; what
     stands there goes before.
     """
+    import tomllib
+
     from sapwood.cli.app import COMMANDS
 
     try:

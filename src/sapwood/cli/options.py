@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,9 +11,11 @@ from sapwood.cli.failure import UsageError
 from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
 from sapwood.cli.values import whole_numbers
 from sapwood.door import Label
-from sapwood.lags import Lags
-from sapwood.lags.lags import MOST_SERIES, Spans
 from sapwood.streams.schema import PARTS
+
+if TYPE_CHECKING:
+    from sapwood.lags import Lags
+    from sapwood.lags.lags import Spans
 
 __all__ = ["EMBEDDED", "LagOptions", "check_bad_rows"]
 
@@ -21,6 +23,8 @@ READING = "How the stream is read"
 MODEL = "The model"
 OUTPUT = "What is written"
 LAGS = "What came before, as features"
+MOST_SERIES = 10_000
+"""As of `sapwood.lags`, which takes a while to load."""
 EMBEDDED = "demand"
 GENERATORS = (
     "friedman",
@@ -289,13 +293,15 @@ class LagOptions:
     by: By = field(default_factory=list)
     max_series: MaxSeries = MOST_SERIES
 
-    def made(self, target: str) -> Lags | None:
+    def made(self, target: str) -> "Lags | None":
         """Return the lags of a target, None if none are asked for."""
         wanted = (self.lags, self.lags_of, self.means, self.means_of)
         if not any(wanted):
             if self.by:
                 raise UsageError(f"--by {self.by[0]} is for lags: add --lags 1, or leave it out")
             return None
+        from sapwood.lags import Lags
+
         try:
             return Lags(
                 whole_numbers(self.lags, "--lags"),
@@ -310,7 +316,7 @@ class LagOptions:
             raise UsageError(str(error)) from None
 
 
-def _spans_of(texts: Sequence[str], option: str) -> dict[Label, Spans]:
+def _spans_of(texts: Sequence[str], option: str) -> "dict[Label, Spans]":
     spans: dict[Label, Spans] = {}
     for text in texts:
         name, colon, numbers = text.rpartition(":")

@@ -14,7 +14,6 @@ from sapwood.cli.files import check_files
 from sapwood.cli.models import check_levels
 from sapwood.cli.outputs import BadRowFile, GrowingFile, bound_columns, bound_names
 from sapwood.cli.reading import Reading, Writing, tell_missing
-from sapwood.lags import LaggedModel
 from sapwood.streams.labelled import keys_of
 from sapwood.streams.stream import BadRowError, Chunk, Stream
 
@@ -52,10 +51,10 @@ def predict(
         check_files({}, growing, read=[model, *stream], format=writing.format)
         options.check_bad_rows(bad_rows, on_bad_row)
         loaded = load(model)
-        if writing.target is not None and not isinstance(loaded, LaggedModel):
+        if writing.target is not None and not hasattr(loaded, "lags"):
             raise UsageError(f"--target {writing.target}: {model} has no lags, so leave it out")
         if interval:
-            check_levels(loaded.model if isinstance(loaded, LaggedModel) else loaded, interval)
+            check_levels(loaded.model if hasattr(loaded, "lags") else loaded, interval)
         rows = Reading(**vars(writing), model=loaded).open(stream)
         tell_missing(terminal, loaded, rows)
         asked = _Asked(loaded, tuple(sorted(set(interval))))
@@ -76,7 +75,7 @@ class _Asked:
         What a model with lags remembers goes on by them.
         """
         columns, y = chunk.part(0, rows)
-        if not isinstance(self.model, LaggedModel):
+        if not hasattr(self.model, "lags"):
             return self._told(self.model, columns)
         plan = self.model.lags.plan(columns, None if chunk.y is None else y)
         told = self._told(self.model.model, plan.features)

@@ -10,8 +10,7 @@ from sapwood.cli import options
 from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.values import settings, split_spec
 from sapwood.door import Label
-from sapwood.lags import LaggedModel
-from sapwood.regressor import Regressor
+from sapwood.model import StoredModel
 from sapwood.streams.opening import open_stream
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import MOST_ROWS, Chunk, Kind, Position, Stream
@@ -188,7 +187,7 @@ def _generated(name: str) -> Stream | None:
 def tell_missing(terminal: Terminal, model: Any, stream: Stream) -> None:
     """Say which features of a model a stream lacks, if the model knows any."""
     there = set(map(str, stream.features))
-    known = model.features if isinstance(model, Regressor | LaggedModel) else ()
+    known = getattr(model, "features", ()) if isinstance(model, StoredModel) else ()
     missing = [str(name) for name in known if str(name) not in there]
     if missing:
         terminal.say(f"sapwood: {stream.name} lacks {', '.join(missing)}: missing in all rows")
