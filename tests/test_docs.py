@@ -75,8 +75,13 @@ ALSO = {"cli": {"plot"}, "paper": {"cli", "plot"}}
 """What an extra brings along."""
 LIBRARIES = ("pandas", "onnxruntime", "shap")
 """What is no part of an extra, and is named beside it."""
-BARE = ("README", "benchmark")
-"""The first tells all ways to install; the second is made by a program, and needs nothing."""
+SNIPPETS = re.compile(r"^```(python|sh)$", re.MULTILINE)
+WITH_SNIPPETS = [
+    page
+    for page in PAGES
+    if page.stem != "README" and SNIPPETS.search(page.read_text(encoding="utf-8"))
+]
+"""Pages that need something; the README tells all ways to install."""
 
 
 def needed(page):
@@ -97,9 +102,7 @@ def needed(page):
     return extras, {name for name in LIBRARIES if name in {each.split(".")[0] for each in names}}
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.stem not in BARE], ids=lambda page: page.stem
-)
+@pytest.mark.parametrize("page", WITH_SNIPPETS, ids=lambda page: page.stem)
 def test_a_page_begins_with_the_line_that_installs_what_it_uses(page):
     first = page.read_text(encoding="utf-8").partition("\n## ")[0]
     [line] = INSTALLS.findall(first)
