@@ -70,7 +70,8 @@ class Column:
 
     def see(self, value, limit):
         """Take a value in; return whether that is an alarm."""
-        if self.row % 2 == 0:
+        place = self.row % BLOCK
+        if place % 2 == (place // 2 * 2654435761 % 2**32) // 2**31:  # one of each pair
             self.block[self.bin_of(value)] += 1
         self.row += 1
         if self.row % BLOCK:

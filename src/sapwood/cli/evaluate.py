@@ -3,17 +3,17 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sapwood.cli import options
 from sapwood.cli.columns import show_columns
-from sapwood.cli.failure import Terminal, failing_in_one_line
+from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files, is_stdout
 from sapwood.cli.follow import Follower
 from sapwood.cli.models import check_savable
-from sapwood.cli.outputs import BadRowFile, PredictionFile, write_curve
+from sapwood.cli.outputs import BadRowFile, EventFile, PredictionFile, write_curve
 from sapwood.cli.reading import Reading
 from sapwood.cli.runs import Learning, Scoring, Targets, make_run
 from sapwood.cli.summary import print_result
@@ -61,6 +61,7 @@ def evaluate(
         ),
     ] = None,
     bad_rows: options.BadRows = None,
+    events: options.Events = None,
     checkpoint: options.Checkpoint = None,
     every: options.Every = "60s",
     quiet: options.Quiet = False,
@@ -73,7 +74,7 @@ def evaluate(
     """
     terminal = Terminal(stderr=True, silent=quiet)
     with failing_in_one_line(terminal, extra="cli"):
-        growing = {"--predictions": predictions, "--bad-rows": bad_rows}
+        growing = {"--predictions": predictions, "--bad-rows": bad_rows, "--events": events}
         check_files(
             {"--report": report, "--save": save, "--curve": curve},
             growing,
@@ -88,21 +89,12 @@ def evaluate(
         show_columns(terminal, run.stream, run.lags)
         if save is not None:
             check_savable(run.model, f"--save {save}")
-        outputs: list[PredictionFile | BadRowFile] = []
-        if predictions is not None:
-            told = (run.stream.unit, run.stream.ids, run.learner.levels)
-            outputs.append(PredictionFile(predictions, *told))
-        if bad_rows is not None:
-            outputs.append(BadRowFile(bad_rows))
+        outputs = _outputs(run, predictions, bad_rows, events)
         found = Follower(run, terminal, identity, outputs, checkpoint, every).follow()
         if save is not None:
             run.model.save(save)
         if curve is not None:
-            tables = [found.curve, found.beside]
-            if found.intervals is not None:
-                bounds = found.intervals.curve
-                tables.append(bounds[list(bounds.dtype.names or ())[1:]])  # without the rows
-            write_curve(curve, *tables)
+            write_curve(curve, found.curve, found.beside, *_bound_curve(found))
         if report is not None:
             _write_report(report, found, run, targets.delay)
         if as_json:
@@ -112,6 +104,31 @@ def evaluate(
         for what, path in (("report", report), ("model", save), ("curve", curve)):
             if path is not None:
                 terminal.say(f"{what}: {path}")
+
+
+def _outputs(
+    run: Prequential, predictions: Path | None, bad_rows: Path | None, events: Path | None
+) -> list[PredictionFile | BadRowFile | EventFile]:
+    """Return the files that grow along with a run."""
+    outputs: list[PredictionFile | BadRowFile | EventFile] = []
+    if predictions is not None:
+        told = (run.stream.unit, run.stream.ids, run.learner.levels)
+        outputs.append(PredictionFile(predictions, *told))
+    if bad_rows is not None:
+        outputs.append(BadRowFile(bad_rows))
+    if events is not None:
+        if run.monitor is None:
+            raise UsageError(f"--events {events} is for what --monitor finds: add that")
+        outputs.append(EventFile(events))
+    return outputs
+
+
+def _bound_curve(found: "Evaluation") -> list[Any]:
+    """Return the columns of bounds along the curve, without its rows."""
+    if found.intervals is None:
+        return []
+    names = list(found.intervals.curve.dtype.names or ())
+    return [found.intervals.curve[names[1:]]]
 
 
 def _write_report(path: Path, found: "Evaluation", run: Prequential, delay: str | None) -> None:

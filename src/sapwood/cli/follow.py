@@ -15,7 +15,7 @@ import typer
 from sapwood.cli.failure import INTERRUPTED, Terminal, UsageError
 from sapwood.cli.files import STDOUT
 from sapwood.cli.models import blaming_others, check_savable
-from sapwood.cli.outputs import BadRowFile, PredictionFile
+from sapwood.cli.outputs import BadRowFile, EventFile, PredictionFile
 from sapwood.cli.progress import RunProgress
 from sapwood.cli.reading import tell_missing
 from sapwood.cli.values import amount
@@ -64,7 +64,7 @@ class Follower:
     run: Prequential
     terminal: Terminal
     identity: dict[str, Any]
-    outputs: list[PredictionFile | BadRowFile] = field(default_factory=list)
+    outputs: list[PredictionFile | BadRowFile | EventFile] = field(default_factory=list)
     checkpoint: Path | None = None
     every: str = "60s"
 

@@ -154,6 +154,31 @@ BadRows = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+MonitorOption = Annotated[
+    bool,
+    typer.Option(
+        "--monitor",
+        help="Watch errors, the target and all features, and tell what has changed.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+OnceIn = Annotated[
+    float,
+    typer.Option(
+        "--once-in",
+        metavar="ROWS",
+        help="How rare false alarms of --monitor are to be: at most one in so many rows.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Events = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write what --monitor finds changed, as it does (JSON lines).",
+        rich_help_panel=OUTPUT,
+    ),
+]
 Interval = Annotated[
     list[float],
     typer.Option(

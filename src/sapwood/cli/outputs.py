@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import io
+import json
 import math
 import os
 import sys
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BadRowFile",
+    "EventFile",
     "GrowingFile",
     "PredictionFile",
     "bound_columns",
@@ -53,7 +55,7 @@ class GrowingFile:
             self._file = open(self.path, "wb")  # noqa: SIM115 - closed by `close`
         else:
             self._file = self._opened_at(length)
-        if length is None:
+        if length is None and self._header:
             self.write_rows([self._header])
         return self
 
@@ -184,6 +186,18 @@ class BadRowFile(GrowingFile):
             ]
             for bad in rows
         )
+
+
+class EventFile(GrowingFile):
+    """What a monitor has found to be changed, one JSON object a line."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, [])
+
+    def write(self, step: "Step") -> None:
+        """Write what a step has changed."""
+        lines = [json.dumps(alarm.to_dict(), ensure_ascii=False) for alarm in step.alarms]
+        self.write_lines([_encodable(line) or "" for line in lines])
 
 
 def _encodable(text: str | None) -> str | None:

@@ -12,6 +12,7 @@ from sapwood.cli.failure import UsageError
 from sapwood.cli.models import make_model, saved_model, with_bounds
 from sapwood.cli.reading import Reading, open_named
 from sapwood.cli.values import amount, settings
+from sapwood.drift import Monitor
 from sapwood.evaluate.prequential import OnBadRow, Prequential
 from sapwood.evaluate.scores import FADE, WINDOW
 from sapwood.lags import LaggedModel
@@ -51,6 +52,8 @@ class Scoring:
     window: Annotated[
         int, typer.Option(help="Rows of the windowed error.", rich_help_panel=SCORES)
     ] = WINDOW
+    monitor: options.MonitorOption = False
+    once_in: options.OnceIn = 1_000_000.0
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,7 @@ def make_run(
             fade=scoring.fade,
             window=scoring.window,
             on_bad_row=targets.on_bad_row,
+            monitor=_monitor(scoring, stream),
         )
     except ValueError as error:
         raise UsageError(str(error)) from None
@@ -117,12 +121,24 @@ def make_run(
         "encoding": stream.encoding,
         "model": " ".join([learning.model, *learning.set_]),
         "lags": "" if run.lags is None else repr(run.lags),
-        **asdict(scoring),
+        **_told(scoring),
         **asdict(targets),
         "labels": None if targets.labels is None else str(targets.labels),
         **({"interval": list(learning.interval)} if learning.interval else {}),
     }
     return run, identity
+
+
+def _monitor(scoring: Scoring, stream: Stream) -> Monitor | None:
+    return Monitor(scoring.once_in, stream.target or "y") if scoring.monitor else None
+
+
+def _told(scoring: Scoring) -> dict[str, Any]:
+    """Return what tells a scoring from others; a monitor, which is new, if there is one."""
+    told = asdict(scoring)
+    if not scoring.monitor:
+        del told["monitor"], told["once_in"]
+    return told
 
 
 def _opened(name: str | list[str], reading: Reading, targets: Targets) -> Stream:

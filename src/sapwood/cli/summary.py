@@ -8,6 +8,7 @@ from sapwood.formatting import number, r_squared
 
 __all__ = ["print_counts", "print_result"]
 
+MOST_CHANGES = 10
 BOUNDS = {
     "coverage": "within bounds of",
     "width": "mean width of",
@@ -40,6 +41,13 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
                 table.add_row(f"{title} {level:g}", *told, "")
     terminal.print(table)
     terminal.say(found.headline)
+    alarms = found.alarms or ()
+    for alarm in alarms[-MOST_CHANGES:]:
+        terminal.say(f"changed: {alarm}")
+    if len(alarms) > MOST_CHANGES:
+        terminal.say(f"and {len(alarms) - MOST_CHANGES:,} changes before")
+    if found.alarms is not None and not alarms:
+        terminal.say("changed: nothing that was noticed")
     print_counts(found, terminal)
 
 

@@ -2,8 +2,8 @@
 
 A column is watched by bins: of a number, nine edges between the quantiles of its first rows make
 ten, of which the outer two are beyond what was seen; of a category each label has one; and one is
-that of missing values. Every second row is counted, in blocks of BLOCK rows. With p the shares of
-bins before, and q those of the last RECENT blocks (drawn towards p), a block of counts c is more
+that of missing values. Of any two rows one is counted, now the first, now the second, in blocks
+of BLOCK rows. With p the shares of bins before, and q those of the last RECENT blocks (drawn towards p), a block of counts c is more
 likely under q than under p by the product of (q / p)^c. The evidence for a change is gathered as
 in _detector.pyx,
 
@@ -15,7 +15,7 @@ that was shuffled, and much more for a temperature by the hour.
 """
 
 from libc.math cimport exp, log
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint32_t
 
 from sapwood.drift._detector cimport Detector, Found, see
 
@@ -91,6 +91,11 @@ def column_parts():
     return places
 
 
+cdef inline bint is_counted(Py_ssize_t place) noexcept nogil:
+    """Whether a row of a block is counted: of each pair one, so that no period of rows is missed."""
+    return (place & 1) == ((<uint32_t>(place >> 1) * <uint32_t>2654435761) >> 31)
+
+
 cdef inline Py_ssize_t number_bin(const double* edges, double value) noexcept nogil:
     """The bin of a number: how many edges it reaches, the last of which it has to pass."""
     cdef Py_ssize_t bin = 4 * (value >= edges[3])
@@ -101,22 +106,22 @@ cdef inline Py_ssize_t number_bin(const double* edges, double value) noexcept no
 
 
 cdef void count_numbers(
-    Column* own, const double* values, Py_ssize_t step, Py_ssize_t rows, int32_t* bins
+    Column* own, const double* values, const Py_ssize_t* places, Py_ssize_t rows, int32_t* bins
 ) noexcept nogil:
     cdef Py_ssize_t row
     for row in range(rows):
-        bins[row] = <int32_t>number_bin(own.edges, values[row * step])
+        bins[row] = <int32_t>number_bin(own.edges, values[places[row]])
     for row in range(rows):
         own.block[bins[row]] += 1.0
 
 
 cdef void count_labels(
-    Column* own, const double* values, Py_ssize_t step, Py_ssize_t rows, int32_t* bins
+    Column* own, const double* values, const Py_ssize_t* places, Py_ssize_t rows, int32_t* bins
 ) noexcept nogil:
     cdef Py_ssize_t row
     cdef double value
     for row in range(rows):
-        value = values[row * step]
+        value = values[places[row]]
         bins[row] = 1 + <int32_t>value if value == value else <int32_t>MISSING_BIN
         own.block[bins[row]] += 1.0
 
@@ -248,7 +253,8 @@ def watch_rows(
     """
     cdef Py_ssize_t count = columns.shape[0], place, column, taken = 0, total = rows.shape[0]
     cdef int32_t bins[BLOCK_ROWS]
-    cdef Py_ssize_t end, odd, counted
+    cdef Py_ssize_t end, counted
+    cdef Py_ssize_t places[BLOCK_ROWS]
     cdef Column* own
     cdef Found found
     cdef bint alarmed = False, larger = False, any_changed = False
@@ -274,19 +280,23 @@ def watch_rows(
                     (<Detector*>&error[0]).rows += 1.0
                 place += 1
             end = place
-            odd = in_block & 1
-            counted = (end - taken - odd + 1) // 2
+            counted = 0
+            for place in range(end - taken):
+                if is_counted(in_block + place):
+                    places[counted] = place * count
+                    counted += 1
+                    known_errors[counted - 1] = known_errors[place]
             for column in range(count if counted > 0 else 0):
                 own = <Column*>&columns[column, 0]
                 if own.kind == WAITING_KIND:
                     continue
                 if own.kind == NUMBER_KIND:
-                    count_numbers(own, &rows[taken + odd, column], 2 * count, counted, bins)
+                    count_numbers(own, &rows[taken, column], places, counted, bins)
                 else:
-                    count_labels(own, &rows[taken + odd, column], 2 * count, counted, bins)
+                    count_labels(own, &rows[taken, column], places, counted, bins)
                 if <Py_ssize_t>own.blocks % SAMPLED == 0:
                     for place in range(counted):
-                        own.errors[bins[place]] += known_errors[2 * place + odd]
+                        own.errors[bins[place]] += known_errors[place]
                         own.error_rows[bins[place]] += 1.0
             in_block += end - taken
             row += end - taken

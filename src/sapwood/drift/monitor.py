@@ -54,6 +54,16 @@ class Alarm:
         """Return the alarm in terms of JSON."""
         return asdict(self)
 
+    @classmethod
+    def from_dict(cls, told: Any) -> Self:
+        """Return the alarm that `to_dict` told of, or raise TypeError or ValueError."""
+        if not isinstance(told, dict) or told.keys() != {"what", "name", "row", "since", "words"}:
+            raise TypeError(f"{door.shown(told)} is no alarm")
+        if not all(type(told[name]) is str for name in ("what", "name", "words")):
+            raise TypeError(f"{door.shown(told)} is no alarm")
+        rows = {name: door.whole(told[name], name, 1, 2**53) for name in ("row", "since")}
+        return cls(**{**told, **rows})
+
 
 class Monitor(StoredModel):
     """Watches a stream, and the errors of a model on it, and says when something has changed.

@@ -14,7 +14,7 @@ FloatArray = NDArray[np.float64]
 
 LETTERS = 40
 LEAST_ROWS = 5  # of a place where errors are larger
-CLEARLY = 4.0  # standard errors more than elsewhere, about
+CLEARLY = 1.5  # standard errors more than elsewhere
 
 
 class Changed(NamedTuple):
@@ -115,7 +115,8 @@ def tell_error(
             usual = sums[bin] / rows[bin] if rows[bin] > 0 else 0.0
             if len(here) < LEAST_ROWS or usual <= 0 or len(here) > 0.7 * len(recent):
                 continue
-            excess = (here.mean() / usual - grown) * np.sqrt(len(here))
+            scatter = max(float(here.std()), usual) / np.sqrt(len(here))
+            excess = (here.mean() - grown * usual) / scatter
             if excess > best:
                 best = excess
                 place = _place(changed, int(bin))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["as_html", "as_text"]
 
 LONGEST = 80  # letters of a name
+MOST = 10  # changes that are told
 CELL = "text-align:right;padding:0.15em 0.8em"
 HEAD = "text-align:left;padding:0.15em 0.8em 0.15em 0"
 
@@ -42,6 +43,7 @@ def as_text(found: "Evaluation") -> str:
             f"interval score {number(each.total.score, 5)}"
             for level, each in found.intervals.levels.items()
         ]
+    lines += [f"changed: {alarm}" for alarm in (found.alarms or ())[-MOST:]]
     lines.append(_counted(found))
     return "\n".join(lines)
 

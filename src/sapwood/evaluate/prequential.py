@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sapwood import door
+from sapwood.drift import Monitor
 from sapwood.evaluate.delay import Delay, Waiting
 from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.result import Evaluation
@@ -49,6 +50,7 @@ class Prequential(Tally):
         fade: float = FADE,
         window: int = WINDOW,
         on_bad_row: OnBadRow = "error",
+        monitor: Monitor | None = None,
     ) -> None:
         if stream.target is None:
             raise StreamError(f"{stream.name} has no target: name the column to predict")
@@ -61,6 +63,7 @@ class Prequential(Tally):
             window=window,
             on_bad_row=on_bad_row,
             delay=None if delay is None else Delay(delay, stream.time is not None),
+            monitor=monitor,
         )
         self.model = model
         if self.lags is not None:
@@ -95,7 +98,9 @@ class Prequential(Tally):
             if chunk is None:
                 return
             self._inside_a_step = True
+            known = len(self.alarms)
             step = self._take(chunk)
+            step.alarms = self.alarms[known:]
             self._inside_a_step = False
             self.seconds += time.perf_counter() - self._resumed_at
             yield step
@@ -106,7 +111,9 @@ class Prequential(Tally):
         step = Step(self.stream.size or 0)
         if self.delay is not None:
             self._resumed_at = time.perf_counter()
+            known = len(self.alarms)
             self._learn_arrived(self.delay.rest(), 0, step)
+            step.alarms = self.alarms[known:]
             self._note_refused(step)
             self.seconds += time.perf_counter() - self._resumed_at
         return step
@@ -147,6 +154,7 @@ class Prequential(Tally):
             columns=self.stream.column_notes,
             importances=self.importances.finished(self.scores.rows, self.learner.model),
             intervals=None if self.intervals is None else self.intervals.finished(self.scores.rows),
+            alarms=None if self.monitor is None else list(self.alarms),
         )
 
     def _size(self) -> tuple[int, int]:

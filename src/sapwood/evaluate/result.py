@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from sapwood.evaluate.display import as_html, as_text
 from sapwood.formatting import number
 from sapwood.streams.stream import ColumnNote
+
+if TYPE_CHECKING:
+    from sapwood.drift import Alarm
 
 __all__ = [
     "BAND",
@@ -252,6 +255,8 @@ class Evaluation:
         empty for a model that is none of Sapwood's trees.
     intervals : Intervals, optional
         How good the bounds were, if the model tells some.
+    alarms : list of Alarm, optional
+        What has changed, if a monitor was there.
     """
 
     stream: str
@@ -288,6 +293,7 @@ class Evaluation:
     predictions: NDArray[Any] | None = None
     importances: Sequence[tuple[int, Mapping[str, float]]] = ()
     intervals: Intervals | None = None
+    alarms: "Sequence[Alarm] | None" = None
 
     def __repr__(self) -> str:
         return as_text(self)
@@ -380,6 +386,7 @@ class Evaluation:
                 name: value if np.isfinite(value) else None for name, value in self.losses.items()
             },
             **({} if self.intervals is None else {"intervals": _told(self.intervals)}),
+            **({} if self.alarms is None else {"changes": [a.to_dict() for a in self.alarms]}),
             "leaves": self.leaves,
             "bytes": self.model_bytes,
             "seconds": self.seconds,

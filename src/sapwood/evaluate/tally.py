@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door
+from sapwood.drift import Alarm, Monitor
 from sapwood.evaluate.baseline_scores import BaselineScores
 from sapwood.evaluate.curve import Curve
 from sapwood.evaluate.delay import Delay, Waiting
@@ -36,7 +37,7 @@ __all__ = ["COUNTS", "OnBadRow", "Predicted", "Step", "Tally"]
 
 OnBadRow = Literal["error", "skip"]
 REFUSED = "refused by the model"
-DELAY, UNLABELLED = "delay", "unlabelled"
+DELAY, UNLABELLED, MONITOR, ALARMS = "delay", "unlabelled", "monitor", "alarms"
 COUNTS = (
     "rows_read",
     "rows_predicted",
@@ -82,11 +83,14 @@ class Step:
         Rows in order.
     bad : list of BadRow
         The rows that were refused.
+    alarms : list of Alarm
+        What a monitor has found to be changed.
     """
 
     done: int
     predicted: list[Predicted] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
+    alarms: list[Alarm] = field(default_factory=list)
 
 
 class Tally:
@@ -104,6 +108,8 @@ class Tally:
         Whether a row that cannot be used stops all.
     delay : Delay, optional
         The rows whose labels are late.
+    monitor : Monitor, optional
+        What watches the rows that are scored.
     """
 
     def __init__(
@@ -115,11 +121,14 @@ class Tally:
         window: int,
         on_bad_row: OnBadRow,
         delay: Delay | None,
+        monitor: Monitor | None = None,
     ) -> None:
         self.stream = stream
         self.learner = learner
         self.on_bad_row = on_bad_row
         self.delay = delay
+        self.monitor = monitor
+        self.alarms: list[Alarm] = []
         self.scores = Scores(fade, window)
         self.baselines = BaselineScores(self.scores.fade, self.scores.window_rows)
         levels = learner.levels
@@ -152,6 +161,9 @@ class Tally:
         self.baselines.take_many(predictions, y, here)
         if self.intervals is not None and self.learner.bounds is not None:
             self.intervals.take(predictions, self.learner.bounds, y, here)
+        if self.monitor is not None:
+            columns, _ = chunk.part(start, end)
+            self.alarms += self.monitor.update_many(columns, y, predictions)
         if self.scores.unscored and self.first_unscored is None:
             first = start + int(np.argmin(scorable(predictions, y)))
             self.first_unscored = self._place(chunk.source, int(chunk.numbers[first]))
@@ -168,6 +180,8 @@ class Tally:
             said = np.array(row.bounds).reshape(1, -1, 2)
             one = (np.array([row.prediction]), said, np.array([row.y]), np.array([row.time]))
             self.intervals.take(*one)
+        if self.monitor is not None:
+            self.alarms += self.monitor.update(row.x, row.y, row.prediction)
         if self.scores.rows > before:
             self.time = row.time
             self._keep_one(before, row)
@@ -271,6 +285,9 @@ class Tally:
         arrays = {name: array for part in parts for name, array in part.to_arrays().items()}
         if self.intervals is not None:
             arrays |= self.intervals.to_arrays()
+        if self.monitor is not None:
+            arrays[MONITOR] = np.frombuffer(self.monitor.to_bytes(), np.uint8)
+            arrays[ALARMS] = _as_text([alarm.to_dict() for alarm in self.alarms])
         # As text in an array: headers are held short, and a queue may be long.
         arrays[UNLABELLED] = _as_text(self.unlabelled.to_header())
         if self.delay is not None:
@@ -293,6 +310,12 @@ class Tally:
         intervals = self.intervals
         if intervals is not None:
             intervals = IntervalScores.from_arrays(arrays, self.learner.levels, scores.fade)
+        monitor, alarms = self.monitor, self.alarms
+        if (monitor is None) != (MONITOR not in arrays):
+            raise ValueError("only one of the saved run and this one had a monitor")
+        if monitor is not None:
+            monitor = Monitor.from_bytes(arrays[MONITOR].tobytes(), "the monitor")
+            alarms = [Alarm.from_dict(told) for told in json.loads(arrays[ALARMS].tobytes())]
         refusals = RefusalLog.from_header(header["refusals"])
         position = _position(header["position"])
         counts = {name: door.whole(header[name], name, 0, 2**53) for name in COUNTS}
@@ -312,6 +335,7 @@ class Tally:
         self.scores, self.curve, self.refusals, self.position = scores, curve, refusals, position
         self.baselines, self.history, self.importances = baselines, history, importances
         self.unlabelled, self.intervals = unlabelled, intervals
+        self.monitor, self.alarms = monitor, alarms
         self.time = math.nan if moment is None else moment
         for name, count in counts.items():
             setattr(self, name, count)

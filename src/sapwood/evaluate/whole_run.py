@@ -1,12 +1,13 @@
 """A whole evaluation in one call."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.drift import Alarm, Monitor
 from sapwood.evaluate.bar import Bar
 from sapwood.evaluate.losses import Loss, LossMeans
 from sapwood.evaluate.prequential import OnBadRow, Prequential
@@ -30,6 +31,8 @@ def prequential(
     losses: Iterable[str | Loss] | Mapping[str, Loss] = (),
     keep_predictions: bool = False,
     progress: bool = False,
+    monitor: Monitor | None = None,
+    listener: Callable[[Alarm], object] | None = None,
 ) -> Evaluation:
     """Evaluate a model on a stream: predict each row, then learn it.
 
@@ -63,6 +66,10 @@ def prequential(
         Whether all predictions are returned with the result.
     progress : bool
         Whether a bar on standard error shows how far the evaluation is.
+    monitor : sapwood.drift.Monitor, optional
+        What watches all rows; what has changed is told in `Evaluation.alarms`.
+    listener : callable, optional
+        Called with each alarm of the monitor, once the rows up to it were learned.
 
     Returns
     -------
@@ -94,7 +101,16 @@ def prequential(
     """
     names = getattr(model, "features", ())
     rows = as_stream(stream, y, target, names)
-    run = Prequential(model, rows, delay=delay, fade=fade, window=window, on_bad_row=on_bad_row)
+    run = Prequential(
+        model,
+        rows,
+        delay=delay,
+        fade=fade,
+        window=window,
+        on_bad_row=on_bad_row,
+        monitor=monitor,
+    )
+    told = 0
     means, bar = LossMeans(losses), Bar(run) if progress else None
     kept: list[NDArray[Any]] = []
     for step in run.steps():
@@ -105,12 +121,22 @@ def prequential(
                 part = np.zeros(len(right), PREDICTION)
                 part["number"], part["y"], part["prediction"] = numbers, right, predicted
                 kept.append(part)
+        told = _tell(run.alarms, told, listener)
         if bar is not None:
             bar.update(step.done)
     found = replace(run.finish(), losses=means.finished())
+    _tell(run.alarms, told, listener)
     if bar is not None:
         bar.close()
     run.check_used()
     if keep_predictions:
         found = replace(found, predictions=np.concatenate([np.zeros(0, PREDICTION), *kept]))
     return found
+
+
+def _tell(alarms: Sequence[Alarm], told: int, listener: Callable[[Alarm], object] | None) -> int:
+    """Tell a listener the alarms after so many; return how many there are."""
+    if listener is not None:
+        for alarm in alarms[told:]:
+            listener(alarm)
+    return len(alarms)

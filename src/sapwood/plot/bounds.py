@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sapwood.evaluate.result import Evaluation
 from sapwood.formatting import plain
-from sapwood.plot.clock import along_of, label_along, places_of
+from sapwood.plot.clock import along_of, label_along, mark_changes, places_of
 from sapwood.plot.style import BLUE, GREEN, MUTED, ORANGE, axis, label_axes, legend, looks_of, say
 
 __all__ = ["band", "bounds", "coverage"]
@@ -87,6 +87,7 @@ def bounds(evaluation: Evaluation, ax: Axes | None = None, most: int = 500) -> A
     _fit(ax, np.concatenate([rows["y"], rows["lower"], rows["upper"]]))
     legend(ax, lines, ["came", "lower", "upper"])
     label_along(ax, along)
+    mark_changes(ax, evaluation, along)
     return ax
 
 
@@ -129,4 +130,5 @@ def coverage(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
         ax.set_xlim(left=0)
     legend(ax, handles, [*(f"faded, of {name}" for name in names), "asked for"])
     label_along(ax, along)
+    mark_changes(ax, evaluation, along)
     return ax

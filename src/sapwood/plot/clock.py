@@ -8,13 +8,15 @@ from matplotlib.dates import UTC, AutoDateLocator, ConciseDateFormatter
 from numpy.typing import NDArray
 
 from sapwood.evaluate.result import Evaluation
+from sapwood.plot.style import MUTED
 
-__all__ = ["DAY", "Along", "along_of", "are_in_order", "label_along", "places_of"]
+__all__ = ["DAY", "Along", "along_of", "are_in_order", "label_along", "mark_changes", "places_of"]
 
 Along = Literal["rows", "time"]
 DAY = 86_400.0
 FARTHEST = 2.5e11  # seconds; dates end near the year 9999
 EARLIEST = -6.2e10
+MOST_MARKS = 20
 
 
 def are_in_order(times: NDArray[np.float64]) -> bool:
@@ -45,6 +47,18 @@ def places_of(rows: NDArray[Any], times: NDArray[Any], along: Along) -> NDArray[
     return np.asarray(times if along == "time" else rows, dtype=np.float64) / (
         DAY if along == "time" else 1.0
     )
+
+
+def mark_changes(ax: Axes, evaluation: Evaluation, along: Along) -> None:
+    """Draw a line where something has changed, as a monitor has found; the last ones, if many."""
+    curve, alarms = evaluation.curve, (evaluation.alarms or ())[-MOST_MARKS:]
+    if not len(curve):
+        return
+    for alarm in alarms:
+        x = float(alarm.since)
+        if along == "time":
+            x = float(np.interp(x, curve["row"], evaluation.beside["time"])) / DAY
+        ax.axvline(x, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)), label="_change")
 
 
 def label_along(ax: Axes, along: Along) -> None:

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from sapwood.door import shown
 from sapwood.evaluate.result import BASELINES, Evaluation
 from sapwood.formatting import plain
-from sapwood.plot.clock import Along, label_along, places_of
+from sapwood.plot.clock import Along, label_along, mark_changes, places_of
 from sapwood.plot.style import (
     BLUE,
     GREEN,
@@ -116,6 +116,8 @@ def learning_curve(
         handles.append(ax.axhline(0.0, color=MUTED, linestyle=":", linewidth=1.2))
         labels.append("mean alone")
     legend(ax, handles, labels)
+    if alone:
+        mark_changes(ax, evaluation, along)
     return ax
 
 
@@ -162,6 +164,7 @@ def leaves(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     _check(evaluation)
     ax = axis(ax)
     _draw_size(ax, evaluation.curve["row"], evaluation.curve["leaves"], "leaves", color=BLUE)
+    mark_changes(ax, evaluation, "rows")
     return ax
 
 
@@ -180,6 +183,7 @@ def memory(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     curve = evaluation.curve
     megabytes = np.where(curve["bytes"] < 0, np.nan, curve["bytes"] / 1e6)
     _draw_size(ax, curve["row"], megabytes, "memory (MB)", color=ORANGE, linestyle="--")
+    mark_changes(ax, evaluation, "rows")
     return ax
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sapwood.evaluate.result import Evaluation
 from sapwood.formatting import plain
-from sapwood.plot.clock import DAY, along_of, label_along, places_of
+from sapwood.plot.clock import DAY, along_of, label_along, mark_changes, places_of
 from sapwood.plot.style import BLUE, COLOURS, MUTED, ORANGE, axis, label_axes, legend, say
 
 __all__ = [
@@ -54,6 +54,7 @@ def predictions(evaluation: Evaluation, ax: Axes | None = None, most: int = 500)
     x = places_of(rows["row"], rows["time"], along)
     _draw_pair(ax, x, rows["y"], rows["prediction"], evaluation)
     label_along(ax, along)
+    mark_changes(ax, evaluation, along)
     return ax
 
 
@@ -120,6 +121,7 @@ def bias(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     ax.set_ylim(-1.25 * far, 1.25 * far)
     legend(ax, [*faded, *total, none], ["faded", "all rows", "none"])
     label_along(ax, along)
+    mark_changes(ax, evaluation, along)
     return ax
 
 

@@ -21,6 +21,7 @@ from sapwood.model import readable_part
 from sapwood.plot.clock import along_of
 from sapwood.plot.model import MOST_BARS, picture_of
 from sapwood.report.bounds import render_bounds
+from sapwood.report.changes import render_changes
 from sapwood.report.charts import chart
 from sapwood.report.html import (
     ABSENT,
@@ -48,6 +49,7 @@ TITLES = {
     "result": "Result",
     "predictions": "Predictions",
     "bounds": "Bounds",
+    "changes": "Changes",
     "error": "Error",
     "residuals": "Residuals",
     "size": "Size",
@@ -60,7 +62,7 @@ TITLES = {
     "settings": "Settings",
 }
 
-TOP = ("result", "predictions", "bounds", "error", "residuals")
+TOP = ("result", "predictions", "bounds", "error", "residuals", "changes")
 
 
 def write_report(
@@ -117,6 +119,7 @@ def render(
         "result": _result(evaluation),
         "predictions": render_predictions(evaluation),
         "bounds": render_bounds(evaluation, model),
+        "changes": render_changes(evaluation),
         "error": _error(evaluation),
         "residuals": render_residuals(evaluation),
         "size": _size(evaluation),
