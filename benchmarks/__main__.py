@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import (
+    drift,
     evaluate_speed,
     forests,
     intervals,
@@ -40,6 +41,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "forests": forests.run,
     "newcomers": newcomers.run,
     "intervals": intervals.run,
+    "drift": drift.run,
 }
 
 

@@ -48,11 +48,12 @@ def test_the_evidence_is_that_of_the_twin(kind):
     elif kind == "label":
         values = rng.choice([0.0, 1.0, 2.0, 5.0], rows, p=[0.5, 0.3, 0.199, 0.001])
     parts = _monitor.column_parts()
-    columns = np.zeros((1, _monitor.COLUMN_FIELDS))
-    columns[0, parts["unrest"]] = columns[0, parts["super_unrest"]] = 1.0
+    columns = np.zeros((3, _monitor.COLUMN_FIELDS))
+    columns[:, parts["unrest"]] = columns[:, parts["super_unrest"]] = 1.0
+    columns[:2, parts["kind"]] = _monitor.WAITING
     edges = np.quantile(rng.normal(size=500), np.linspace(0, 1, 9))
-    columns[0, parts["edges"]] = edges
-    columns[0, parts["kind"]] = _monitor.CATEGORY if kind == "label" else _monitor.NUMBER
+    columns[2, parts["edges"]] = edges
+    columns[2, parts["kind"]] = _monitor.CATEGORY if kind == "label" else _monitor.NUMBER
 
     def bin_of(value):
         if kind == "label" or math.isnan(value):
@@ -64,15 +65,23 @@ def test_the_evidence_is_that_of_the_twin(kind):
     for start in range(0, rows, 1000):
         some = values[start : start + 1000]
         found = _monitor.watch_rows(
-            columns, error, some[:, None].copy(), np.full(1000, np.nan), 0, float(start), 1e300, 1e9
+            columns,
+            error,
+            np.zeros(2),
+            np.full((1000, 2), np.nan),
+            some[:, None].copy(),
+            0,
+            float(start),
+            1e300,
+            1e9,
         )
         assert found[:3] == (1000, 0, [])
         for value in some.tolist():
             twin.see(value, 1e300)
         for name in ("evidence", "likeliest", "unrest", "super_unrest", "weight"):
-            own = columns[0, parts[name]][0]
+            own = columns[2, parts[name]][0]
             assert own == pytest.approx(getattr(twin, name), rel=1e-6, abs=1e-9), (name, start)
-        assert columns[0, parts["since"]][0] == (twin.since or 0)
+        assert columns[2, parts["since"]][0] == (twin.since or 0)
     assert twin.evidence > (1e4 if kind in ("shift", "missing") else 0)
 
 
@@ -255,6 +264,7 @@ def lies():
     yield "first", (header, {**arrays, "first_rows": arrays["first_rows"] + 1})
     yield "last", (header, {**arrays, "last": arrays["last"][:, :-1]})
     yield "dtype", (header, {**arrays, "last": arrays["last"].astype(np.float32)})
+    yield "scale", (header, {**arrays, "scale": -arrays["scale"]})
     yield "nan", with_number("evidence", 0, np.nan)
     yield "negative", with_number("before", 0, -1.0)
     yield "kind", with_number("kind", 4, 1.0)

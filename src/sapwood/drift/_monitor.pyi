@@ -17,8 +17,9 @@ def column_parts() -> dict[str, slice]: ...
 def watch_rows(
     columns: NDArray[np.float64],
     error: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    targets: NDArray[np.float64],
     rows: NDArray[np.float64],
-    errors: NDArray[np.float64],
     in_block: int,
     row: float,
     limit: float,

@@ -14,7 +14,7 @@ blocks, and of SUPER blocks together, vary than those of independent rows would:
 that was shuffled, and much more for a temperature by the hour.
 """
 
-from libc.math cimport exp, log
+from libc.math cimport exp, fabs, log
 from libc.stdint cimport int32_t, uint32_t
 
 from sapwood.drift._detector cimport Detector, Found, see
@@ -47,6 +47,7 @@ cdef double MEMORY = 10_000.0   # rows that are before
 cdef double PRIOR = 0.5         # of each bin
 cdef double DRAWN = 100.0       # rows of p in q
 cdef double UNREST_RATE = 0.04
+cdef double USUAL_ROWS = 1000.0
 cdef double LARGEST_JUMP = 4.0  # of the unrest, by one block
 
 
@@ -91,6 +92,17 @@ def column_parts():
     return places
 
 
+cdef inline double in_units(double residual, double size, double* scale) noexcept nogil:
+    """A residual in units of the usual size of errors, which follows it."""
+    if scale[1] > 0.0:
+        residual /= scale[1]
+    else:
+        residual = (residual > 0.0) - <double>(residual < 0.0)
+    scale[0] += 1.0
+    scale[1] += (size - scale[1]) / (scale[0] if scale[0] < USUAL_ROWS else USUAL_ROWS)
+    return residual
+
+
 cdef inline bint is_counted(Py_ssize_t place) noexcept nogil:
     """Whether a row of a block is counted: of each pair one, so that no period of rows is missed."""
     return (place & 1) == ((<uint32_t>(place >> 1) * <uint32_t>2654435761) >> 31)
@@ -106,22 +118,24 @@ cdef inline Py_ssize_t number_bin(const double* edges, double value) noexcept no
 
 
 cdef void count_numbers(
-    Column* own, const double* values, const Py_ssize_t* places, Py_ssize_t rows, int32_t* bins
+    Column* own, const double* values, Py_ssize_t step, const Py_ssize_t* places,
+    Py_ssize_t rows, int32_t* bins,
 ) noexcept nogil:
     cdef Py_ssize_t row
     for row in range(rows):
-        bins[row] = <int32_t>number_bin(own.edges, values[places[row]])
+        bins[row] = <int32_t>number_bin(own.edges, values[places[row] * step])
     for row in range(rows):
         own.block[bins[row]] += 1.0
 
 
 cdef void count_labels(
-    Column* own, const double* values, const Py_ssize_t* places, Py_ssize_t rows, int32_t* bins
+    Column* own, const double* values, Py_ssize_t step, const Py_ssize_t* places,
+    Py_ssize_t rows, int32_t* bins,
 ) noexcept nogil:
     cdef Py_ssize_t row
     cdef double value
     for row in range(rows):
-        value = values[places[row]]
+        value = values[places[row] * step]
         bins[row] = 1 + <int32_t>value if value == value else <int32_t>MISSING_BIN
         own.block[bins[row]] += 1.0
 
@@ -214,8 +228,9 @@ cdef void weigh_super(Column* own, Py_ssize_t used, Py_ssize_t bins) noexcept no
 def watch_rows(
     double[:, ::1] columns not None,
     double[::1] error not None,
+    double[::1] scale not None,
+    double[:, ::1] targets not None,
     const double[:, ::1] rows not None,
-    const double[::1] errors not None,
     Py_ssize_t in_block,
     double row,
     double limit,
@@ -229,10 +244,13 @@ def watch_rows(
         What is known of each column. Changed.
     error : array of float
         The detector of the sizes of errors. Changed.
-    rows : array of float, shape (rows, columns)
+    scale : array of float
+        How many errors there were, and their usual size. Changed.
+    targets : array of float, shape (rows, 2)
+        y, and its distance to what was predicted; NaN where missing. The latter is changed: it is
+        told in units of the usual size, as a model that learns is no change.
+    rows : array of float, shape (rows, other columns)
         Numbers, or codes of labels; NaN where missing.
-    errors : array of float
-        The size of each row's error, NaN if it has none.
     in_block : int
         How many rows the block has already.
     row : float
@@ -255,13 +273,18 @@ def watch_rows(
     cdef int32_t bins[BLOCK_ROWS]
     cdef Py_ssize_t end, counted
     cdef Py_ssize_t places[BLOCK_ROWS]
+    cdef Py_ssize_t step
+    cdef const double* start
+    cdef double size
     cdef Column* own
     cdef Found found
     cdef bint alarmed = False, larger = False, any_changed = False
     cdef double known_errors[BLOCK_ROWS]
     if columns.shape[1] != COLUMN_FIELDS or error.shape[0] != ERROR_FIELDS:
         raise ValueError("the state of the monitor has a wrong shape")
-    if rows.shape[1] != count or errors.shape[0] != total or not 0 <= in_block < BLOCK_ROWS:
+    if 2 + rows.shape[1] != count or targets.shape[0] != total or targets.shape[1] != 2:
+        raise ValueError("the arrays do not fit together")
+    if scale.shape[0] != 2 or not 0 <= in_block < BLOCK_ROWS:
         raise ValueError("the arrays do not fit together")
     changed = []
     with nogil:
@@ -270,12 +293,12 @@ def watch_rows(
             end = end if end < total else total
             place = taken
             while place < end and not larger:
+                size = fabs(targets[place, 1])
                 known_errors[place - taken] = 0.0
-                if errors[place] == errors[place]:
-                    known_errors[place - taken] = errors[place]
-                    larger = see(
-                        <Detector*>&error[0], errors[place], error_limit, 0, 3, &found
-                    )
+                if size == size:
+                    known_errors[place - taken] = size
+                    larger = see(<Detector*>&error[0], size, error_limit, 0, 3, &found)
+                    targets[place, 1] = in_units(targets[place, 1], size, &scale[0])
                 else:
                     (<Detector*>&error[0]).rows += 1.0
                 place += 1
@@ -283,17 +306,23 @@ def watch_rows(
             counted = 0
             for place in range(end - taken):
                 if is_counted(in_block + place):
-                    places[counted] = place * count
+                    places[counted] = place
                     counted += 1
                     known_errors[counted - 1] = known_errors[place]
             for column in range(count if counted > 0 else 0):
                 own = <Column*>&columns[column, 0]
                 if own.kind == WAITING_KIND:
                     continue
-                if own.kind == NUMBER_KIND:
-                    count_numbers(own, &rows[taken, column], places, counted, bins)
+                step = 2
+                if column < step:
+                    start = &targets[taken, column]
                 else:
-                    count_labels(own, &rows[taken, column], places, counted, bins)
+                    start = &rows[taken, column - step]
+                    step = rows.shape[1]
+                if own.kind == NUMBER_KIND:
+                    count_numbers(own, start, step, places, counted, bins)
+                else:
+                    count_labels(own, start, step, places, counted, bins)
                 if <Py_ssize_t>own.blocks % SAMPLED == 0:
                     for place in range(counted):
                         own.errors[bins[place]] += known_errors[place]

@@ -108,6 +108,7 @@ class Monitor(StoredModel):
         self._features = Features()
         self._columns = np.zeros((0, _monitor.COLUMN_FIELDS))
         self._error = np.zeros(_monitor.ERROR_FIELDS)
+        self._scale = np.zeros(2)
         self._last = np.zeros((0, len(OWN)))
         self._last_errors = np.zeros(0)
         self._first: list[list[float]] = []  # values of numbers whose edges are not known yet
@@ -122,7 +123,7 @@ class Monitor(StoredModel):
     @property
     def nbytes(self) -> int:
         """Bytes that all tables occupy, and the names of features and categories."""
-        tables = (self._columns, self._error, self._last, self._last_errors)
+        tables = (self._columns, self._error, self._scale, self._last, self._last_errors)
         first = 8 * sum(map(len, self._first))
         return sum(int(table.nbytes) for table in tables) + first + self._features.nbytes
 
@@ -187,10 +188,10 @@ class Monitor(StoredModel):
         twin = self._twin()
         twin._features.known = plan.known()
         twin._grow()
-        rows = np.empty((len(targets), len(twin._columns)))
-        rows[:, 0], rows[:, 1] = targets, targets - said
-        rows[:, len(OWN) :] = plan.matrix
-        alarms = twin._take(rows, np.abs(rows[:, 1]))
+        own = np.empty((len(targets), len(OWN)))
+        own[:, 0] = targets
+        residuals = np.subtract(targets, said, out=own[:, 1])
+        alarms = twin._take(own, plan.matrix, np.abs(residuals))
         self.__dict__ = twin.__dict__  # all at once
         return alarms
 
@@ -200,12 +201,13 @@ class Monitor(StoredModel):
         twin.__dict__ = dict(self.__dict__)
         twin._features = self._features.copy()
         twin._columns, twin._error = self._columns.copy(), self._error.copy()
+        twin._scale = self._scale.copy()
         twin._first = [list(values) for values in self._first]
         return twin
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def _take(self, rows: FloatArray, errors: FloatArray) -> list[Alarm]:
+    def _take(self, own: FloatArray, rows: FloatArray, errors: FloatArray) -> list[Alarm]:
         alarms: list[Alarm] = []
         start = 0
         watched = len(self._columns) + 1
@@ -218,17 +220,20 @@ class Monitor(StoredModel):
             taken, self._in_block, changed, found = _monitor.watch_rows(
                 self._columns,
                 self._error,
+                self._scale,
+                own[start:stop],
                 rows[start:stop],
-                np.ascontiguousarray(errors[start:stop]),
                 self._in_block,
                 float(self._rows),
                 limit / _monitor.BLOCK,
                 limit,
             )
             some = slice(start, start + taken)
+            recent = slice(max(start, start + taken - KEPT), start + taken)
             for place in waiting.tolist():
-                self._first[place] += rows[some, place].tolist()
-            self._last = _latest(self._last, rows[some])
+                table, column = (own, place) if place < len(OWN) else (rows, place - len(OWN))
+                self._first[place] += table[some, column].tolist()
+            self._last = _latest(self._last, np.hstack([own[recent], rows[recent]]))
             self._last_errors = _latest(self._last_errors, errors[some])
             self._rows += taken
             start += taken
@@ -335,6 +340,7 @@ class Monitor(StoredModel):
         arrays = {
             "columns": self._columns,
             "error": self._error,
+            "scale": self._scale,
             "last": self._last,
             "last_errors": self._last_errors,
             "first": np.array([value for values in self._first for value in values]),
@@ -365,13 +371,14 @@ class Monitor(StoredModel):
         values = arrays["first"].tolist()
         made._first = [values[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)]
         made._columns, made._error = arrays["columns"], arrays["error"]
+        made._scale = arrays["scale"]
         made._last, made._last_errors = arrays["last"], arrays["last_errors"]
         return made
 
 
 def _check_arrays(made: Monitor, arrays: dict[str, NDArray[Any]]) -> None:
     """Raise ValueError unless arrays are those that a monitor of such features may have."""
-    names = {"columns", "error", "last", "last_errors", "first", "first_rows"}
+    names = {"columns", "error", "scale", "last", "last_errors", "first", "first_rows"}
     _check(arrays.keys() == names, f"its arrays are not {', '.join(sorted(names))}")
     columns, last, lengths = arrays["columns"], arrays["last"], arrays["first_rows"]
     doubles = all(arrays[name].dtype == np.float64 for name in names - {"first_rows"})
@@ -379,6 +386,9 @@ def _check_arrays(made: Monitor, arrays: dict[str, NDArray[Any]]) -> None:
     _check(columns.shape == made._columns.shape, f"its columns have shape {columns.shape}")
     _check(arrays["error"].shape == made._error.shape, "its detector has another shape")
     check_state(arrays["error"])
+    scale = arrays["scale"]
+    good = scale.shape == (2,) and bool(((scale >= 0) & (scale < np.inf)).all())
+    _check(good, "its usual size of errors is wrong")
     wide = last.ndim == 2 and last.shape[1] == len(columns) and len(last) <= KEPT
     _check(wide and arrays["last_errors"].shape == (len(last),), "its last rows are wrong")
     whole = lengths.shape == (len(columns),) and bool((lengths >= 0).all())
