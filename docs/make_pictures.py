@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from numpy.typing import NDArray
 
-from sapwood import HoeffdingTreeRegressor, QuantizerObserver, plot, streams
+from sapwood import HoeffdingTreeRegressor, IntervalRegressor, QuantizerObserver, plot, streams
+from sapwood.drift import ChangeDetector
 from sapwood.evaluate import prequential
 from sapwood.plot.style import COLOURS, INK, MUTED, RULE, short
 from sapwood.tree import _search
@@ -418,6 +419,69 @@ def rooms() -> Figure:
         ax.add_patch(box)
         ax.text(x, y + 0.06, name, ha="center", va="center", color=INK, weight="bold")
         ax.text(x, y - 0.1, what, ha="center", va="center", color=MUTED, size=7.0)
+
+
+# -- bounds and changes ---------------------------------------------------------------------------
+
+
+def bounds() -> Figure:
+    """Draw bounds where noise differs, and how often they hold when it grows."""
+    rng, rows, shift = np.random.default_rng(1), 20_000, 10_000
+    x = rng.random(rows)
+    y = np.sin(6.0 * x) + rng.normal(0.0, 0.1 + 0.5 * (x > 0.6), rows)
+    model = IntervalRegressor(HoeffdingTreeRegressor(track=None), levels=(0.5, 0.9))
+    model.learn_many({"x": x}, y)
+    grid = np.linspace(0.0, 1.0, 501)
+    figure, (where, when) = panels(1, 2, 3.2)
+    where.scatter(x[:400], y[:400], **DOT)
+    where.plot(grid, model.predict_many({"x": grid}), color=BLUE)
+    for level, alpha in ((0.9, 0.18), (0.5, 0.25)):
+        low, high = model.predict_interval_many({"x": grid}, level).T
+        where.fill_between(grid, low, high, color=BLUE, alpha=alpha, linewidth=0, label=f"{level}")
+    label(where, "x", "y", "bounds where noise differs")
+    where.legend(loc="lower left")
+    y[shift:] += rng.normal(0.0, 0.8, rows - shift)
+    model = IntervalRegressor(HoeffdingTreeRegressor(track=None), levels=(0.9,))
+    predictions, told = model.predict_learn_intervals({"x": x}, y)
+    squares = np.cumsum((y - predictions) ** 2)
+    reach = 1.645 * np.sqrt(np.append(np.nan, squares[:-1] / np.arange(1, rows)))
+    held = {
+        "ours": ((told[:, 0, 0] <= y) & (y <= told[:, 0, 1]), BLUE, "-"),
+        "normal, all errors so far": (np.abs(y - predictions) <= reach, ORANGE, "--"),
+    }
+    for name, (inside, colour, dash) in held.items():
+        share = np.convolve(inside[20:], np.full(500, 1 / 500), "valid")
+        when.plot(np.arange(len(share)) + 520, share, dash, color=colour, label=name)
+    when.axhline(0.9, color=MUTED, linestyle=":")
+    label(when, "row", "share of 500 rows\nwithin bounds of 0.9", "noise grows at row 10,000")
+    when.xaxis.set_major_formatter(lambda value, _: short(value))
+    when.legend(loc="lower left")
+    return figure
+
+
+def evidence() -> Figure:
+    """Draw errors that grow, and the evidence for it, up to the alarm."""
+    shift, rows, shown = 8_000, 9_000, slice(7_700, 8_400)
+    rng = np.random.default_rng(3)
+    sizes = np.abs(rng.normal(size=rows) * np.where(np.arange(rows) < shift, 1.0, 1.5))
+    detector, told = ChangeDetector(1_000_000, "up"), np.empty(rows)
+    for row, size in enumerate(sizes.tolist()):
+        told[row] = 1.0 if detector.update(size) else detector.evidence
+    figure, (size_axis, evidence_axis) = panels(2, 1, 4.2, sharex=True, height_ratios=[2, 3])
+    place = np.arange(1, rows + 1)
+    size_axis.scatter(place[shown], sizes[shown], **DOT)
+    label(size_axis, "", "size of\nthe error")
+    evidence_axis.semilogy(place[shown], told[shown], color=BLUE)
+    evidence_axis.axhline(1.0, color=MUTED, linestyle=":")
+    change = detector.last
+    assert change is not None
+    for ax in (size_axis, evidence_axis):
+        ax.axvline(shift + 1, color=INK, linestyle=":", linewidth=1.2)
+        ax.axvline(change.since, color=ORANGE, linestyle="--", linewidth=1.2)
+    evidence_axis.text(change.since + 6, 2e-6, f"told: since row {change.since:,}", color=ORANGE)
+    label(evidence_axis, "row", "evidence; 1 is an alarm")
+    evidence_axis.set_ylim(1e-7, 4.0)
+    evidence_axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     return figure
 
 
@@ -430,6 +494,8 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "leaves": leaves,
     "tracking": tracking,
     "memory": memory,
+    "bounds": bounds,
+    "evidence": evidence,
 }
 
 if __name__ == "__main__":
