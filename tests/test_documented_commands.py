@@ -34,6 +34,7 @@ def test_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) 
     programs = Path(sys.executable).parent
     result = subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", script],
+        stdin=subprocess.DEVNULL,  # whatever it is that runs the tests
         cwd=tmp_path,
         env={**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"},
         capture_output=True,

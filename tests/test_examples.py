@@ -43,6 +43,7 @@ def test_an_example_does_what_it_says(name, tmp_path):
     arguments = ["hour.csv"] if name == "bike_demand" else []
     ended = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py", *arguments],
+        stdin=subprocess.DEVNULL,
         cwd=tmp_path,
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
