@@ -43,6 +43,7 @@ cdef struct Said:
 cdef class EnsembleKernel:
     cdef readonly list trees           # kernels: the members, and then the reserve
     cdef readonly Py_ssize_t members
+    cdef Py_ssize_t asked              # trees that have a say in predictions
     cdef readonly double rows
     cdef readonly double weight
     cdef readonly double low           # the range of y
@@ -69,7 +70,9 @@ cdef class EnsembleKernel:
 
     cdef BlendRules blend_rules(self) noexcept nogil
     cdef int learn_row(self, const double* row, double y, double w) except -1
-    cdef double copies(self, Py_ssize_t place) except -1.0
+    cdef double copies(
+        self, const TreeRecord* record, const uint64_t* thresholds, Py_ssize_t later
+    ) noexcept nogil
     cdef double challenger_share(self) noexcept nogil
     cdef Py_ssize_t rows_until_look(self) noexcept nogil
     cdef object prepared(self, X, y, w)
@@ -77,7 +80,6 @@ cdef class EnsembleKernel:
     cdef int begin_reading(self) except -1
     cdef void say_together(self, Said* said) noexcept nogil
     cdef void take_label(self, Said* said, double y, double w) noexcept nogil
-    cdef double held_near(self, double y, double prediction) noexcept nogil
     cdef int finish_work(self, double[::1] predictions) except -1
     cdef int settle(self) except -1
     cdef bint is_look_due(self) noexcept nogil

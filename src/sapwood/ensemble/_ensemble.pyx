@@ -6,7 +6,6 @@ one twice. What the trees said of the block is then taken in row by row, without
 """
 
 import numpy as np
-from libc.math cimport fabs, sqrt
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
@@ -16,6 +15,7 @@ from sapwood.blend._blend cimport (
 from sapwood.blend._layer cimport follow, judge, layer_rules, say, start_layer
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
+from sapwood.tree._guard cimport admissible, held_near
 from sapwood.tree._kernel cimport Outlook, TreeKernel
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._relay cimport Registration
@@ -24,7 +24,7 @@ from sapwood.tree._walk cimport leaf_of
 
 from sapwood.blend._layer import fresh_layer
 from sapwood.ensemble._workers cimport Worker
-from sapwood.ensemble._draws cimport MOST_COPIES, copies_of, key_of
+from sapwood.ensemble._draws cimport copies_of, key_of
 from sapwood.ensemble._workers import give_back, take_workers
 from sapwood.ensemble.layout import RULES, TREE_RECORD
 from sapwood.tree._kernel import refuse_row
@@ -39,23 +39,18 @@ cdef enum:
 cdef double SETTLING_ROWS = 10.0
 # What is left a row later of the sums by which a challenger is ahead.
 cdef double LEAD_FADE = 0.999
-# As in a tree: from so many rows on, a y is held within so many usual squared errors of its
-# prediction, or within this share of the range of y.
-cdef double HELD_ROWS = 100.0
-cdef double HELD_ERROR = 1000.0
-cdef double HELD_RANGE = 0.25
 # Weights of rows are multiplied by draws, and the sum of all may not exceed what a tree bears.
-cdef double LARGEST_Y = 1e100
 cdef double LARGEST_WEIGHT = 1e48
 
 
 class Work:
     """Rows that were accepted, and how many rows each tree had learned before."""
 
-    __slots__ = ("X", "before", "said", "w", "y")
+    __slots__ = ("X", "before", "said", "tree_weights", "w", "y")
 
-    def __init__(self, X, y, w, before, said):
-        self.X, self.y, self.w, self.before, self.said = X, y, w, before, said
+    def __init__(self, X, y, w, tree_weights, before, said):
+        self.X, self.y, self.w, self.tree_weights = X, y, w, tree_weights
+        self.before, self.said = before, said
 
 
 cdef class EnsembleKernel:
@@ -99,6 +94,8 @@ cdef class EnsembleKernel:
         self.tracking = tracking
         self.renew, self.thresholds, self.threads = renew, thresholds, threads
         self.lifetime, self.events = lifetime, []
+        # A reserve has no say in a stack; a challenger has.
+        self.asked = len(trees) if self.rules.combine == DUEL else self.members
         self.use_tables(tree_table, np.zeros(blend_doubles(self.members)), fresh_layer())
         cdef BlendRules blend_rules = self.blend_rules()
         start_blend(self.blend, self.members, &blend_rules)
@@ -171,7 +168,9 @@ cdef class EnsembleKernel:
             self.low = self.high = y
             start_layer(self.layer, layer_rules(), y)
         else:
-            y = self.held_near(y, said.saying.prediction)
+            y = held_near(
+                y, said.saying.prediction, self.rows, self.low, self.high, &self.usual
+            )
             for tree in range(self.members + 1):
                 record = self.records + tree
                 if self.rows > record.born:
@@ -197,18 +196,6 @@ cdef class EnsembleKernel:
         self.high = y if y > self.high else self.high
         self.rows += 1.0
         self.weight += w
-
-    cdef double held_near(self, double y, double prediction) noexcept nogil:
-        """A y as it is learned: not farther from its prediction than is credible."""
-        cdef double error = y - prediction, square = error * error
-        cdef double least = HELD_RANGE * (self.high - self.low)
-        cdef double limit = HELD_ERROR * self.usual
-        limit = limit if limit > least * least else least * least
-        if square > limit and limit > 0.0 and self.rows >= HELD_ROWS:
-            square = limit
-            y = prediction + (sqrt(limit) if error > 0.0 else -sqrt(limit))
-        self.usual += (square - self.usual) / HELD_ERROR
-        return y
 
     def say(self, const double[::1] row):
         """Return what each tree, their mean, all of them by their weights, and the last layer say.
@@ -260,7 +247,7 @@ cdef class EnsembleKernel:
                 return None
             if self.rows == 0.0:
                 return 0.0
-            for place in range(self.members + 1):
+            for place in range(self.asked):
                 tree = <TreeKernel>self.trees[place]
                 said.trees[place] = 0.0
                 if tree.rows > 0.0:
@@ -276,7 +263,7 @@ cdef class EnsembleKernel:
         """Learn a row, if the reader can read it as it is; return whether it was."""
         take_turn(self.sharing)
         try:
-            if not (fabs(y) <= LARGEST_Y and 0.0 < w and self.weight + w <= LARGEST_WEIGHT):
+            if not admissible(y, w, self.weight + w, LARGEST_WEIGHT):
                 refuse_row(y, w)
             start_writing(self.sharing)
             if not reader.fill(x, True) or reader.width != (<TreeKernel>self.trees[0]).features:
@@ -294,11 +281,15 @@ cdef class EnsembleKernel:
         cdef Said said
         cdef Outlook[MOST_TREES] outlooks
         cdef double[MOST_TREES] weights
+        cdef const uint64_t[::1] thresholds
         cdef TreeKernel tree
         cdef Py_ssize_t place, trees = self.members + 1
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
-            weights[place] = w * self.copies(place)
+            weights[place] = w
+            if self.records[place].rate > 0.0:
+                thresholds = self.thresholds[self.records[place].rate]
+                weights[place] *= self.copies(self.records + place, &thresholds[0], 0)
             tree.settle()
             outlooks[place].leaf = leaf_of(tree.nodes, row)
             if weights[place] > 0.0:
@@ -324,18 +315,16 @@ cdef class EnsembleKernel:
             tree.drop_spares()
         return 0
 
-    cdef double copies(self, Py_ssize_t place) except -1.0:
-        """How often the next row counts for a tree."""
-        cdef TreeRecord* record = self.records + place
-        cdef const uint64_t[::1] thresholds
-        cdef double copies
-        if record.rate == 0.0:
-            return 1.0
-        thresholds = self.thresholds[record.rate]
-        copies = copies_of(
-            key_of(self.rules.seed, record.number), <uint64_t>self.rows, &thresholds[0]
+    cdef double copies(
+        self, const TreeRecord* record, const uint64_t* thresholds, Py_ssize_t later
+    ) noexcept nogil:
+        """How often a row counts for a tree with random weights: the next one, or one later."""
+        cdef double row = self.rows + later
+        cdef double copies = copies_of(
+            key_of(self.rules.seed, record.number), <uint64_t>row, thresholds
         )
-        return max(copies, 1.0) if self.rows == record.born else copies
+        # The first row of a tree counts in any case, so that there is something to say.
+        return max(copies, 1.0) if row == record.born else copies
 
     # -- many rows ------------------------------------------------------------------------------
 
@@ -346,7 +335,7 @@ cdef class EnsembleKernel:
         with nogil:
             for row in range(y.shape[0]):
                 weight += w[row]
-                if not (fabs(y[row]) <= LARGEST_Y and 0.0 < w[row] and weight <= LARGEST_WEIGHT):
+                if not admissible(y[row], w[row], weight, LARGEST_WEIGHT):
                     bad = row
                     break
         return bad
@@ -407,29 +396,21 @@ cdef class EnsembleKernel:
         said = np.empty((len(self.trees), len(y)))
         weights = np.empty((len(self.trees), len(y)))
         self.draw(w, weights)
-        return Work(np.ascontiguousarray(X), y, (weights, w), before, said)
+        return Work(np.ascontiguousarray(X), y, w, weights, before, said)
 
     def draw(self, const double[:] w, double[:, ::1] weights):
         """Set the weight of each row for each tree."""
-        cdef Py_ssize_t place, row, rows = w.shape[0]
-        cdef TreeRecord* record
+        cdef Py_ssize_t place, row
+        cdef const TreeRecord* record
         cdef const uint64_t[::1] thresholds
-        cdef uint64_t key
         for place in range(self.members + 1):
             record = self.records + place
-            if record.rate == 0.0:
-                for row in range(rows):
-                    weights[place, row] = w[row]
-                continue
-            thresholds = self.thresholds[record.rate]
-            key = key_of(self.rules.seed, record.number)
-            for row in range(rows):
-                weights[place, row] = w[row] * copies_of(
-                    key, <uint64_t>(self.rows + row), &thresholds[0]
-                )
-            if self.rows == record.born and rows:
-                # The first row of a tree counts in any case, so that there is something to say.
-                weights[place, 0] = max(weights[place, 0], w[0])
+            for row in range(w.shape[0]):
+                weights[place, row] = w[row]
+            if record.rate > 0.0:
+                thresholds = self.thresholds[record.rate]
+                for row in range(w.shape[0]):
+                    weights[place, row] *= self.copies(record, &thresholds[0], row)
 
     cdef int finish_work(self, double[::1] predictions) except -1:
         """Let all trees learn the rows that were accepted, and take in what they said."""
@@ -441,7 +422,7 @@ cdef class EnsembleKernel:
         if self.work is None:
             return 0
         self.let_trees_learn()
-        said, y, w = self.work.said, self.work.y, self.work.w[1]
+        said, y, w = self.work.said, self.work.y, self.work.w
         rows = y.shape[0]
         with nogil:
             for row in range(rows):
@@ -488,7 +469,7 @@ cdef class EnsembleKernel:
         cdef TreeKernel tree = self.trees[place]
         cdef Py_ssize_t row = 0, done
         work = self.work
-        weights = work.w[0][place]
+        weights = work.tree_weights[place]
         cdef const double[::1] view = weights
         done = <Py_ssize_t>(tree.rows - <double>work.before[place])
         while done > 0:
@@ -498,7 +479,7 @@ cdef class EnsembleKernel:
 
     def predict(self, const double[:, ::1] X, double[::1] predictions, is_current=None):
         """Predict all rows; as `TreeKernel.predict`."""
-        cdef Py_ssize_t row, place, start = 0, end, rows = X.shape[0], trees = self.members + 1
+        cdef Py_ssize_t row, place, start = 0, end, rows = X.shape[0], trees = self.asked
         cdef double[:, ::1] said
         cdef Said together
         if rows != predictions.shape[0]:

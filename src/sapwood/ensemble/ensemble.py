@@ -1,5 +1,6 @@
 """What the forest and the adaptive tree share: trees behind one encoder of rows."""
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble.layout import TREE_RECORD
 from sapwood.ensemble.renewal import Event, Renewal, mean_square
 from sapwood.ensemble.rules import ROLES, EnsembleRules, poisson_thresholds
-from sapwood.ensemble.threads import cores
 from sapwood.ensemble.view import EnsembleExplanation, EnsembleSummary, Member
 from sapwood.inspect import snapshot, view
 from sapwood.model import State
@@ -84,7 +84,7 @@ class Ensemble(Regressor):
         self._roles = {(role.name, role.rate): role for role in (*roles, *self._later_roles())}
         self._listeners: list[Listener] = []
         self._max_bytes = parameters["max_bytes"] or 0
-        threads = min(parameters["threads"] or cores(), len(roles))
+        threads = min(parameters["threads"] or _cores(), len(roles))
         share = self._equal_share(features, len(roles))
         table = np.zeros(len(roles), TREE_RECORD)
         for number, role in enumerate(roles):
@@ -317,6 +317,11 @@ class Ensemble(Regressor):
     def from_state(cls, state: State, format: int) -> Self:
         """Restore what `to_state` returned; nothing of it is trusted."""
         return ensemble_state.restored(cls, state)
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _new_tree(role: Role, features: Features, max_bytes: int) -> TreeKernel:

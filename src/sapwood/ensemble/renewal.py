@@ -4,6 +4,7 @@ Both are asked by the kernel after every so many rows. They build what is new as
 kernel takes all of it over in one step. Whatever breaks off before that is done again.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -34,7 +35,7 @@ def mean_square(table: NDArray[Any]) -> NDArray[np.float64]:
 
 
 @dataclass
-class Renewal:
+class Renewal(ABC):
     """What both rules share.
 
     Parameters
@@ -79,9 +80,9 @@ class Renewal:
         kernel.end_look(self.shortest, events, place, tree, record)
         self.tell(event)
 
+    @abstractmethod
     def beaten(self, kernel: EnsembleKernel, age: float) -> int | None:
         """Return the member whose place the tree that waits has earned, if there is one."""
-        raise NotImplementedError
 
 
 class Reserve(Renewal):

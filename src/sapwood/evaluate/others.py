@@ -4,6 +4,7 @@ LightGBM and scikit-learn learn in batches: rows wait until there are enough, an
 are predicted by the model as it is. How rows are handed over makes no difference.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -26,7 +27,7 @@ HASHED = 256  # columns that categories of a linear model share
 LARGEST = 1e100
 
 
-class BatchModel:
+class BatchModel(ABC):
     """A model that learns some rows at a time.
 
     Parameters
@@ -94,11 +95,13 @@ class BatchModel:
                 ]
         return matrix
 
+    @abstractmethod
     def _predict(self, matrix: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        """Predict rows."""
 
+    @abstractmethod
     def _fit(self, matrix: FloatArray, y: FloatArray) -> None:
-        raise NotImplementedError
+        """Learn a batch."""
 
 
 class LightGbm(BatchModel):

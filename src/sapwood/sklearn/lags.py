@@ -5,19 +5,19 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sapwood.door import Label
 from sapwood.lags import Lags as Past
 from sapwood.lags.lags import MOST_SERIES, Spans
 from sapwood.rows import frames
-from sapwood.sklearn.regressor import is_named_frame
+from sapwood.sklearn.checked_input import CheckedInput
 
 __all__ = ["Lags"]
 
 
-class Lags(TransformerMixin, BaseEstimator):
+class Lags(TransformerMixin, CheckedInput):
     """`sapwood.lags.Lags` as a transformer of scikit-learn, with the same parameters.
 
     The order of the rows matters: those that are transformed after `fit` follow the rows of that,
@@ -139,23 +139,8 @@ class Lags(TransformerMixin, BaseEstimator):
             names = [f"x{place}" for place in range(self.n_features_in_)]
         return np.array([*names, *map(str, self.past_.features)], dtype=object)
 
-    def _checked(self, X: Any, reset: bool, y: Any = "no_validation") -> Any:
-        """Return X, and y if there is one, after scikit-learn's checks; a frame stays one."""
-        stays_frame = (reset or hasattr(self, "feature_names_in_")) and is_named_frame(X)
-        return validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            skip_check_array=stays_frame,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-        )
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
         tags.target_tags.required = True
         return tags
 

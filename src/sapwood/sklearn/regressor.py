@@ -2,33 +2,31 @@
 
 from typing import Any, ClassVar, Self
 
-import narwhals.stable.v2 as narwhals
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
 from sapwood.adapter_parameters import AdapterParameters
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor as AdaptiveTree
 from sapwood.ensemble.forest import ForestRegressor as Forest
+from sapwood.sklearn.checked_input import CheckedInput
 from sapwood.tree import HoeffdingTreeRegressor as Tree
 
 __all__ = [
     "AdaptiveTreeRegressor",
     "ForestRegressor",
     "HoeffdingTreeRegressor",
-    "is_named_frame",
 ]
 
 
-class SklearnRegressor(AdapterParameters, RegressorMixin, BaseEstimator):
+class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
     """A model of Sapwood as an estimator of scikit-learn.
 
     Attributes
@@ -98,29 +96,6 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, BaseEstimator):
         check_is_fitted(self, "model_")
         return np.array(list(self.model_.feature_importances.values()))
 
-    def _checked(self, X: Any, reset: bool, y: Any = "no_validation") -> Any:
-        """Return X, and y if there is one, after scikit-learn's checks of names and shapes.
-
-        A frame stays one where columns are known by their names, so that the model can tell
-        categories from numbers. All else becomes an array, or is refused.
-        """
-        stays_frame = (reset or hasattr(self, "feature_names_in_")) and is_named_frame(X)
-        return validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            skip_check_array=stays_frame,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-        )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
-
 
 class HoeffdingTreeRegressor(SklearnRegressor):
     """`sapwood.HoeffdingTreeRegressor` as an estimator of scikit-learn, with the same parameters.
@@ -180,11 +155,3 @@ class ForestRegressor(SklearnRegressor):
     """
 
     _model_class: ClassVar[type[Any]] = Forest
-
-
-def is_named_frame(X: Any) -> bool:
-    """Whether X is a frame with rows, and columns that all have strings for names."""
-    if not narwhals.dependencies.is_into_dataframe(X):
-        return False
-    frame = narwhals.from_native(X, eager_only=True)
-    return min(frame.shape) > 0 and all(isinstance(name, str) for name in frame.columns)

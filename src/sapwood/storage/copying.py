@@ -9,6 +9,8 @@ __all__ = ["CopiedByBytes"]
 class CopiedByBytes:
     """Something whose copies and pickles are made of the bytes of its file."""
 
+    __slots__ = ()  # leaves observe by thousands of such objects
+
     @abstractmethod
     def to_bytes(self) -> bytes:
         """Return all that it is."""

@@ -4,6 +4,7 @@ cimport cython
 from libc.stdint cimport int32_t
 
 from sapwood.rows._dict_row cimport RowReader
+from sapwood.tree._pace cimport Pace
 from sapwood.tree._records cimport EXPERTS
 from sapwood.tree._sharing cimport Sharing
 from sapwood.tree._tables cimport TreeTables
@@ -18,20 +19,6 @@ cdef struct Outlook:
     double tracks[TRACKS]    # the same, followed at each rate
     double prediction        # that of the best rate
 
-cdef struct Mark:
-    # A row of a batch, or -1, and the time when it was learned.
-    Py_ssize_t row
-    double seconds
-
-cdef struct Pace:
-    # When a batch stops between two rows, in rows from its beginning.
-    Py_ssize_t next_stop
-    Py_ssize_t rows_between_stops
-    Py_ssize_t next_look       # for signals
-    Mark last_look
-    Py_ssize_t next_answer     # to those who wait, at the earliest
-    Mark last_answer
-
 @cython.final
 cdef class TreeKernel(TreeTables):
     cdef void look(self, const double* row, double* scratch, Outlook* outlook) noexcept nogil
@@ -40,7 +27,6 @@ cdef class TreeKernel(TreeTables):
     ) noexcept nogil
     cdef inline void mix_experts(self, Outlook* outlook) noexcept nogil
     cdef inline void find_slots(self, Py_ssize_t leaf, const double* row) noexcept nogil
-    cdef inline double held_near(self, double y, double prediction) noexcept nogil
     cdef inline void take(
         self, const double* row, double y, double w, const Outlook* outlook
     ) noexcept nogil

@@ -10,7 +10,7 @@ cimport cython
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
-from libc.math cimport NAN, fabs, sqrt
+from libc.math cimport NAN, fabs
 from libc.stdint cimport int32_t, int64_t
 
 from sapwood import door
@@ -19,11 +19,13 @@ from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
+from sapwood.tree._guard cimport admissible, held_near, largest_y
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._model cimport (
     HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, Z_CREDIBLE, Z_REACH, direction, move_coefficients,
     multiply_block, shrink_covariance, standardise,
 )
+from sapwood.tree._pace cimport Pace, plan_answer, plan_look, rows_between_looks, start_pace
 from sapwood.tree._prefetch cimport prefetch_for_write
 from sapwood.tree._records cimport (
     CATEGORIES, EXPERTS, RATES, LeafRecord, centres_at, covariance_at, scales_at, terms_of,
@@ -41,47 +43,19 @@ from sapwood.tree._watch cimport Grid, KeptRow, Slot, keep_row, slot_add, slot_o
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
 
-cdef extern from "<time.h>" nogil:
-    struct timespec:
-        long long tv_sec
-        long tv_nsec
-    int TIME_UTC
-    int timespec_get(timespec*, int)
-
 # How much of an expert's squared error a leaf still remembers a row later.
 cdef double FADE = 0.99
 # How far beyond the range of y that was seen a prediction may go, as a share of it.
 cdef double MARGIN = 0.1
-# How large y and the sum of all weights may be: then squares of sums of both stay doubles.
-cdef double LARGEST_Y = 1e100
+# What the weights of all rows may add up to: then squares of sums of them and of y stay doubles.
 cdef double LARGEST_WEIGHT = 1e50
-# From so many rows on, a y is held within so many usual squared errors of its prediction, or
-# within this share of the range of y.
-cdef double HELD_ROWS = 100.0
-cdef double HELD_ERROR = 1000.0
-cdef double PER_HELD_ERROR = 1.0 / HELD_ERROR
-cdef double HELD_RANGE = 0.25
 # If, of the first few y, one is so much nearer to 0 than the first, it becomes the origin.
 cdef double EARLY = 8.0
 cdef double NEARER = 1e-6
-# Signals are looked for after so many values of features have been read: some milliseconds. A batch
-# that learns looks for them more seldom, if it is quick: another thread may be slow to give the GIL.
-cdef Py_ssize_t VALUES_BETWEEN_SIGNALS = 200_000
-cdef double SECONDS_BETWEEN_LOOKS = 0.05
-cdef double MOST_LOOKS = 20.0
-# A batch sees to those who wait after about so many values, but answers at most so often.
-cdef Py_ssize_t VALUES_BETWEEN_STOPS = 1_000
-cdef double SECONDS_BETWEEN_ANSWERS = 0.7e-3
-cdef double MOST_STOPS = 200.0
 # The rates at which linear models forget: shares of an error by which a row moves them at least.
 cdef double[RATES] LEAST = [0.0, 0.02, 0.1, 0.3]
 LEAST_SHARES = tuple(LEAST)
 RANGE_MARGIN, TERM_REACH, TERM_CREDIBLE = MARGIN, float(Z_REACH), float(Z_CREDIBLE)
-
-
-cdef inline bint admissible(double y, double w, double weight) noexcept nogil:
-    """Whether a row keeps all that is derived from it within the doubles; false for NaN."""
-    return fabs(y) <= LARGEST_Y and 0.0 < w and weight <= LARGEST_WEIGHT
 
 
 cdef inline void shift_first_target(Store store, double shift) noexcept nogil:
@@ -93,7 +67,7 @@ cdef inline void shift_first_target(Store store, double shift) noexcept nogil:
 
 def refuse_row(double y, double w, row=None):
     """Raise the error for a row that may not be learned."""
-    door.refuse_large_row(y, w, LARGEST_Y, row)
+    door.refuse_large_row(y, w, largest_y(), row)
 
 
 @cython.final
@@ -174,7 +148,7 @@ cdef class TreeKernel(TreeTables):
             )
         self.mix_experts(outlook)
         if self.rows > 0.0:
-            y = self.held_near(y, outlook.prediction)
+            y = held_near(y, outlook.prediction, self.rows, self.low, self.high, &self.usual)
             if self.tracking:
                 follow(self.tracker, outlook.tree, outlook.tracks, y, w)
         else:
@@ -185,22 +159,6 @@ cdef class TreeKernel(TreeTables):
             self.leaves[outlook.leaf].review *= w
             start_following(self.tracker, y)
         self.take(row, y, w, outlook)
-
-    cdef inline double held_near(self, double y, double prediction) noexcept nogil:
-        """A y as it is learned: not farther from its prediction than is credible.
-
-        That is so many times the usual error, and at least a share of the range of y. The usual
-        error at most doubles with a row, so that a real jump is followed within a few.
-        """
-        cdef double error = y - prediction, square = error * error
-        cdef double least = HELD_RANGE * (self.high - self.low)
-        cdef double limit = HELD_ERROR * self.usual
-        limit = limit if limit > least * least else least * least
-        if square > limit and limit > 0.0 and self.rows >= HELD_ROWS:
-            square = limit
-            y = prediction + (sqrt(limit) if error > 0.0 else -sqrt(limit))
-        self.usual += (square - self.usual) * PER_HELD_ERROR
-        return y
 
     cdef inline void take(
         self, const double* row, double y, double w, const Outlook* outlook
@@ -409,10 +367,7 @@ cdef class TreeKernel(TreeTables):
         """See, now and then, to signals and to those who wait until they may read."""
         pace.next_stop = row + pace.rows_between_stops
         if row >= pace.next_look:
-            pace.next_look = row + rows_within(
-                SECONDS_BETWEEN_LOOKS, row, &pace.last_look,
-                rows_between_looks(self.features), MOST_LOOKS,
-            )
+            plan_look(pace, row, self.features)
             if not self.sharing.look_for_signals():
                 pace.next_look = PY_SSIZE_T_MAX
         if row >= pace.next_answer and atomic_load_explicit(
@@ -420,11 +375,7 @@ cdef class TreeKernel(TreeTables):
         ):
             self.answer_askers()
             self.sharing.let_readers_in()
-            # Each of them was woken, which takes as long as learning a dozen rows.
-            pace.next_answer = row + rows_within(
-                SECONDS_BETWEEN_ANSWERS, row, &pace.last_answer,
-                pace.rows_between_stops, MOST_STOPS,
-            )
+            plan_answer(pace, row)
         return 0
 
     cdef void answer_askers(self) noexcept nogil:
@@ -536,7 +487,7 @@ cdef class TreeKernel(TreeTables):
         with nogil:
             for row in range(y.shape[0]):
                 weight += w[row]
-                if not admissible(y[row], w[row], weight):
+                if not admissible(y[row], w[row], weight, LARGEST_WEIGHT):
                     bad = row
                     break
         return bad
@@ -553,7 +504,7 @@ cdef class TreeKernel(TreeTables):
         cdef Sharing sharing = self.sharing
         take_turn(sharing)
         try:
-            if not admissible(y, w, self.weight + w):
+            if not admissible(y, w, self.weight + w, LARGEST_WEIGHT):
                 refuse_row(y, w)
             start_writing(sharing)
             # Nothing here runs code of others, so that no other row can come in between.
@@ -738,34 +689,6 @@ cdef class TreeKernel(TreeTables):
                     with gil:
                         PyErr_CheckSignals()
         return 0
-
-
-cdef inline Py_ssize_t rows_between_looks(Py_ssize_t features) noexcept nogil:
-    """After how many rows signals are looked for."""
-    return 1 + VALUES_BETWEEN_SIGNALS // (features + 4)
-
-
-cdef inline Pace start_pace(Py_ssize_t features) noexcept nogil:
-    """When a batch is to stop: after its first row, and then every few microseconds."""
-    cdef Py_ssize_t step = 1 + VALUES_BETWEEN_STOPS // (features + 4)
-    return Pace(0, step, rows_between_looks(features), Mark(-1, 0.0), 0, Mark(-1, 0.0))
-
-
-cdef Py_ssize_t rows_within(
-    double seconds, Py_ssize_t row, Mark* last, Py_ssize_t least, double most
-) noexcept nogil:
-    """How many rows take a time, at the pace of those since the last mark; makes a new mark.
-
-    They are at least so many, which is also for want of a mark, and at most so many times that.
-    """
-    cdef timespec moment
-    cdef double now, rows = least
-    timespec_get(&moment, TIME_UTC)
-    now = <double>moment.tv_sec + 1e-9 * <double>moment.tv_nsec
-    if last.row >= 0 and now > last.seconds:
-        rows = seconds * (row - last.row) / (now - last.seconds)
-    last.row, last.seconds = row, now
-    return <Py_ssize_t>min(max(rows, <double>least), most * least)
 
 
 cdef inline const double* row_at(const double[:, ::1] X, Py_ssize_t row) noexcept nogil:
