@@ -33,6 +33,7 @@ cdef enum:
     STACK = 0  # members weighted by a blend around their mean
     DUEL = 1   # a tree and its challenger, by their errors
     MOST_ROWS = 500  # of a block
+    SWEEPS = 2  # by which the weights of members are improved, each time
     FEWEST_SHARED = 16  # rows of a block that several threads work on
 
 # The stack's weights are computed again after so many rows, and after each of the first.
@@ -189,7 +190,7 @@ cdef class EnsembleKernel:
                     said.together, y, w, 1.0,
                 )
                 if self.rows < SETTLING_ROWS or self.rows % SETTLING_ROWS == 0.0:
-                    settle_blend(self.blend, self.members, &blend_rules)
+                    settle_blend(self.blend, self.members, &blend_rules, SWEEPS)
             if self.tracking:
                 judge(self.layer, layer_rules(), &said.saying, y, w, self.rows)
                 follow(self.layer, said.together, y, w)
@@ -266,7 +267,7 @@ cdef class EnsembleKernel:
                 if tree.rows > 0.0:
                     outlook.leaf = leaf_of(tree.nodes, reader.values)
                     tree.look(reader.values, tree.scratch, &outlook)
-                    said.trees[place] = outlook.prediction
+                    said.trees[place] = outlook.saying.prediction
             self.say_together(&said)
         finally:
             self.sharing.end_reading()
@@ -307,10 +308,10 @@ cdef class EnsembleKernel:
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             if weights[place] > 0.0:
-                tree.learn_row(row, y, weights[place], &outlooks[place])
+                tree.learn_row(row, y, weights[place], 0, True, &outlooks[place])
             else:
                 tree.look(row, tree.scratch, &outlooks[place])
-            said.trees[place] = outlooks[place].prediction
+            said.trees[place] = outlooks[place].saying.prediction
         self.say_together(&said)
         self.take_label(&said, y, w)
         for place in range(trees):
