@@ -424,8 +424,10 @@ class NaiveTree:
 
     def recall(self, note, said, y, w):
         """Judge the last layer by what it said; return what the experts of the leaf said."""
-        if note is None:  # it never was predicted: least squares stand for what forgets fast
-            return said[:FAST] + [said[1]] * (len(said) - FAST)
+        if (
+            note is None
+        ):  # it never was predicted: mostly, least squares stand for what forgets fast
+            return said[:FAST] + [0.25 * each + 0.75 * said[1] for each in said[FAST:]]
         saying, experts, known = note
         self.layer.judge(saying, y, w, self.rows - known)
         return experts

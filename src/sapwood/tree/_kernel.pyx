@@ -236,7 +236,7 @@ cdef class TreeKernel(TreeTables):
 
         What the experts said is set in the outlook. If they were not asked, it is what they say
         now. But what forgets fast is near to the row before, and who knows how near to a row that
-        is far ahead: least squares stand for it then.
+        is far ahead: it counts as three quarters on the way to least squares.
         """
         cdef const TreeNote* found = NULL
         cdef double shift
@@ -256,7 +256,7 @@ cdef class TreeKernel(TreeTables):
             count_at_once(self.notes)
             return &outlook.saying
         for expert in range(FAST, EXPERTS):
-            outlook.said[expert] = outlook.experts[1]
+            outlook.said[expert] = 0.25 * outlook.experts[expert] + 0.75 * outlook.experts[1]
         return NULL
 
     cdef inline double held_near(self, double y, double prediction) noexcept nogil:
