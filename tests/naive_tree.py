@@ -424,9 +424,7 @@ class NaiveTree:
 
     def recall(self, note, said, y, w):
         """Judge the last layer by what it said; return what the experts of the leaf said."""
-        if (
-            note is None
-        ):  # never predicted: mostly, least squares stand for what is fast
+        if note is None:  # never predicted: mostly, least squares stand for what is fast
             return said[:FAST] + [0.25 * each + 0.75 * said[1] for each in said[FAST:]]
         saying, experts, known = note
         self.layer.judge(saying, y, w, self.rows - known)
