@@ -21,6 +21,7 @@ __all__ = [
     "STREAM",
     "check",
     "check_layer",
+    "check_layer_of",
     "check_leaves",
     "check_levels",
     "check_models",
@@ -180,10 +181,14 @@ def _check_between(table: Array, what: str, name: str, low: Any, high: Any) -> N
 
 
 def check_layer(layer: Array, stream: Array) -> None:
-    """Check the last layer; there may be none."""
-    if not len(layer):
-        return
-    rows, most = float(stream[STREAM.index("rows")]), ROUNDING * MOST_WEIGHT * SQUARE
+    """Check the last layer of a tree; there may be none."""
+    if len(layer):
+        check_layer_of(layer, float(stream[STREAM.index("rows")]))
+
+
+def check_layer_of(layer: Array, rows: float) -> None:
+    """Check the last layer of a model that has learned so many rows."""
+    most = ROUNDING * MOST_WEIGHT * SQUARE
     weight = ROUNDING * MOST_WEIGHT
     bounds = {
         **dict.fromkeys(("level", "outlook", "known", "low", "high", "first"), (-NEAR, NEAR)),

@@ -149,10 +149,18 @@ def relay(tables: TreeTables, features: Features, known: Known, names: int | Non
     return Relay(tables, is_category, names, _leaves_that_stop(tables, is_category, names, known))
 
 
-def most_notes(max_bytes: int | None) -> int:
-    """Return how many predictions a tree remembers until their labels come: a power of 2."""
+def most_notes(max_bytes: int | None, doubles: int = NOTE_DOUBLES) -> int:
+    """Return how many predictions are remembered until their labels come: a power of 2.
+
+    Parameters
+    ----------
+    max_bytes : int, optional
+        What the model may occupy.
+    doubles : int
+        Of a note; those of a tree by default.
+    """
     notes = MOST_NOTES
-    while max_bytes and notes > 1 and notes * bytes_of_a_note(NOTE_DOUBLES) > SHARE * max_bytes:
+    while max_bytes and notes > 1 and notes * bytes_of_a_note(doubles) > SHARE * max_bytes:
         notes //= 2
     return notes
 

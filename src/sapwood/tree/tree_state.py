@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door
+from sapwood.blend._notes import Notes
 from sapwood.model import State, check_unchanged
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.observers.base import TableObserver
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARRAYS",
+    "NOTES",
     "fill_kernel",
     "kernel_arrays",
+    "notes_state",
     "observer_header",
     "observer_of",
+    "restore_notes",
     "restored",
     "state_of",
 ]
@@ -36,15 +40,13 @@ PENDING = "pending"  # a leaf that is yet to be decided on
 OBSERVERS: dict[str, type[TableObserver]] = {
     kind.__name__: kind for kind in (QuantizerObserver, EBSTObserver, TEBSTObserver)
 }
+NOTES = ("note_sizes", "note_keys", "note_ages", "notes")
 ARRAYS = (
     "nodes",
     "leaves",
     "stream",
     "layer",
-    "note_sizes",
-    "note_keys",
-    "note_ages",
-    "notes",
+    *NOTES,
     "levels",
     "models",
     "watches",
@@ -76,7 +78,7 @@ def kernel_arrays(kernel: TreeKernel) -> dict[str, Array]:
         leaves,
         np.array([float(getattr(kernel, name)) for name in STREAM]),
         kernel.layer_table,
-        *(NO_NOTES if kernel.notes is None else kernel.notes.state()),
+        *notes_state(kernel.notes),
         kernel.level_table,
         _stacked(kernel.model_pages, kernel.model_doubles),
         _stacked(watches, kernel.watch_doubles),
@@ -237,7 +239,7 @@ def fill_kernel(
 
     kernel.set_stream(*stream.tolist())
     kernel.set_layer(layer)
-    _restore_notes(kernel, arrays)
+    restore_notes(kernel.notes, arrays, float(stream[0]))
     if name_bytes is None:
         name_bytes = memory.name_bytes(features, features.known)
     kernel.set_name_bytes(name_bytes)
@@ -257,18 +259,23 @@ def fill_kernel(
         kernel.set_pending(leaf)
 
 
-def _restore_notes(kernel: TreeKernel, arrays: dict[str, Array]) -> None:
-    """Let a tree remember what it said, if it can have said so."""
-    saved = tuple(arrays[name] for name in ("note_sizes", "note_keys", "note_ages", "notes"))
-    if kernel.notes is None:
-        check(not any(len(each) for each in saved), "there are notes of a tree that takes none")
+def notes_state(notes: Notes | None) -> tuple[Array, ...]:
+    """Return what is saved of a memory of what was said, or of none."""
+    return NO_NOTES if notes is None else notes.state()
+
+
+def restore_notes(memory: Notes | None, arrays: dict[str, Array], rows: float) -> None:
+    """Let a model that has learned so many rows remember what it said, if it can have said so."""
+    saved = tuple(arrays[name] for name in NOTES)
+    if memory is None:
+        check(not any(len(each) for each in saved), "there are notes of a model that takes none")
         return
     sizes, keys, ages, notes = saved
     doubles(sizes, (2,), "the sizes of its notes")
     good = keys.dtype == np.uint64 and ages.dtype == np.int64 and keys.ndim == ages.ndim == 1
     check(good, "the keys and ages of its notes are no whole numbers")
-    checking.check_notes(doubles(notes, (len(keys), kernel.notes.width), "its notes"), kernel.rows)
-    kernel.notes.restore(sizes, keys, ages, notes)
+    checking.check_notes(doubles(notes, (len(keys), memory.width), "its notes"), rows)
+    memory.restore(sizes, keys, ages, notes)
 
 
 def _records(array: Array, record: np.dtype[Any], what: str) -> Array:
