@@ -441,6 +441,7 @@ def rooms() -> Figure:
         ax.add_patch(box)
         ax.text(x, y + 0.06, name, ha="center", va="center", color=INK, weight="bold")
         ax.text(x, y - 0.1, what, ha="center", va="center", color=MUTED, size=7.0)
+    return figure
 
 
 # -- bounds and changes ---------------------------------------------------------------------------

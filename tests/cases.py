@@ -31,7 +31,11 @@ every_observer = pytest.mark.parametrize("make", OBSERVERS.values(), ids=OBSERVE
 
 anything_finite = st.floats(allow_nan=False, allow_infinity=False)
 ordinary_x = st.one_of(st.integers(-20, 20).map(float), st.floats(-50, 50, allow_subnormal=False))
-ordinary_y = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e6, 1e6, allow_subnormal=False))
+# Squares of what is smaller are no doubles any more.
+ordinary_y = st.one_of(
+    st.integers(-3, 3).map(float),
+    st.floats(-1e6, 1e6).map(lambda number: number if abs(number) > 1e-100 else 0.0),
+)
 eighths = st.integers(1, 80).map(lambda number: number / 8)  # weights whose sums are exact
 
 

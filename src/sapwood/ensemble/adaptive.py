@@ -52,7 +52,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
     >>> bool(np.mean(np.abs(predictions[-1000:] - y[-1000:])) < 0.5)
     True
     >>> print(model.to_text(max_depth=1))
-    0 < 0.5...
+    0 < 0.4...
     """
 
     kind: ClassVar[str] = "AdaptiveTreeRegressor"
