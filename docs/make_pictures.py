@@ -345,6 +345,28 @@ def tracking() -> Figure:
     return figure
 
 
+def late() -> Figure:
+    """Draw R² by how late labels are."""
+    delays, rows = (1, 3, 8, 24, 72, 168, 500), 20_000
+    figure, axes = panels(1, 1, 3.1, squeeze=False)
+    ax = axes[0, 0]
+    looks: dict[Track, tuple[str, str]] = {None: (ORANGE, "--"), "auto": (BLUE, "-")}
+    for track, (colour, dash) in looks.items():
+        found = [
+            prequential(
+                HoeffdingTreeRegressor(track=track), streams.demand(rows=rows), delay=delay
+            ).total.r2
+            for delay in delays
+        ]
+        ax.plot(delays, found, dash, marker="o", color=colour, label=f"track={track!r}")
+    label(ax, "rows by which each label is late", "R²")
+    ax.set_xscale("log")
+    ax.set_xticks(delays, map(str, delays))
+    ax.minorticks_off()
+    ax.legend()
+    return figure
+
+
 def friedman(rows: int) -> tuple[dict[str, Any], FloatArray]:
     """Return the columns and targets of the stream of that name."""
     chunks = list(streams.friedman(rows=rows).chunks(most_rows=rows))
@@ -494,6 +516,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "residual": residual,
     "leaves": leaves,
     "tracking": tracking,
+    "late": late,
     "memory": memory,
     "bounds": bounds,
     "evidence": evidence,

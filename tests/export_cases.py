@@ -65,7 +65,7 @@ def case(kind, leaf="mean", track="auto"):
     if kind == "deep":
         arguments |= {"grace_period": 10, "delta": 0.9, "tau": 0.9}
     tree = HoeffdingTreeRegressor(**arguments)
-    tree.learn_many(*rows_of(kind, 250_000 if kind == "deep" else 30_000, seed=1))
+    tree.predict_learn_many(*rows_of(kind, 250_000 if kind == "deep" else 30_000, seed=1))
     test, _ = rows_of(kind, ROWS, seed=2)
     rng = np.random.default_rng(3)
     for column in test.values():

@@ -108,7 +108,7 @@ def change_records(rng, header, arrays):
 
 def change_columns(rng, header, arrays):
     """Change one number of each record."""
-    name = pick(rng, ("leaves", "nodes", "models", "watches", "levels", "tracks"))
+    name = pick(rng, ("leaves", "nodes", "models", "watches", "levels", "notes"))
     array = arrays[name]
     if array.dtype.names:
         fields = [field for field in array.dtype.names if array.dtype[field].kind == "f"]

@@ -7,9 +7,11 @@ They share no code: it takes y as it is, and computes every cut from its two sid
 import math
 from collections import namedtuple
 
+from naive_layer import Layer, Memory
+
 LEAST_SHARES = (0.0, 0.02, 0.1, 0.3)  # of an error, by which a linear model moves: its forgetting
-TRACK_RATES = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9)  # at which the tree follows the stream
-FADE, TRACK_FADE = 0.99, 0.999  # what is left a row later of a leaf's errors, and of a track's
+FAST = 3  # the first expert that forgets fast: the mean, then linear models
+FADE = 0.99  # what is left a row later of a leaf's errors
 MARGIN = 0.1  # how far predictions go beyond the range of y
 Z_REACH, Z_CREDIBLE = 100.0, 10_000.0  # how far features go from 0, and are believed
 OTHERS, SQUARE_TERMS = 63, 40  # the code of labels after the first 63; more terms: P is a diagonal
@@ -271,27 +273,6 @@ class LinearModels:
         return child
 
 
-class Track:
-    """The stream followed at one rate; if that is 0, the tree's prediction as it is."""
-
-    def __init__(self, rate, y):
-        self.rate, self.level, self.outlook = rate, y, y
-        self.joint = self.square = self.error = 0.0
-
-    def predict(self, tree):
-        """The faded mean of y, and a share of the tree's distance from its own faded mean."""
-        slope = self.joint / self.square if self.square > 0 else 1.0
-        follow = self.level + min(max(slope, 0.0), 1.0) * (tree - self.outlook)
-        return follow if self.rate else tree
-
-    def learn(self, tree, y, w):
-        self.error = TRACK_FADE * self.error + w * (y - self.predict(tree)) ** 2
-        self.joint = TRACK_FADE * self.joint + w * (y - self.level) * (tree - self.outlook)
-        self.square = TRACK_FADE * self.square + w * (tree - self.outlook) ** 2
-        self.level += weighted(self.rate, w) * (y - self.level)
-        self.outlook += weighted(self.rate, w) * (tree - self.outlook)
-
-
 class Node:
     """A leaf; once it is split, a node with two children. `side`: what the parent saw of it."""
 
@@ -304,11 +285,18 @@ class Node:
         self.models = parent.models.child(side.mean("residual")) if parent else LinearModels()
         # Faded squares of errors: of the mean, and of each linear model.
         self.errors = [INHERITED_ERROR * e for e in parent.errors] if parent else [0.0] * 5
+        # The same, half of what they said when rows were predicted.
+        self.said = [INHERITED_ERROR * e for e in parent.said] if parent else [0.0] * 5
         self.start(due)
 
     def start(self, due):
         self.due = self.next_review = due
         self.y, self.residual = Moments(), Moments()
+
+
+def known_values(row):
+    """What a row is known by: its values that are not missing."""
+    return {name: value for name, value in row.items() if value is not None}
 
 
 class NaiveTree:
@@ -370,7 +358,8 @@ class NaiveTree:
         linear = [min(dot(beta, z), self.high + margin) for beta in leaf.models.betas]
         said = [leaf.mean, *(max(each, self.low - margin) for each in linear)]
         # The mean of the experts, weighted by the fourth power of one over their errors.
-        experts, errors = said[self.experts], leaf.errors[self.experts]
+        experts = said[self.experts]
+        errors = (leaf.said if self.track else leaf.errors)[self.experts]
         least = min(errors) or 1e-300
         weights = [(least / max(error, least)) ** 4 for error in errors]
         beyond = dot(weights, [each - experts[0] for each in experts])  # exactly 0 if all agree
@@ -379,10 +368,13 @@ class NaiveTree:
     def predict(self, x):
         if not self.rows:
             return 0.0
-        return self.tracked(self.look(*self.find(x))[1])
-
-    def tracked(self, tree):
-        return min(self.tracks, key=lambda track: track.error).predict(tree) if self.track else tree
+        leaf, row = self.find(x)
+        experts, tree, _ = self.look(leaf, row)
+        if not self.track:
+            return tree
+        said, saying = self.layer.say(tree)
+        self.memory.leave(known_values(row), self.rows, (saying, experts, self.rows))
+        return said
 
     def held_near(self, y, prediction):
         """A y as it is learned: not farther from its prediction than is credible."""
@@ -394,23 +386,29 @@ class NaiveTree:
         return prediction + error
 
     def learn(self, x, y, w=1.0):
+        predicted_from = known_values(self.find(x)[1])  # before it brings something new
         self.register(x)
         leaf, row = self.find(x)
         if self.rows == 0:
             leaf.start(FIRST_REVIEW * w)  # after so many rows, whatever they weigh
             self.low = self.high = leaf.mean = y
-            self.tracks = [Track(rate, y) for rate in TRACK_RATES]
+            self.layer, self.memory = Layer(y), Memory()
             leaf.models.betas = [[y, *beta[1:]] for beta in leaf.models.betas]
         said, tree, z = self.look(leaf, row)
-        y = self.held_near(y, self.tracked(tree)) if self.rows else y
-        for track in self.tracks:
-            track.learn(tree, y, w)
+        then = said
+        if self.rows:
+            y = self.held_near(y, self.layer.say(tree)[0] if self.track else tree)
+        if self.rows and self.track:
+            then = self.recall(self.memory.take(predicted_from, self.rows), said, y, w)
+            self.layer.follow(tree, y, w)
         self.rows, self.weight = self.rows + 1, self.weight + w
         self.low, self.high = min(y, self.low), max(y, self.high)
         errors = [y - each for each in said]
         # The residual is the error of the linear model that was the best before this row.
         residual = errors[min(self.explaining, key=leaf.errors.__getitem__)]
         leaf.errors = [FADE * old + w * e**2 for old, e in zip(leaf.errors, errors, strict=True)]
+        shares = [(e**2 + (y - each) ** 2) / 2 for e, each in zip(errors, then, strict=True)]
+        leaf.said = [FADE * old + w * each for old, each in zip(leaf.said, shares, strict=True)]
         leaf.mean_weight += w
         leaf.mean += errors[0] * w / leaf.mean_weight
         leaf.models.learn(z, errors[1:], w, leaf.rows)
@@ -423,6 +421,14 @@ class NaiveTree:
                 self.levels[name].setdefault(value, Moments()).add(y, w)
         if leaf.y.weight >= leaf.due:
             self.attempt(leaf)
+
+    def recall(self, note, said, y, w):
+        """Judge the last layer by what it said; return what the experts of the leaf said."""
+        if note is None:  # never predicted: mostly, least squares stand for what is fast
+            return said[:FAST] + [0.25 * each + 0.75 * said[1] for each in said[FAST:]]
+        saying, experts, known = note
+        self.layer.judge(saying, y, w, self.rows - known)
+        return experts
 
     def attempt(self, leaf):
         """Split a leaf that is due, or say when it will be due again."""

@@ -300,7 +300,7 @@ def test_the_page_tells_all_of_it_and_runs_nothing(tmp_path):
     page, markdown = (
         path.read_text(encoding="utf-8") for path in write_page(Findings(made_up_run()), tmp_path)
     )
-    assert "R² better than that of LightGBM's continued training on 3 of 6" in markdown
+    assert "which gets them by 1,000 rows, on 3 of 6 real streams" in markdown
     assert "| flights | R² | 0.500 | LightGBM | 0.700 | 2 |" in markdown
     assert "| fair | 5,000 | 0.100 | 0.000 | failed | **0.200** |" in markdown
     assert "<b>NullPointer</b> \\| x" in markdown

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from export_cases import ROWS, case, leaf_of, predict_flat
 from sapwood import HoeffdingTreeRegressor
+from sapwood.blend._layer import layer_parts
 from sapwood.export import ExportError, encode, to_onnx, to_shap, to_sklearn, to_treelite
 from sapwood.export.flat import CODES, FlatTree, flatten
-from sapwood.tree.layout import CATEGORY, ERRORS, LEAF
-from tree_cases import parameters, streams, tree_of, unchanged
+from sapwood.tree.layout import CATEGORY, LEAF, SAID_ERRORS
+from tree_cases import parameters, streams, unchanged
 
 EXPORTS = {"sklearn": to_sklearn, "shap": to_shap, "treelite": to_treelite, "onnx": to_onnx}
 
@@ -21,7 +22,8 @@ EXPORTS = {"sklearn": to_sklearn, "shap": to_shap, "treelite": to_treelite, "onn
 @given(data=st.data())
 def test_a_flat_tree_predicts_as_the_tree_does(data):
     stream = data.draw(streams(rows=(1, 150), numbers=(1, 4)))
-    tree = tree_of(stream, **data.draw(parameters()))
+    tree = HoeffdingTreeRegressor(**data.draw(parameters()))
+    tree.predict_learn_many(stream.columns, stream.y, stream.w)
     with unchanged(tree):
         flat = flatten(tree)
     X = encode(tree, stream.columns)
@@ -34,18 +36,22 @@ def test_a_flat_tree_predicts_as_the_tree_does(data):
 
 
 @pytest.mark.parametrize("leaf", ["mean", "adaptive"])
-@pytest.mark.parametrize(
-    ("joint", "square", "slope"), [(1, 2, 0.5), (5, 2, 1.0), (-1, 2, 0.0), (0, 0, 1.0)]
-)
-def test_tracking_has_a_slope_from_0_to_1(leaf, joint, square, slope):
-    given = case("numbers", leaf)
+@pytest.mark.parametrize("candidate", range(4))
+@pytest.mark.parametrize("weight", [0.4, 1.0])
+def test_each_candidate_of_the_last_layer_is_exported(leaf, candidate, weight):
+    given = case("drift", leaf)
     tree = given.tree.copy()
-    rate, level, outlook = 0.1, 3.0, 1.0
-    tree._kernel.track_table[:, 2] = rate, level, outlook, joint, square, 0.0
+    layer = tree._kernel.layer_table
+    part = {name: layer[start : start + size] for name, start, size in layer_parts()}
+    part["theta"][:] = 0.0
+    part["theta"][candidate] = weight
     flat = flatten(tree)
-    assert flat.tracking == (level, slope, outlook)
+    assert flat.tracking.weights[candidate] == weight
     X = given.matrix[:100]
-    np.testing.assert_allclose(predict_flat(flat, X), tree.predict_many(X), rtol=1e-12, atol=1e-12)
+    found, expected = predict_flat(flat, X), tree.predict_many(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    plain = predict_flat(flatten(case("drift", leaf, track=None).tree), X)
+    assert not np.allclose(found, plain, rtol=1e-3)
 
 
 @pytest.mark.parametrize("leaf", ["linear", "adaptive"])
@@ -53,7 +59,7 @@ def test_tracking_has_a_slope_from_0_to_1(leaf, joint, square, slope):
 def test_an_expert_without_errors_predicts_alone(leaf, perfect):
     given = case("numbers", leaf)
     tree = given.tree.copy()
-    for expert, name in enumerate(ERRORS):
+    for expert, name in enumerate(SAID_ERRORS):
         tree._kernel.leaf_table[name] = 0.0 if expert == perfect else 1e-6 * (1 + expert)
     X = given.matrix[:100]
     np.testing.assert_allclose(

@@ -328,20 +328,24 @@ def test_a_leaf_recovers_from_an_abrupt_change(leaf, track):
     assert error[3800:].mean() < 2 * error[1800:2000].mean() + 0.01
 
 
+def late_by_50(x, y):
+    tree = HoeffdingTreeRegressor(grace_period=100)
+    rows, found = [dict(enumerate(row)) for row in x.tolist()], []
+    for row in range(len(y)):
+        found.append(tree.predict_one(rows[row]))
+        if row >= 50:
+            tree.learn_one(rows[row - 50], float(y[row - 50]))
+    return found
+
+
 def test_with_delayed_labels_only_those_that_were_learned_are_used():
     x, y = friedman(1200)
     y = y + correlated(1200)
     rows = [dict(enumerate(row)) for row in x.tolist()]
-    tree = HoeffdingTreeRegressor(grace_period=100)
-    found = []
-    for row in range(1200):
-        found.append(tree.predict_one(rows[row]))
-        if row >= 50:
-            tree.learn_one(rows[row - 50], float(y[row - 50]))
+    found = late_by_50(x, y)
     assert found[:51] == [0.0] * 51
-    for row in (51, 333, 700, 1199):
-        seen = learned(x[: row - 50], y[: row - 50], grace_period=100)
-        assert found[row] == seen.predict_one(rows[row])
+    y[1100:] = 1e3  # of no prediction before row 1150
+    assert found[:1150] == late_by_50(x, y)[:1150] != found[1150:]
     blocks = HoeffdingTreeRegressor(grace_period=100)
     for start in range(0, 1200, 300):
         part = slice(start, start + 300)

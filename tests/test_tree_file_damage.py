@@ -88,7 +88,7 @@ def test_every_field_of_a_record(state, table):
     assert refused > 50
 
 
-@pytest.mark.parametrize("name", ["stream", "tracks", "levels", "models", "watches"])
+@pytest.mark.parametrize("name", ["stream", "layer", "notes", "levels", "models", "watches"])
 def test_numbers_of_every_array(state, name):
     header, arrays = state
     rng = np.random.default_rng(0)

@@ -137,10 +137,10 @@ def test_an_empty_tree_refuses_too(bad):
 def test_predicting_refuses_the_same_values(tree, bad):
     good = GOOD[0][0]
     x, _, _ = bad.spoil(good, 0.0, 1.0)
+    if "new" in bad.part:  # it will never be learned, so it does not matter
+        assert tree.predict_one(x) == tree.predict_one(good)
+        return
     with unchanged(tree):
-        if "new" in bad.part:  # it will never be learned, so it does not matter
-            assert tree.predict_one(x) == tree.predict_one(good)
-            return
         with pytest.raises(bad.error, match=bad.words()):
             tree.predict_one(x)
         with pytest.raises(bad.error, match=bad.words(1)):
@@ -175,7 +175,7 @@ def test_what_is_no_name_is_refused(tree, name):
             tree.learn_one({"a": 1.0, name: 1.0}, 1.0)
         with pytest.raises(ValueError, match=words):
             tree.learn_many({"a": [1.0], name: [1.0]}, [1.0])
-        assert tree.predict_one({"a": 1.0, name: 1.0}) == tree.predict_one({"a": 1.0})
+    assert tree.predict_one({"a": 1.0, name: 1.0}) == tree.predict_one({"a": 1.0})
 
 
 X = np.ones((2, 3))

@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import random
+import warnings
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tree_cases import (
     MARGIN,
     OBSERVERS,
     Stream,
+    beside_notes,
     friedman,
     learn_rows,
     parameters,
@@ -71,22 +73,63 @@ def test_predict_learn_many_is_a_loop_of_both(arguments, stream, cuts):
 
 
 @given(arguments=parameters(), stream=streams(numbers=(1, 4)), new=streams(rows=(1, 30)))
-def test_predict_many_is_a_loop_and_changes_nothing(arguments, stream, new):
-    tree = tree_of(stream, **arguments)
+def test_predict_many_is_a_loop_and_leaves_nothing_but_notes(arguments, stream, new):
+    tree, twin = (tree_of(stream, **arguments) for _ in range(2))
+    before = beside_notes(tree)
     new.columns["c0"] = [f"unseen {row}" for row in range(len(new.y))]
     new.columns["unheard of"] = [1.0] * len(new.y)
-    with unchanged(tree):
-        assert [tree.predict_one(x) for x in new.rows()] == tree.predict_many(new.columns).tolist()
+    assert [tree.predict_one(x) for x in new.rows()] == twin.predict_many(new.columns).tolist()
+    assert tree.to_bytes() == twin.to_bytes()
+    assert beside_notes(tree) == before
+
+
+@given(arguments=parameters(), stream=streams(numbers=(1, 4)), cuts=some_cuts)
+def test_predicting_and_then_learning_batches_is_a_loop(arguments, stream, cuts):
+    tree, twin = HoeffdingTreeRegressor(**arguments), HoeffdingTreeRegressor(**arguments)
+    for part in stream.parts(cuts):
+        if part.columns:
+            told = [twin.predict_one(x) for x in part.rows()]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                assert tree.predict_many(part.columns).tolist() == told
+        tree.learn_many(part.columns, part.y, part.w)
+        learn_rows(twin, part)
+    assert tree.to_bytes() == twin.to_bytes()
+
+
+@given(
+    arguments=parameters(),
+    stream=streams(numbers=(1, 4), rows=(1, 100)),
+    late=st.sampled_from([0, 1, 7, 40]),
+    data=st.data(),
+)
+def test_questions_in_between_change_no_other_prediction(arguments, stream, late, data):
+    """What is asked and never learned is no more than a note, as long as it is another row."""
+    tree, twin = HoeffdingTreeRegressor(**arguments), HoeffdingTreeRegressor(**arguments)
+    rows = [{**x, "place": place} for place, x in enumerate(stream.rows())]
+    for place in range(len(rows) + late):
+        if place < len(rows):
+            for _ in range(data.draw(st.integers(0, 2)) if place < 20 else 1):
+                twin.predict_one({**rows[place], "place": -1 - place})
+            assert twin.predict_one(rows[place]) == tree.predict_one(rows[place])
+        if place >= late:
+            for each in (tree, twin):
+                each.learn_one(rows[place - late], stream.y[place - late], stream.w[place - late])
+    assert beside_notes(tree) == beside_notes(twin)
 
 
 @given(arguments=parameters(), stream=streams(**numbers_only))
 def test_an_array_is_its_rows(arguments, stream):
     stream = with_columns(stream, dict(enumerate(stream.columns.values())))
-    tree = HoeffdingTreeRegressor(**arguments)
+    tree, twin = HoeffdingTreeRegressor(**arguments), HoeffdingTreeRegressor(**arguments)
     predictions = tree.predict_learn_many(stream.array(), stream.y, stream.w)
+    expected = []
+    for x, y, w in zip(stream.rows(), stream.y.tolist(), stream.w.tolist(), strict=True):
+        expected.append(twin.predict_one(x))
+        twin.learn_one(x, y, w)
     if len(stream.y):
-        assert tree.to_bytes() == learn_rows(HoeffdingTreeRegressor(**arguments), stream).to_bytes()
-    assert predictions.tolist() == prequential(arguments, stream).tolist()
+        assert tree.to_bytes() == twin.to_bytes()
+    assert predictions.tolist() == expected
 
 
 @given(arguments=parameters(), stream=streams(numbers=(1, 4), rows=(3, 150)), data=st.data())
@@ -106,12 +149,13 @@ def is_missing(value):
 
 @given(arguments=parameters(), stream=streams(numbers=(1, 4), rows=(1, 150)))
 def test_an_absent_key_is_a_missing_value(arguments, stream):
-    tree = HoeffdingTreeRegressor(**arguments)
+    tree, twin = HoeffdingTreeRegressor(**arguments), HoeffdingTreeRegressor(**arguments)
     for row, x in enumerate(stream.rows()):
         present = {name: value for name, value in x.items() if not is_missing(value)}
-        assert tree.predict_one(present) == tree.predict_one(x)
+        assert tree.predict_one(present) == twin.predict_one(x)
+        twin.learn_one(x, float(stream.y[row]), float(stream.w[row]))
         tree.learn_one(present if row else x, float(stream.y[row]), float(stream.w[row]))
-    assert tree.to_bytes() == tree_of(stream, **arguments).to_bytes()
+    assert tree.to_bytes() == twin.to_bytes()
 
 
 @given(arguments=parameters(), stream=streams(numbers=(1, 4), rows=(1, 150)), seed=st.integers(0))

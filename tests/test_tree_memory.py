@@ -203,7 +203,7 @@ def test_nbytes_is_not_less_than_what_is_there(make, leaf, rows, features):
 
 def test_the_reader_of_rows_is_counted():
     """It remembers the keys of dicts: as many as there may be features, and never unknown ones."""
-    tree = Tree(max_bytes=LEAST_BYTES + 8_000)
+    tree = Tree(max_bytes=LEAST_BYTES + 11_000)
     names = [f"a name that is rather long, number {place}" for place in range(4)]
     tree.learn_one(dict.fromkeys(names, 1.0), 1.0)
     before = tree.nbytes
@@ -234,7 +234,7 @@ def test_the_limit_holds_at_every_moment(make, limit):
     finally:
         tracemalloc.stop()
     # Beside the tree there are the objects of the call, and garbage that is not collected yet.
-    assert peak <= limit + 12_000
+    assert peak <= limit + 16_000
 
 
 def test_the_limit_holds_when_features_have_come():
@@ -281,7 +281,7 @@ def shares_that_watch(tree):
 
 
 def test_the_least_promising_leaves_stop_and_start_again():
-    tree = Tree(leaf="mean", max_bytes=60_000)
+    tree = Tree(leaf="mean", max_bytes=72_000)
     # Both halves differ, so that the first cut is between them.
     X, y = regions(20_000, seed=1, noisy=0)
     tree.learn_many(X, y + 100 * (X[:, 0] >= 0.5))
@@ -300,7 +300,7 @@ def test_the_leaf_that_promises_least_stops_first():
     X, y = friedman(4000)
     tree = Tree(leaf="mean")
     tree.learn_many(X, y)
-    tree = limited(tree, tree.nbytes)
+    tree = limited(tree, tree.nbytes + tree.nbytes // 15)  # for notes
     promise = _memory.promises(tree._kernel)
     _memory.rank_now(tree._kernel, tree.nbytes // 3)
     chosen = watching(tree)
@@ -319,8 +319,8 @@ def test_leaves_start_from_nothing_again():
     X, y = friedman(4000)
     tree = Tree()
     tree.learn_many(X, y)
-    before = tree.predict_many(X)
-    tree = limited(tree, tree.nbytes)
+    before = tree.copy().predict_many(X)
+    tree = limited(tree, tree.nbytes + tree.nbytes // 15)  # for notes
     _memory.rank_now(tree._kernel, tree.nbytes // 2)
     tree = limited(tree, 2 * tree.parameters["max_bytes"])
     _memory.rank_now(tree._kernel, 0)

@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sapwood import EBSTObserver, HoeffdingTreeRegressor, QuantizerObserver, TEBSTObserver
+from sapwood.tree import tree_state
 
 OBSERVERS = {
     "auto": QuantizerObserver,
@@ -141,6 +142,15 @@ def friedman(count, seed=0, features=10):
 def r2(y, predictions):
     """The share of the variance of y that predictions explain."""
     return 1 - np.sum((y - predictions) ** 2) / np.sum((y - y.mean()) ** 2)
+
+
+NOTES = ("note_sizes", "note_keys", "note_ages", "notes")
+
+
+def beside_notes(tree):
+    """All that a tree is, but for its notes of what it said."""
+    header, arrays = tree_state.state_of(tree)
+    return header, {name: each.tobytes() for name, each in arrays.items() if name not in NOTES}
 
 
 @contextmanager

@@ -34,8 +34,10 @@ def stream(count, seed=1, numbers=2):
 
 
 def grown(rows=700, numbers=2, **parameters):
+    """A tree that was asked before it learned, and some rows of which the labels are to come."""
     tree = Tree(**parameters)
-    tree.learn_many(*stream(rows, numbers=numbers))
+    tree.predict_learn_many(*stream(rows, numbers=numbers))
+    tree.predict_many(stream(9, seed=5, numbers=numbers)[0])
     return tree
 
 

@@ -18,7 +18,6 @@ from sapwood.blend._faded cimport add_products, descend, triangle
 
 cdef enum:
     MOST_CANDIDATES = 32
-    SWEEPS = 2  # of coordinate descent, each time
 
 
 cdef struct BlendRules:
@@ -83,15 +82,19 @@ cdef inline void judge_blend(
 
 
 cdef inline void settle_blend(
-    double* blend, Py_ssize_t n, const BlendRules* rules
+    double* blend, Py_ssize_t n, const BlendRules* rules, Py_ssize_t sweeps
 ) noexcept nogil:
-    """Compute the weights of the candidates from all labels so far."""
+    """Let the weights of the candidates go towards what all labels so far say.
+
+    Each sweep improves all of them once. They go on from where they are, so that one is enough
+    for a few candidates, if it is done often.
+    """
     cdef const BlendErrors* errors = <const BlendErrors*>blend
     cdef Py_ssize_t sweep
     cdef double ridge
     if errors.weight > 0.0:
         ridge = errors.square / errors.weight * rules.precision
-        for sweep in range(SWEEPS):
+        for sweep in range(sweeps):
             descend(
                 blend + 2 + 2 * n, blend + 2 + n, n, ridge, rules.centre, rules.most,
                 weights_of(blend),

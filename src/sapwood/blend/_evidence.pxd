@@ -9,7 +9,7 @@ predictions and their own labels: 0 if each came at once. What is counted fades 
 cdef enum:
     LATE = 5            # the lateness at which a label counts for half
     RECENT = 100        # labels over which the lateness is averaged
-    SETTLING_ROWS = 20  # labels after which coefficients are computed again, after as many first
+    SETTLING_ROWS = 32  # labels after which coefficients are computed again, after as many first
 
 
 cdef struct Evidence:

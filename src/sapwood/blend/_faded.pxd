@@ -6,6 +6,9 @@ triangle, row by row. With a ridge r and a centre c, the coefficients solve
     (sum of d d' + r I) x = sum of t d + r c
 """
 
+cdef enum:
+    MOST_REGRESSORS = 32
+
 
 cdef inline Py_ssize_t triangle(Py_ssize_t n) noexcept nogil:
     """The numbers in the lower triangle of a matrix."""
@@ -19,10 +22,13 @@ cdef inline void add_products(
     """Fade all sums, and add a row."""
     cdef Py_ssize_t i, j
     cdef double weighted
+    cdef double own[MOST_REGRESSORS]  # a copy, which no sum can overwrite
     for i in range(n):
-        weighted = weight * d[i]
+        own[i] = d[i]
+    for i in range(n):
+        weighted = weight * own[i]
         for j in range(i + 1):
-            products[j] = fade * products[j] + weighted * d[j]
+            products[j] = fade * products[j] + weighted * own[j]
         products += i + 1
         joint[i] = fade * joint[i] + weighted * target
 

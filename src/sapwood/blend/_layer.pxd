@@ -14,13 +14,13 @@ from sapwood.blend._levels cimport (
     start_levels,
 )
 from sapwood.blend._transfer cimport (
-    TERMS, Transfer, follow_transfer, judge_transfer, say_transfer, settle_transfer,
+    KNOWN, TERMS, Transfer, follow_transfer, judge_transfer, say_transfer, settle_transfer,
     start_transfer,
 )
 
 cdef enum:
     CANDIDATES = LEVELS + 1         # the levels and the transfer model
-    BLEND = 35                      # blend_doubles(CANDIDATES)
+    BLEND = 20                      # blend_doubles(CANDIDATES)
 
 
 cdef struct LayerRules:

@@ -4,7 +4,7 @@ import numpy as np
 
 from sapwood.blend._blend cimport blend_doubles
 
-LEVEL_RATES = (0.02, 0.1, 0.3, 0.6, 0.9)
+LEVEL_RATES = (0.02, 0.1, 0.4)
 LAYER_DOUBLES = sizeof(LayerState) // sizeof(double)
 SAYING_DOUBLES = sizeof(Saying) // sizeof(double)
 
@@ -27,7 +27,7 @@ cdef void settle(LayerState* layer, const LayerRules* rules) noexcept nogil:
     """Compute slopes, coefficients and weights from all labels so far."""
     settle_levels(&layer.levels)
     settle_transfer(&layer.transfer, rules.precision)
-    settle_blend(layer.blend, CANDIDATES, &rules.blend)
+    settle_blend(layer.blend, CANDIDATES, &rules.blend, 1)
 
 
 def fresh_layer():
@@ -46,7 +46,7 @@ def layer_parts():
         *((name, LEVELS) for name in ("rate", "level", "outlook", "slope", "joint", "square")),
         ("judged", 1), ("lateness", 1), ("waiting", 1), ("low", 1), ("high", 1),
         ("coefficient", TERMS), ("term_joint", TERMS), ("term_products", TERMS * (TERMS + 1) // 2),
-        ("term_square", 1), ("term_weight", 1), ("usual", 1), ("known", 4), ("first", 1),
+        ("term_square", 1), ("term_weight", 1), ("known", KNOWN), ("first", 1),
         ("blend_square", 1), ("blend_weight", 1), ("theta", CANDIDATES),
         ("blend_joint", CANDIDATES), ("blend_products", CANDIDATES * (CANDIDATES + 1) // 2),
     ):

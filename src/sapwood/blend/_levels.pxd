@@ -11,7 +11,7 @@ to row and the features say little.
 from sapwood.blend._evidence cimport weighted_share
 
 cdef enum:
-    LEVELS = 5
+    LEVELS = 3
 
 cdef struct Levels:
     # Of each rate:

@@ -4,21 +4,33 @@ Notes stand in a ring in the order in which they were left, and are found again 
 by a hash of its values, those that are missing left out, so that features that come later change
 nothing. A full ring grows, up to a bound; then the oldest note gives way.
 
-Of several notes about the same row, a label takes the oldest that is not older than labels lately
-were late; for predictions that are asked for and never labelled stay behind, and are not to be
-taken for those that are. Older ones about that row are then dropped.
+The first number of a note is how many labels were known when it was left. Of several notes about
+the same row, a label takes the oldest of those since which no more labels came than lately came
+between a prediction and its own; for predictions that are asked for and never labelled stay
+behind, and are not to be taken for those that are. Older ones about that row are then dropped.
+
+Behind a transformer that learns, the row that is learned is not the one that was predicted. So
+where most labels of late found no note about their rows, such a label takes the oldest of all:
+labels are then taken to come in the order of the predictions.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
+cimport cython
 
+cdef enum:
+    LEAST_ROOM = 16  # for notes
+
+
+@cython.final
 cdef class Notes:
     cdef readonly Py_ssize_t width   # doubles of a note
     cdef readonly Py_ssize_t place_bytes
     cdef readonly Py_ssize_t most    # notes; a power of 2
     cdef readonly Py_ssize_t room    # for notes at this time; a power of 2
     cdef readonly Py_ssize_t count   # notes that wait
-    cdef readonly double reach       # for how many notes a label lately was late; 0 at first
+    cdef readonly double reach       # how many labels lately came before that of a note
+    cdef readonly double recognised  # the share of labels that lately found a note about their row
     cdef int64_t first               # the number of the oldest note that waits, and of the next
     cdef int64_t next
     cdef void* block                 # all that follows:
@@ -28,23 +40,22 @@ cdef class Notes:
     cdef int32_t* heads              # the oldest note of each bucket, and the newest
     cdef int32_t* tails
 
-    cdef int leave(self, uint64_t key, const double* content) except -1 nogil
-    cdef void put(self, uint64_t key, const double* content) noexcept nogil
     cdef int reserve(self, Py_ssize_t more) except -1 nogil
-    cdef const double* take(self, uint64_t key) noexcept nogil
+    cdef double* leave(self, uint64_t key) noexcept nogil
+    cdef const double* take(self, uint64_t key, double labels) noexcept nogil
     cdef void tidy(self) noexcept nogil
     cdef bint resize(self, Py_ssize_t room) noexcept nogil
     cdef inline Py_ssize_t bucket(self, uint64_t key) noexcept nogil
-    cdef void append(self, Py_ssize_t place) noexcept nogil
-    cdef void remove(self, int32_t* link) noexcept nogil
+    cdef inline void append(self, Py_ssize_t place) noexcept nogil
+    cdef inline void remove(self, int32_t* link) noexcept nogil
     cdef void forget_first(self) noexcept nogil
-    cdef void close_up(self) noexcept nogil
+    cdef inline void close_up(self) noexcept nogil
 
 
 cdef inline void count_at_once(Notes notes) noexcept nogil:
     """Do to a memory without notes what leaving one and taking it does."""
-    cdef double reach = 0.99 * notes.reach
-    notes.reach = reach if reach > 1.0 else 1.0
+    notes.reach = 0.99 * notes.reach if notes.reach > 1.0 else 0.0
+    notes.recognised = 0.99 * notes.recognised + 0.01
 
 
 cdef inline uint64_t value_key(double value, Py_ssize_t feature) noexcept nogil:
@@ -53,7 +64,8 @@ cdef inline uint64_t value_key(double value, Py_ssize_t feature) noexcept nogil:
     if value != value:
         return 0
     value += 0.0  # 0 for -0
-    bits = (<uint64_t*>&value)[0] + <uint64_t>(feature + 1) * <uint64_t>0x9E3779B97F4A7C15
-    bits ^= bits >> 32
-    bits *= <uint64_t>0xD6E8FEB86659FD93
-    return (bits ^ (bits >> 29)) * <uint64_t>0xFF51AFD7ED558CCD
+    bits = (<uint64_t*>&value)[0]
+    # Whole numbers have nothing in their lower bits; each feature has an odd factor of its own.
+    return (bits ^ (bits >> 32)) * (
+        (<uint64_t>(feature + 1) * <uint64_t>0x9E3779B97F4A7C15 ^ <uint64_t>0xD6E8FEB86659FD93) | 1
+    )

@@ -1,5 +1,6 @@
 """The memory of what was said; see _notes.pxd."""
 
+cimport cython
 import numpy as np
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from libc.string cimport memcpy
@@ -7,10 +8,10 @@ from libc.string cimport memcpy
 cdef enum:
     NONE = -1       # there is no further note in a bucket
     FREE = -2       # there is no note in a place
-    LEAST_ROOM = 16
     NOTE_INDEX = 20  # bytes of a note beside its content: key, link, and the ends of a bucket
 
 
+@cython.final
 cdef class Notes:
     """Notes of some doubles each, found again by rows.
 
@@ -24,13 +25,15 @@ cdef class Notes:
     Examples
     --------
     >>> import numpy as np
-    >>> notes = Notes(1, 4)
-    >>> for said in (1.0, 2.0, 3.0):
-    ...     notes.leave_row(np.array([said, np.nan]), np.array([10 * said]))
-    >>> notes.take_row(np.array([2.0])).tolist(), notes.take_row(np.array([2.0])) is None
-    ([20.0], True)
+    >>> notes = Notes(2, 4)
+    >>> for said in (1.0, 2.0, 3.0):  # when no label is known
+    ...     notes.leave_row(np.array([said, np.nan]), np.array([0.0, 10 * said]))
+    >>> notes.take_row(np.array([2.0]), 0).tolist()
+    [0.0, 20.0]
+    >>> notes.take_row(np.array([5.0]), 1).tolist()  # of a row that was never seen: the oldest
+    [0.0, 10.0]
     >>> notes.count
-    2
+    1
     """
 
     def __cinit__(self, Py_ssize_t width, Py_ssize_t most):
@@ -50,24 +53,6 @@ cdef class Notes:
 
     # -- leaving and taking -------------------------------------------------------------------
 
-    cdef int leave(self, uint64_t key, const double* content) except -1 nogil:
-        """Leave a note; the oldest gives way if there is no room for more."""
-        self.reserve(1)
-        self.put(key, content)
-        return 0
-
-    cdef void put(self, uint64_t key, const double* content) noexcept nogil:
-        """Leave a note for which there is room, or one that gives way."""
-        cdef Py_ssize_t place
-        if self.next - self.first == self.room:
-            self.forget_first()
-        place = self.next & (self.room - 1)
-        self.keys[place] = key
-        memcpy(self.contents + place * self.width, content, self.width * sizeof(double))
-        self.append(place)
-        self.next += 1
-        self.count += 1
-
     cdef int reserve(self, Py_ssize_t more) except -1 nogil:
         """Have room for so many notes more, as far as the bound allows."""
         cdef Py_ssize_t room = self.room
@@ -78,8 +63,23 @@ cdef class Notes:
                 raise MemoryError
         return 0
 
-    cdef const double* take(self, uint64_t key) noexcept nogil:
-        """Take out the note about a row: its content, until the next note is left, or NULL."""
+    cdef double* leave(self, uint64_t key) noexcept nogil:
+        """Leave a note, for which there is room, or the oldest gives way; where its content goes."""
+        cdef Py_ssize_t place
+        if self.next - self.first == self.room:
+            self.forget_first()
+        place = self.next & (self.room - 1)
+        self.keys[place] = key
+        self.append(place)
+        self.next += 1
+        self.count += 1
+        return self.contents + place * self.width
+
+    cdef const double* take(self, uint64_t key, double labels) noexcept nogil:
+        """Take out the note about a row: its content, until the next note is left, or NULL.
+
+        So many labels are known by now. It may be the oldest note, if rows are not recognised.
+        """
         cdef int32_t* link = self.heads + self.bucket(key)
         cdef int32_t* chosen = NULL
         cdef Py_ssize_t place
@@ -92,19 +92,26 @@ cdef class Notes:
                         link = chosen
                     self.remove(chosen)
                 chosen = link
-                age = <double>(self.next - self.first - (
-                    (place - self.first) & (self.room - 1)
-                ))
-                if self.reach == 0.0 or age <= self.reach:
+                age = labels - self.contents[place * self.width]
+                if age <= self.reach:
                     break
             link = self.links + place
-        if chosen == NULL:
+        if chosen != NULL:
+            place = chosen[0]
+            self.remove(chosen)
+            self.close_up()
+            count_at_once(self)
+        elif self.count > 0:
+            self.recognised *= 0.99
+            if self.recognised > 0.5:
+                return NULL
+            place = self.first & (self.room - 1)
+            age = labels - self.contents[place * self.width]
+            self.forget_first()
+            self.reach = 0.99 * self.reach if self.reach > 1.0 else 0.0
+        else:
             return NULL
-        place = chosen[0]
-        self.remove(chosen)
-        self.close_up()
-        age = age if age > 0.99 * self.reach else 0.99 * self.reach
-        self.reach = age if age > 1.0 else 1.0
+        self.reach = age if age > self.reach else self.reach
         return self.contents + place * self.width
 
     cdef void tidy(self) noexcept nogil:
@@ -121,7 +128,7 @@ cdef class Notes:
         """By the upper bits of a key, which all of its values have had a hand in."""
         return (key >> 40) & (self.room - 1)
 
-    cdef void append(self, Py_ssize_t place) noexcept nogil:
+    cdef inline void append(self, Py_ssize_t place) noexcept nogil:
         """Put a place at the end of its bucket."""
         cdef Py_ssize_t bucket = self.bucket(self.keys[place])
         self.links[place] = NONE
@@ -131,7 +138,7 @@ cdef class Notes:
             self.links[self.tails[bucket]] = place
         self.tails[bucket] = place
 
-    cdef void remove(self, int32_t* link) noexcept nogil:
+    cdef inline void remove(self, int32_t* link) noexcept nogil:
         """Free the place to which a link leads; the note before it, or the bucket, skips it."""
         cdef Py_ssize_t place = link[0], bucket = self.bucket(self.keys[place])
         link[0] = self.links[place]
@@ -145,7 +152,7 @@ cdef class Notes:
         self.remove(self.heads + self.bucket(self.keys[self.first & (self.room - 1)]))
         self.close_up()
 
-    cdef void close_up(self) noexcept nogil:
+    cdef inline void close_up(self) noexcept nogil:
         """Let the ring begin at a note that waits, and number them from 0 if there is none."""
         if self.count == 0:
             self.first = self.next = 0
@@ -191,19 +198,20 @@ cdef class Notes:
         """Leave a note about a row."""
         if content.shape[0] != self.width:
             raise ValueError(f"a note has {self.width} doubles, not {content.shape[0]}")
-        self.leave(row_key(row), &content[0])
+        self.reserve(1)
+        memcpy(self.leave(row_key(row)), &content[0], self.width * sizeof(double))
 
-    def take_row(self, const double[::1] row):
-        """Take out the note about a row, None if there is none."""
-        cdef const double* found = self.take(row_key(row))
+    def take_row(self, const double[::1] row, double labels):
+        """Take out the note about a row, now that so many labels are known; None if none is."""
+        cdef const double* found = self.take(row_key(row), labels)
         if found == NULL:
             return None
         return np.array(<const double[: self.width]>found)
 
     def state(self):
-        """Return room and reach, and of all notes that wait keys, ages and contents.
+        """Return room, reach and share of rows recognised; of notes keys, ages and contents.
 
-        The age of a note is how many notes were left since, itself included.
+        The age of a note here is how many notes were left since, itself included.
         """
         cdef Py_ssize_t place, at = 0
         cdef int64_t number
@@ -219,7 +227,7 @@ cdef class Notes:
                     &view[at, 0], self.contents + place * self.width, self.width * sizeof(double)
                 )
                 at += 1
-        return np.array([self.room, self.reach]), keys.base, ages.base, contents
+        return np.array([self.room, self.reach, self.recognised]), keys.base, ages.base, contents
 
     def restore(self, sizes, const uint64_t[::1] keys, const int64_t[::1] ages, contents):
         """Take over what `state` returned.
@@ -231,12 +239,14 @@ cdef class Notes:
         """
         cdef const double[:, ::1] view = contents
         cdef Py_ssize_t place, room, at, count = len(keys)
-        room, reach = int(sizes[0]), float(sizes[1])
+        room, reach, recognised = int(sizes[0]), float(sizes[1]), float(sizes[2])
         good = min(<Py_ssize_t>LEAST_ROOM, self.most) <= room <= self.most
         if not good or room & (room - 1) or room != sizes[0]:
             raise ValueError(f"there cannot be room for {sizes[0]} notes")
-        if not (reach == 0.0 or 1.0 <= reach <= self.most):
-            raise ValueError(f"labels cannot come {sizes[1]} notes late")
+        if not 0.0 <= reach <= 2.0**53:
+            raise ValueError(f"labels cannot come {sizes[1]} labels late")
+        if not 0.0 <= recognised <= 1.0:
+            raise ValueError(f"a share of labels cannot be {sizes[2]}")
         if len(ages) != count or view.shape[0] != count or view.shape[1] != self.width:
             raise ValueError("there are not as many ages of notes as notes")
         for at in range(count):
@@ -245,7 +255,7 @@ cdef class Notes:
         self.count, self.first, self.next = 0, 0, 0
         if not self.resize(room):
             raise MemoryError
-        self.count, self.reach = count, reach
+        self.count, self.reach, self.recognised = count, reach, recognised
         self.next = ages[0] if count else 0
         for at in range(count):
             place = self.next - ages[at]

@@ -4,6 +4,8 @@ from libc.stdint cimport int64_t, uint64_t
 
 from sapwood.blend._blend cimport BlendRules
 from sapwood.blend._layer cimport LayerState, Saying
+from sapwood.blend._notes cimport Notes
+from sapwood.tree._kernel cimport TreeKernel
 from sapwood.tree._sharing cimport Sharing
 
 cdef enum:
@@ -56,6 +58,7 @@ cdef class EnsembleKernel:
     cdef readonly object tree_table
     cdef readonly object blend_table
     cdef readonly object layer_table
+    cdef readonly Notes notes          # what was said of rows whose labels are to come
     cdef readonly object work          # rows that not all trees have learned yet, or None
     cdef readonly double lifetime      # rows after which the reserve starts anew
     cdef readonly list events          # the latest trees that took the place of others
@@ -75,11 +78,23 @@ cdef class EnsembleKernel:
     ) noexcept nogil
     cdef double challenger_share(self) noexcept nogil
     cdef Py_ssize_t rows_until_look(self) noexcept nogil
-    cdef object prepared(self, X, y, w)
+    cdef object prepared(self, X, y, w, at_once)
     cdef int let_trees_learn(self) except -1
+    cdef void tidy_notes(self) noexcept
     cdef int begin_reading(self) except -1
     cdef void say_together(self, Said* said) noexcept nogil
-    cdef void take_label(self, Said* said, double y, double w) noexcept nogil
+    cdef void take_label(
+        self, Said* said, double y, double w, uint64_t key, bint at_once
+    ) noexcept nogil
+    cdef TreeKernel reference(self)
+    cdef void set_keys(
+        self, TreeKernel tree, const double[:, ::1] X, const char* fresh, uint64_t* seen,
+        uint64_t* keys,
+    ) noexcept nogil
+    cdef void take_down(self, const Said* said, double* note) noexcept nogil
+    cdef bint recall(
+        self, const Said* now, uint64_t key, bint at_once, Said* then
+    ) noexcept nogil
     cdef int finish_work(self, double[::1] predictions) except -1
     cdef int settle(self) except -1
     cdef bint is_look_due(self) noexcept nogil

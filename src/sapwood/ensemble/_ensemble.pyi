@@ -4,11 +4,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.blend._notes import Notes
 from sapwood.rows._dict_row import RowReader
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._relay import Registration
 
 FloatArray = NDArray[np.float64]
+
+def note_doubles(trees: int) -> int: ...
 
 class Work: ...
 
@@ -27,6 +30,7 @@ class EnsembleKernel:
     tree_table: NDArray[Any]
     blend_table: FloatArray
     layer_table: FloatArray
+    notes: Notes | None
     work: Work | None
     lifetime: float
     events: list[dict[str, Any]]
@@ -38,6 +42,7 @@ class EnsembleKernel:
         tree_table: NDArray[Any],
         thresholds: dict[float, NDArray[np.uint64]],
         tracking: bool,
+        most_notes: int,
         renew: Callable[[EnsembleKernel], None],
         lifetime: float,
         threads: int,

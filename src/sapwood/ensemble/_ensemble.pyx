@@ -12,12 +12,14 @@ from libc.string cimport memcpy
 from sapwood.blend._blend cimport (
     BlendRules, blend_doubles, blended, judge_blend, settle_blend, start_blend, weights_of,
 )
-from sapwood.blend._layer cimport follow, judge, layer_rules, say, start_layer
+from sapwood.blend._layer cimport Saying, follow, judge, layer_rules, say, start_layer
+from sapwood.blend._notes cimport LEAST_ROOM, Notes, count_at_once, value_key
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, held_near
 from sapwood.tree._kernel cimport Outlook, TreeKernel
 from sapwood.tree._memory cimport measure_if_due
+from sapwood.tree._records cimport CATEGORIES
 from sapwood.tree._relay cimport Registration
 from sapwood.tree._sharing cimport Sharing, give_turn, start_writing, stop_writing, take_turn
 from sapwood.tree._walk cimport leaf_of
@@ -33,6 +35,7 @@ cdef enum:
     STACK = 0  # members weighted by a blend around their mean
     DUEL = 1   # a tree and its challenger, by their errors
     MOST_ROWS = 500  # of a block
+    SWEEPS = 2  # by which the weights of members are improved, each time
     FEWEST_SHARED = 16  # rows of a block that several threads work on
 
 # The stack's weights are computed again after so many rows, and after each of the first.
@@ -43,14 +46,23 @@ cdef double LEAD_FADE = 0.999
 cdef double LARGEST_WEIGHT = 1e48
 
 
+cdef Py_ssize_t SAYING_DOUBLES = sizeof(Saying) // sizeof(double)
+
+
+def note_doubles(Py_ssize_t trees):
+    """Return how many doubles a note of what so many trees said has."""
+    return SAYING_DOUBLES + 2 + trees
+
+
 class Work:
     """Rows that were accepted, and how many rows each tree had learned before."""
 
-    __slots__ = ("X", "before", "said", "tree_weights", "w", "y")
+    __slots__ = ("X", "at_once", "before", "keys", "said", "tree_weights", "w", "y")
 
-    def __init__(self, X, y, w, tree_weights, before, said):
+    def __init__(self, X, y, w, tree_weights, before, said, at_once):
         self.X, self.y, self.w, self.tree_weights = X, y, w, tree_weights
-        self.before, self.said = before, said
+        self.before, self.said, self.at_once = before, said, at_once
+        self.keys = np.zeros(len(y), np.uint64)
 
 
 cdef class EnsembleKernel:
@@ -68,6 +80,8 @@ cdef class EnsembleKernel:
         By which the draws of a mean become weights.
     tracking : bool
         Whether there is a last layer.
+    most_notes : int
+        Of how many rows it is remembered what was said, until their labels come.
     renew : callable
         Is called with the kernel whenever so many rows were learned as the rules say; it has to
         call `end_look`.
@@ -81,7 +95,8 @@ cdef class EnsembleKernel:
         self.sharing = Sharing()
 
     def __init__(
-        self, rules, list trees, tree_table, thresholds, bint tracking, renew, double lifetime,
+        self, rules, list trees, tree_table, thresholds, bint tracking,
+        Py_ssize_t most_notes, renew, double lifetime,
         Py_ssize_t threads,
     ):
         cdef const unsigned char[::1] rule_bytes = np.frombuffer(rules.tobytes(), np.uint8)
@@ -92,10 +107,12 @@ cdef class EnsembleKernel:
         memcpy(&self.rules, &rule_bytes[0], sizeof(EnsembleRules))
         self.trees, self.members = trees, len(trees) - 1
         self.tracking = tracking
+        if tracking:
+            self.notes = Notes(note_doubles(len(trees)), most_notes)
         self.renew, self.thresholds, self.threads = renew, thresholds, threads
         self.lifetime, self.events = lifetime, []
-        # A reserve has no say in a stack; a challenger has.
-        self.asked = len(trees) if self.rules.combine == DUEL else self.members
+        # A reserve has no say in a stack, but is judged by what it would have said.
+        self.asked = len(trees) if tracking or self.rules.combine == DUEL else self.members
         self.use_tables(tree_table, np.zeros(blend_doubles(self.members)), fresh_layer())
         cdef BlendRules blend_rules = self.blend_rules()
         start_blend(self.blend, self.members, &blend_rules)
@@ -158,9 +175,91 @@ cdef class EnsembleKernel:
         ratio *= ratio
         return 1.0 / (1.0 + ratio * ratio)
 
-    cdef void take_label(self, Said* said, double y, double w) noexcept nogil:
-        """Judge what was said of a row, by its label."""
+    cdef TreeKernel reference(self):
+        """A tree that has learned each row."""
+        return <TreeKernel>self.trees[self.members - 1]
+
+    cdef void set_keys(
+        self, TreeKernel tree, const double[:, ::1] X, const char* fresh, uint64_t* seen,
+        uint64_t* keys,
+    ) noexcept nogil:
+        """Set by what the notes about rows are found: the values that they were predicted from.
+
+        So neither a fresh feature nor a category of which nothing was learned is among them, up to
+        the row that brings it. Of a feature, `seen` gets a bit for each category that is known.
+        """
+        cdef Py_ssize_t row, feature, code
+        cdef uint64_t bit
+        cdef double value
+        for feature in range(X.shape[1]):
+            seen[feature] = 0 if fresh[feature] else ~<uint64_t>0
+            if tree.is_category[feature]:
+                seen[feature] = 0
+                for code in range(CATEGORIES):
+                    if tree.levels[2 * (CATEGORIES * feature + code)] > 0.0:
+                        seen[feature] |= <uint64_t>1 << code
+        for row in range(X.shape[0]):
+            keys[row] = 0
+            for feature in range(X.shape[1]):
+                value = X[row, feature]
+                if value != value:
+                    continue
+                bit = ~<uint64_t>0
+                if tree.is_category[feature]:
+                    bit = <uint64_t>1 << <Py_ssize_t>value
+                if seen[feature] & bit:
+                    keys[row] += value_key(value, feature)
+                seen[feature] |= bit
+
+    cdef void take_down(self, const Said* said, double* note) noexcept nogil:
+        """Write down what was said of a row; how many labels were known comes first."""
+        cdef Py_ssize_t tree
+        (<Saying*>note)[0] = said.saying
+        note += SAYING_DOUBLES
+        note[0], note[1] = said.base, said.together
+        for tree in range(self.members + 1):
+            note[2 + tree] = said.trees[tree]
+
+    cdef bint recall(
+        self, const Said* now, uint64_t key, bint at_once, Said* then
+    ) noexcept nogil:
+        """Set what was said when a row was predicted; what is said now of one that never was.
+
+        Returns whether it was predicted, if only now.
+        """
+        cdef const double* found
+        cdef Py_ssize_t tree
+        then[0] = now[0]
+        if not self.tracking:
+            return at_once
+        if self.notes.count > 0:
+            if at_once:
+                self.take_down(now, self.notes.leave(key))
+            found = self.notes.take(key, self.rows)
+            if found != NULL:
+                then.saying = (<const Saying*>found)[0]
+                found += SAYING_DOUBLES
+                then.base, then.together = found[0], found[1]
+                for tree in range(self.members + 1):
+                    if self.records[tree].born < then.saying.known:
+                        then.trees[tree] = found[2 + tree]
+                return True
+        if at_once:
+            count_at_once(self.notes)
+        return at_once
+
+    cdef void take_label(
+        self, Said* now, double y, double w, uint64_t key, bint at_once
+    ) noexcept nogil:
+        """Judge what was said of a row, by its label.
+
+        Trees that were never asked for it are judged by what they say now; the last layer is not
+        judged then, as it would seem to follow more closely than it will.
+        """
         cdef BlendRules blend_rules = self.blend_rules()
+        cdef Said then
+        cdef Said* said = &then
+        cdef bint was_asked
         cdef Py_ssize_t tree
         cdef TreeRecord* record
         cdef double error
@@ -169,8 +268,9 @@ cdef class EnsembleKernel:
             start_layer(self.layer, layer_rules(), y)
         else:
             y = held_near(
-                y, said.saying.prediction, self.rows, self.low, self.high, &self.usual
+                y, now.saying.prediction, self.rows, self.low, self.high, &self.usual
             )
+            was_asked = self.recall(now, key, at_once, &then)
             for tree in range(self.members + 1):
                 record = self.records + tree
                 if self.rows > record.born:
@@ -188,10 +288,11 @@ cdef class EnsembleKernel:
                     said.together, y, w, 1.0,
                 )
                 if self.rows < SETTLING_ROWS or self.rows % SETTLING_ROWS == 0.0:
-                    settle_blend(self.blend, self.members, &blend_rules)
+                    settle_blend(self.blend, self.members, &blend_rules, SWEEPS)
             if self.tracking:
-                judge(self.layer, layer_rules(), &said.saying, y, w, self.rows)
-                follow(self.layer, said.together, y, w)
+                if was_asked:
+                    judge(self.layer, layer_rules(), &said.saying, y, w, self.rows)
+                follow(self.layer, now.together, y, w)
         self.low = y if y < self.low else self.low
         self.high = y if y > self.high else self.high
         self.rows += 1.0
@@ -241,6 +342,7 @@ cdef class EnsembleKernel:
         cdef Outlook outlook
         cdef TreeKernel tree
         cdef Py_ssize_t place
+        cdef uint64_t key
         self.begin_reading()
         try:
             if not reader.fill(x, False) or reader.width != (<TreeKernel>self.trees[0]).features:
@@ -253,8 +355,12 @@ cdef class EnsembleKernel:
                 if tree.rows > 0.0:
                     outlook.leaf = leaf_of(tree.nodes, reader.values)
                     tree.look(reader.values, tree.scratch, &outlook)
-                    said.trees[place] = outlook.prediction
+                    said.trees[place] = outlook.saying.prediction
             self.say_together(&said)
+            if self.tracking:
+                self.notes.reserve(1)
+                key = self.reference().key_of(reader.values, 0, NULL)
+                self.take_down(&said, self.notes.leave(key))
         finally:
             self.sharing.end_reading()
         return said.saying.prediction
@@ -270,6 +376,7 @@ cdef class EnsembleKernel:
                 return False
             self.settle()
             self.learn_row(reader.values, y, w)
+            self.tidy_notes()
             self.look_if_due()
         finally:
             stop_writing(self.sharing)
@@ -284,6 +391,7 @@ cdef class EnsembleKernel:
         cdef const uint64_t[::1] thresholds
         cdef TreeKernel tree
         cdef Py_ssize_t place, trees = self.members + 1
+        cdef uint64_t key = self.reference().key_of(row, 0, NULL) if self.tracking else 0
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             weights[place] = w
@@ -298,12 +406,12 @@ cdef class EnsembleKernel:
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             if weights[place] > 0.0:
-                tree.learn_row(row, y, weights[place], &outlooks[place])
+                tree.learn_row(row, y, weights[place], 0, True, &outlooks[place])
             else:
                 tree.look(row, tree.scratch, &outlooks[place])
-            said.trees[place] = outlooks[place].prediction
+            said.trees[place] = outlooks[place].saying.prediction
         self.say_together(&said)
-        self.take_label(&said, y, w)
+        self.take_label(&said, y, w, key, False)
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             if tree.leaves[outlooks[place].leaf].weight >= tree.leaves[outlooks[place].leaf].due:
@@ -342,6 +450,9 @@ cdef class EnsembleKernel:
 
     def learn(self, X, y, w, predictions=None, register=None):
         """Learn rows; as `TreeKernel.learn`."""
+        cdef const double[:, ::1] block
+        cdef uint64_t[::1] seen, keys
+        cdef char[::1] fresh
         cdef Py_ssize_t rows = len(y), start = 0, end
         cdef Registration registration = None
         cdef bint has_turn = self.sharing.is_turn_of_this_thread()
@@ -355,11 +466,19 @@ cdef class EnsembleKernel:
                     registration = register()
                 while start < rows:
                     end = min(rows, start + min(<Py_ssize_t>MOST_ROWS, self.rows_until_look()))
-                    work = self.prepared(X[start:end], y[start:end], w[start:end])
+                    work = self.prepared(
+                        X[start:end], y[start:end], w[start:end], predictions is not None
+                    )
+                    block, keys = work.X, work.keys
+                    seen, fresh = np.zeros(len(X[0]) + 1, np.uint64), np.zeros(len(X[0]) + 1, "b")
+                    if registration is not None and registration.fresh:
+                        fresh.base[registration.fresh] = 1
                     # What is new comes into force with the first rows.
                     if registration is not None:
                         registration.commit()
-                        registration = None
+                    registration = None
+                    if self.tracking:
+                        self.set_keys(self.reference(), block, &fresh[0], &seen[0], &keys[0])
                     self.work = work
                     self.finish_work(None if predictions is None else predictions[start:end])
                     self.look_if_due()
@@ -390,13 +509,13 @@ cdef class EnsembleKernel:
             self.renew(self)
         return 0
 
-    cdef object prepared(self, X, y, w):
+    cdef object prepared(self, X, y, w, at_once):
         """Rows that trees are to learn; once they are `work`, they count as learned."""
         before = [tree.rows for tree in self.trees]
         said = np.empty((len(self.trees), len(y)))
         weights = np.empty((len(self.trees), len(y)))
         self.draw(w, weights)
-        return Work(np.ascontiguousarray(X), y, w, weights, before, said)
+        return Work(np.ascontiguousarray(X), y, w, weights, before, said, at_once)
 
     def draw(self, const double[:] w, double[:, ::1] weights):
         """Set the weight of each row for each tree."""
@@ -419,11 +538,16 @@ cdef class EnsembleKernel:
         cdef const double[:] w
         cdef Py_ssize_t row, place, rows, trees = self.members + 1
         cdef Said together
+        cdef const uint64_t[::1] keys
+        cdef bint at_once
         if self.work is None:
             return 0
         self.let_trees_learn()
         said, y, w = self.work.said, self.work.y, self.work.w
+        keys, at_once = self.work.keys, self.work.at_once
         rows = y.shape[0]
+        if self.tracking and self.notes.count > 0:
+            self.notes.reserve(1)
         with nogil:
             for row in range(rows):
                 for place in range(trees):
@@ -431,9 +555,15 @@ cdef class EnsembleKernel:
                 self.say_together(&together)
                 if predictions is not None:
                     predictions[row] = together.saying.prediction if self.rows > 0.0 else 0.0
-                self.take_label(&together, y[row], w[row])
+                self.take_label(&together, y[row], w[row], keys[row], at_once)
         self.work = None
+        self.tidy_notes()
         return 0
+
+    cdef void tidy_notes(self) noexcept:
+        """Give back what the memory of what was said does not need."""
+        if self.tracking and self.notes.room > LEAST_ROOM:
+            self.notes.tidy()
 
     cdef int let_trees_learn(self) except -1:
         """Let each tree learn its part, in other threads too if there are any; or raise."""
@@ -480,10 +610,14 @@ cdef class EnsembleKernel:
     def predict(self, const double[:, ::1] X, double[::1] predictions, is_current=None):
         """Predict all rows; as `TreeKernel.predict`."""
         cdef Py_ssize_t row, place, start = 0, end, rows = X.shape[0], trees = self.asked
+        cdef Py_ssize_t noted = min(rows, self.notes.most) if self.tracking else 0
         cdef double[:, ::1] said
+        cdef double[:, ::1] notes = np.empty((noted, self.notes.width if noted else 0))
+        cdef uint64_t[::1] keys = np.empty(noted, np.uint64)
         cdef Said together
         if rows != predictions.shape[0]:
             raise ValueError("the arrays do not fit together")
+        cdef TreeKernel tree
         self.begin_reading()
         try:
             if is_current is not None and not is_current():
@@ -491,6 +625,7 @@ cdef class EnsembleKernel:
             if self.rows == 0.0:
                 predictions[:] = 0.0
                 return True
+            tree = self.reference()
             while start < rows:
                 end = min(rows, start + 4096)
                 said = np.empty((trees, end - start))
@@ -502,7 +637,20 @@ cdef class EnsembleKernel:
                             together.trees[place] = said[place, row - start]
                         self.say_together(&together)
                         predictions[row] = together.saying.prediction
+                        if row >= rows - noted:
+                            keys[row - rows + noted] = tree.key_of(
+                                &X[row, 0] if X.shape[1] else NULL, 0, NULL
+                            )
+                            self.take_down(&together, &notes[row - rows + noted, 0])
                 start = end
+            if noted:
+                # What was said is remembered when all of it was said.
+                self.notes.reserve(noted)
+                for row in range(noted):
+                    memcpy(
+                        self.notes.leave(keys[row]), &notes[row, 0],
+                        self.notes.width * sizeof(double),
+                    )
         finally:
             self.sharing.end_reading()
         return True

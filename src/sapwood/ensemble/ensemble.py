@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door
+from sapwood.blend._notes import bytes_of_a_note
 from sapwood.ensemble import ensemble_state
-from sapwood.ensemble._ensemble import EnsembleKernel
+from sapwood.ensemble._ensemble import EnsembleKernel, note_doubles
 from sapwood.ensemble.layout import TREE_RECORD
 from sapwood.ensemble.renewal import Event, Renewal, mean_square
 from sapwood.ensemble.rules import ROLES, EnsembleRules, poisson_thresholds
@@ -96,6 +97,7 @@ class Ensemble(Regressor):
             table,
             {rate: poisson_thresholds(rate) for rate in rates},
             parameters["track"] == "auto",
+            self._most_notes(len(roles)),
             renewal(self._fresh, self._share_memory, self._tell),
             renewal.shortest,
             threads,
@@ -151,17 +153,26 @@ class Ensemble(Regressor):
 
     # -- memory -------------------------------------------------------------------------------
 
+    def _most_notes(self, trees: int) -> int:
+        return memory.most_notes(self._max_bytes, note_doubles(trees))
+
+    def _notes_bytes(self, trees: int) -> int:
+        """Return what the memory of what was said may come to occupy."""
+        return self._most_notes(trees) * bytes_of_a_note(note_doubles(trees))
+
     def _equal_share(self, features: Features, trees: int) -> int:
         if not self._max_bytes:
             return 0
-        return (self._max_bytes - KERNEL_BYTES - features.nbytes) // trees
+        own = KERNEL_BYTES + self._notes_bytes(trees) + features.nbytes
+        return (self._max_bytes - own) // trees
 
     def _share_memory(self, kernel: EnsembleKernel) -> None:
         """Let each tree have what it occupies, and an equal part of what is free."""
         if not self._max_bytes:
             return
         used = np.array([_memory.nbytes(tree) for tree in kernel.trees])
-        total = self._max_bytes - KERNEL_BYTES - self._features.nbytes
+        own = KERNEL_BYTES + self._notes_bytes(len(used)) + self._features.nbytes
+        total = self._max_bytes - own
         free = max(total - int(used.sum()), 0) // len(used)
         limits = np.maximum(used + free, LEAST_BYTES)
         for place, (tree, limit) in enumerate(zip(kernel.trees, limits.tolist(), strict=True)):
@@ -206,7 +217,8 @@ class Ensemble(Regressor):
 
     def _nbytes(self) -> int:
         trees = sum(_memory.nbytes(tree) for tree in self._kernel.trees)
-        return KERNEL_BYTES + self._features.nbytes + trees
+        notes = 0 if self._kernel.notes is None else self._kernel.notes.nbytes
+        return KERNEL_BYTES + notes + self._features.nbytes + trees
 
     def member(self, place: int) -> HoeffdingTreeRegressor:
         """Return a copy of a member as a tree of its own, to look into or to export.
@@ -336,7 +348,7 @@ def checked_max_bytes(max_bytes: int | None, trees: int) -> int | None:
     if max_bytes is None:
         return None
     limit = door.whole(max_bytes, "max_bytes", 1, 2**62)
-    least = KERNEL_BYTES + 2048 + trees * LEAST_BYTES
+    least = KERNEL_BYTES + 4096 + trees * LEAST_BYTES * 9 // 8
     if limit < least:
         raise ValueError(
             f"max_bytes = {limit}: at least {least} are expected, as {trees} trees need them "

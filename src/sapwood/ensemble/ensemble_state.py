@@ -12,7 +12,16 @@ from sapwood.ensemble.renewal import MOST_EVENTS
 from sapwood.model import State, check_unchanged
 from sapwood.rows.features import Features
 from sapwood.tree import tree_state
-from sapwood.tree.checking import MOST_ROWS, MOST_WEIGHT, NEAR, SQUARE, check, doubles
+from sapwood.tree.checking import (
+    MOST_ROWS,
+    MOST_WEIGHT,
+    NEAR,
+    SQUARE,
+    check,
+    check_layer_of,
+    doubles,
+)
+from sapwood.tree.tree_state import NOTES
 
 if TYPE_CHECKING:
     from sapwood.ensemble.ensemble import Ensemble
@@ -23,7 +32,7 @@ Array = NDArray[Any]
 Kind = TypeVar("Kind", bound="Ensemble")
 
 STREAM = ("rows", "weight", "low", "high", "usual", "looked_at", "lead", "lead_square")
-OWN = ("trees", "stream", "blend", "layer")
+OWN = ("trees", "stream", "blend", "layer", *NOTES)
 ENTRIES = {"parameters", "features", "pending", "lifetime", "events"}
 EVENT = {"event": str, "rows": int, "member": int, "age": int, "error": float}
 
@@ -36,6 +45,7 @@ def state_of(model: "Ensemble") -> State:
         "stream": np.array([float(getattr(kernel, name)) for name in STREAM]),
         "blend": kernel.blend_table,
         "layer": kernel.layer_table,
+        **dict(zip(NOTES, tree_state.notes_state(kernel.notes), strict=True)),
     }
     for place, tree in enumerate(kernel.trees):
         own = tree_state.kernel_arrays(tree)
@@ -79,6 +89,8 @@ def restored(kind: type[Kind], state: State) -> Kind:
     _check_stream(stream)
     _check_table(model, table, stream)
     _check_blend(blend, kernel.members)
+    if kernel.tracking:
+        check_layer_of(layer, float(stream[0]))
     pending = header["pending"]
     check(isinstance(pending, list) and len(pending) == len(places), "pending is no list of trees")
     trees = []
@@ -96,6 +108,7 @@ def restored(kind: type[Kind], state: State) -> Kind:
     lifetime = door.between(header["lifetime"], "lifetime", renewal.shortest, longest)
     kernel.use_trees(trees, table, blend, layer, lifetime, _checked_events(header["events"]))
     kernel.set_stream(*stream.tolist())
+    tree_state.restore_notes(kernel.notes, arrays, float(stream[0]))
     return model
 
 

@@ -2,11 +2,12 @@
 
 import importlib
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.blend._layer import layer_parts
 from sapwood.door import Label, shown
 from sapwood.inspect import snapshot
 from sapwood.inspect.view import TreePicture
@@ -37,16 +38,41 @@ class ExportError(ValueError):
     """A tree cannot be said in another library's terms; the message tells why, and what helps."""
 
 
-class Tracking(NamedTuple):
-    """What recent errors make of a prediction of the tree, at the moment of the export."""
+@dataclass(frozen=True)
+class Tracking:
+    """What the last layer makes of a prediction p of the tree, at the moment of the export.
 
-    level: float
-    slope: float
-    outlook: float
+    The candidates are, for each rate, ``level + slope * (p - outlook)``, and the transfer model:
+    p, plus ``coefficients`` times ``known - p`` for each value that is known, and ``p - first``,
+    held within its bounds. Each adds its weight times its distance from p, and the
+    sum is held within p and all candidates.
+    """
+
+    level: list[float]
+    slope: list[float]
+    outlook: list[float]
+    coefficients: list[float]
+    known: list[float]
+    first: float
+    lowest: float
+    highest: float
+    weights: list[float]  # of each rate, and of the transfer model
 
     def corrected(self, predictions: FloatArray) -> FloatArray:
         """Return what becomes of predictions."""
-        return self.level + self.slope * (predictions - self.outlook)
+        p = np.asarray(predictions, dtype=np.float64)
+        rates = zip(self.level, self.slope, self.outlook, strict=True)
+        candidates = [level + slope * (p - outlook) for level, slope, outlook in rates]
+        terms = [*(known - p for known in self.known), p - self.first]
+        a, b, c, d = (k * term for k, term in zip(self.coefficients, terms, strict=True))
+        transferred = (p + a + b) + (c + d)  # in the order of the kernel
+        candidates.append(np.clip(transferred, self.lowest, self.highest))
+        said = p
+        for weight, candidate in zip(self.weights, candidates, strict=True):
+            said = said + weight * (candidate - p)
+        together = np.array([p, *candidates])
+        corrected: FloatArray = np.clip(said, together.min(axis=0), together.max(axis=0))
+        return corrected
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,13 +259,24 @@ def _in_order(
 
 
 def _tracking(kernel: TreeKernel) -> Tracking | None:
-    """Return the correction by recent errors, at the rate that has the smallest error."""
-    _, level, outlook, joint, square, error = kernel.track_table.tolist()
-    best = int(np.argmin(error))
-    if not kernel.tracking or best == 0:
+    """Return what the last layer does; None if there is none, or nothing that it does."""
+    layer = kernel.layer_table
+    part = {name: layer[start : start + size].tolist() for name, start, size in layer_parts()}
+    if not any(part["theta"]):
         return None
-    slope = joint[best] / square[best] if square[best] > 0.0 else 1.0
-    return Tracking(level[best], min(max(slope, 0.0), 1.0), outlook[best])
+    (low,), (high,) = part["low"], part["high"]
+    margin = RANGE_MARGIN * (high - low)
+    return Tracking(
+        level=part["level"],
+        slope=part["slope"],
+        outlook=part["outlook"],
+        coefficients=part["coefficient"],
+        known=part["known"],
+        first=part["first"][0],
+        lowest=low - margin,
+        highest=high + margin,
+        weights=part["theta"],
+    )
 
 
 def _models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:

@@ -235,8 +235,30 @@ def _predict(graph: _Graph, flat: FlatTree, models: LeafModels, leaf: str) -> st
     return graph.add("Add", of_leaf(models.base[:, None]), total)
 
 
-def _track(graph: _Graph, tracking: Tracking, result: str) -> str:
-    """Add what recent errors make of predictions."""
-    distance = graph.add("Sub", result, graph.constant(tracking.outlook))
-    distance = graph.add("Mul", distance, graph.constant(tracking.slope))
-    return graph.add("Add", distance, graph.constant(tracking.level))
+def _track(graph: _Graph, tracking: Tracking, p: str) -> str:
+    """Add what the last layer makes of predictions; see `Tracking`."""
+
+    def line(start: str, factor: float, distance: str) -> str:
+        return graph.add("Add", start, graph.add("Mul", graph.constant(factor), distance))
+
+    def from_p(value: float) -> str:
+        return graph.add("Sub", graph.constant(value), p)
+
+    def beyond(value: float) -> str:
+        return graph.add("Sub", p, graph.constant(value))
+
+    rates = zip(tracking.level, tracking.slope, tracking.outlook, strict=True)
+    candidates = [
+        line(graph.constant(level), slope, beyond(outlook)) for level, slope, outlook in rates
+    ]
+    terms = [*map(from_p, tracking.known), beyond(tracking.first)]
+    transferred = p
+    for coefficient, term in zip(tracking.coefficients, terms, strict=True):
+        transferred = line(transferred, coefficient, term)
+    transferred = graph.add("Max", transferred, graph.constant(tracking.lowest))
+    candidates.append(graph.add("Min", transferred, graph.constant(tracking.highest)))
+    said = p
+    for weight, candidate in zip(tracking.weights, candidates, strict=True):
+        said = line(said, weight, graph.add("Sub", candidate, p))
+    said = graph.add("Max", said, graph.add("Min", p, *candidates))
+    return graph.add("Min", said, graph.add("Max", p, *candidates))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,8 +75,9 @@ class Explanation:
     contributions: list[Contribution]  # to the linear model; none if it had no share
     leaf_prediction: float  # of the experts together
     bounds: tuple[float, float] | None  # the range that this is held to
-    tracking: float  # what recent errors of the whole tree add
+    tracking: float  # what the last layer adds, from recent errors of the whole tree
     prediction: float
+    last_layer: list[Expert] = field(default_factory=list)  # what is blended with that of the leaf
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as dicts, lists and plain values."""
@@ -85,13 +86,16 @@ class Explanation:
             "path": [step._asdict() for step in self.path],
             "experts": [expert._asdict() for expert in self.experts],
             "contributions": terms,
+            "last_layer": [each._asdict() for each in self.last_layer],
             "bounds": None if self.bounds is None else list(self.bounds),
         }
 
     def __str__(self) -> str:
-        parts = [self._path_text(), self._experts_text()]
+        parts = [self._path_text(), self._models_text("leaf model", self.experts, "share")]
         if self.contributions:
             parts.append(self._terms_text())
+        if self.last_layer:
+            parts.append(self._models_text("last layer", self.last_layer, "weight"))
         return "\n\n".join([*parts, self._sum_text()])
 
     def _path_text(self) -> str:
@@ -104,11 +108,12 @@ class Explanation:
             rows.append([step.condition, value, mean, number(step.weight, 4)])
         return table(rows)
 
-    def _experts_text(self) -> str:
-        predictions = aligned([expert.prediction for expert in self.experts])
-        rows = [["leaf model", "predicts", "share"]]
-        for expert, prediction in zip(self.experts, predictions, strict=True):
-            rows.append([expert.name, prediction, f"{expert.share:.1%}"])
+    @staticmethod
+    def _models_text(title: str, models: list[Expert], share: str) -> str:
+        predictions = aligned([model.prediction for model in models])
+        rows = [[title, "predicts", share]]
+        for model, prediction in zip(models, predictions, strict=True):
+            rows.append([model.name, prediction, f"{model.share:.1%}"])
         return table(rows)
 
     def _terms_text(self) -> str:

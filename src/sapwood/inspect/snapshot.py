@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.blend._layer import LEVEL_RATES, layer_parts
 from sapwood.inspect.explanation import Contribution, Expert, Explanation, path_to
 from sapwood.inspect.view import PICTURE_RECORD, TreePicture
 from sapwood.rows.features import Features
 from sapwood.tree._kernel import LEAST_SHARES, TreeKernel
-from sapwood.tree.layout import ERRORS, LEAF
+from sapwood.tree.layout import ERRORS, LEAF, SAID_ERRORS
 
 __all__ = ["explain", "picture", "shares_of"]
 
@@ -32,7 +33,7 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
         variance = records["target_m2"] / records["weight"]
     nodes["deviation"][at] = np.sqrt(np.where(records["weight"] > 0, variance, 0.0))
     nodes["watching"][at] = records["watching"] != 0
-    errors = np.array([records[name] for name in ERRORS])
+    errors = np.array([records[name] for name in _judges(kernel)])
     by_mean = not kernel.linear or (kernel.averaging & (errors[0] <= errors[1:].min(axis=0)))
     nodes["model"][at] = np.where(by_mean, "mean", "linear")
     labels = [[str(label) for label in table] for table in features.categories]
@@ -66,7 +67,7 @@ def explain(
     row : ndarray
         The same as the kernel reads them.
     """
-    leaf, experts, terms, prediction, tracked = kernel.outlook(row)
+    leaf, experts, terms, prediction, candidates, tracked = kernel.outlook(row)
     texts = _texts(features)
     values = {text: x[name] for text, name in zip(texts, features.names, strict=True) if name in x}
     record = kernel.leaf_table[leaf]
@@ -99,7 +100,19 @@ def explain(
         bounds=None,
         tracking=tracked - prediction,
         prediction=tracked,
+        last_layer=_last_layer(kernel, candidates),
     )
+
+
+def _last_layer(kernel: TreeKernel, candidates: list[float]) -> list[Expert]:
+    """Return what the candidates of the last layer say, with their weights; none that have none."""
+    part = {name: kernel.layer_table[start:][:size] for name, start, size in layer_parts()}
+    names = [*(f"level, rate {rate:g}" for rate in LEVEL_RATES), "transfer model"]
+    return [
+        Expert(name, said, float(weight))
+        for name, said, weight in zip(names, candidates, part["theta"], strict=False)
+        if weight > 0.0
+    ]
 
 
 def shares_of(kernel: TreeKernel, leaves: NDArray[Any]) -> FloatArray:
@@ -119,10 +132,15 @@ def shares_of(kernel: TreeKernel, leaves: NDArray[Any]) -> FloatArray:
     """
     if not kernel.linear:
         return np.ones((len(leaves), 1))
-    errors = np.array([leaves[name] for name in ERRORS]).T
+    errors = np.array([leaves[name] for name in _judges(kernel)]).T
     first = 0 if kernel.averaging else 1
     least = errors[:, first:].min(axis=1, keepdims=True)
     least = np.where(least == 0.0, 1e-300, least)
     weights = (least / np.maximum(errors, least)) ** 4
     weights[:, :first] = 0.0
     return np.asarray(weights / weights.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
+def _judges(kernel: TreeKernel) -> tuple[str, ...]:
+    """Return by which errors the experts of leaves have their shares."""
+    return SAID_ERRORS if kernel.tracking else ERRORS

@@ -1,14 +1,14 @@
 """The walk of a row through a tree."""
 
 cimport cython
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint64_t
 
+from sapwood.blend._layer cimport Saying
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._pace cimport Pace
 from sapwood.tree._records cimport EXPERTS
 from sapwood.tree._sharing cimport Sharing
 from sapwood.tree._tables cimport TreeTables
-from sapwood.tree._track cimport TRACKS
 
 cdef struct Outlook:
     # What the tree thinks of a row before it learns its y.
@@ -16,8 +16,22 @@ cdef struct Outlook:
     double experts[EXPERTS]  # what the mean and the linear models predict, from the leaf's origin
     double unusual           # how unusual the row is; known when it is learned
     double tree              # what they predict together
-    double tracks[TRACKS]    # the same, followed at each rate
-    double prediction        # that of the best rate
+    Saying saying            # what the last layer makes of it; the prediction alone without one
+    double said[EXPERTS]     # what the experts said when the row was predicted, from the origin
+
+
+cdef struct TreeNote:
+    # What is remembered of a prediction until the label comes.
+    Saying saying
+    double origin            # of the leaf at that time
+    double experts[EXPERTS]  # what the experts of the leaf said, from the origin
+
+
+cdef struct NoteOfRow:
+    # The same, and how it is found again.
+    uint64_t key
+    TreeNote note
+
 
 @cython.final
 cdef class TreeKernel(TreeTables):
@@ -27,12 +41,20 @@ cdef class TreeKernel(TreeTables):
     ) noexcept nogil
     cdef inline void mix_experts(self, Outlook* outlook) noexcept nogil
     cdef inline void find_slots(self, Py_ssize_t leaf, const double* row) noexcept nogil
+    cdef uint64_t key_of(
+        self, const double* row, Py_ssize_t number, const Py_ssize_t* first_value
+    ) noexcept nogil
+    cdef void take_down(self, const Outlook* outlook, TreeNote* note) noexcept nogil
+    cdef const Saying* recall(self, uint64_t key, bint at_once, Outlook* outlook) noexcept nogil
     cdef inline void take(
         self, const double* row, double y, double w, const Outlook* outlook
     ) noexcept nogil
+    cdef inline void judge_experts(
+        self, double target, double w, const Outlook* outlook
+    ) noexcept nogil
     cdef void set_levels(self, const double* row, double* values) noexcept nogil
     cdef void learn_row(
-        self, const double* row, double y, double w, Outlook* outlook
+        self, const double* row, double y, double w, uint64_t key, bint at_once, Outlook* outlook
     ) noexcept nogil
     cdef inline double learn_linear(
         self, Py_ssize_t leaf, const Outlook* outlook, double target, double w
@@ -64,4 +86,6 @@ cdef class TreeKernel(TreeTables):
         double[::1] predictions,
         int32_t[::1] regions,
         double* scratch,
+        NoteOfRow* notes,
+        Py_ssize_t first_noted,
     ) except -1

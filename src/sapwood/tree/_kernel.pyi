@@ -9,6 +9,7 @@ from sapwood.tree._relay import Registration
 from sapwood.tree._tables import TreeTables
 
 LEAST_SHARES: tuple[float, ...]
+NOTE_DOUBLES: int
 RANGE_MARGIN: float
 TERM_REACH: float
 TERM_CREDIBLE: float
@@ -31,7 +32,7 @@ class TreeKernel(TreeTables):
     def place_one(self, reader: RowReader, x: Any) -> tuple[float, int] | None: ...
     def outlook(
         self, row: NDArray[np.float64]
-    ) -> tuple[int, list[float], list[float], float, float]: ...
+    ) -> tuple[int, list[float], list[float], float, list[float], float]: ...
     def predict(
         self,
         X: NDArray[np.float64],

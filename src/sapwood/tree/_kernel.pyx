@@ -11,9 +11,11 @@ import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.math cimport NAN, fabs
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from sapwood import door
+from sapwood.blend._layer cimport CANDIDATES, Saying, follow, judge, say, start_layer
+from sapwood.blend._notes cimport LEAST_ROOM, count_at_once, value_key
 from sapwood.moments cimport PIVOT
 from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
@@ -36,7 +38,6 @@ from sapwood.tree._sharing cimport (
     memory_order_relaxed, start_writing, stop_writing, take_turn,
 )
 from sapwood.tree._tables cimport TreeTables, slots_between
-from sapwood.tree._track cimport follow, start_following, tracked
 from sapwood.tree._walk cimport AHEAD, leaf_of, mixed, walk_ahead
 from sapwood.tree._watch cimport Grid, KeptRow, Slot, keep_row, slot_add, slot_of
 
@@ -52,9 +53,13 @@ cdef double LARGEST_WEIGHT = 1e50
 # If, of the first few y, one is so much nearer to 0 than the first, it becomes the origin.
 cdef double EARLY = 8.0
 cdef double NEARER = 1e-6
+# The first expert that forgets fast.
+cdef enum:
+    FAST = 3
 # The rates at which linear models forget: shares of an error by which a row moves them at least.
 cdef double[RATES] LEAST = [0.0, 0.02, 0.1, 0.3]
 LEAST_SHARES = tuple(LEAST)
+NOTE_DOUBLES = sizeof(TreeNote) // sizeof(double)
 RANGE_MARGIN, TERM_REACH, TERM_CREDIBLE = MARGIN, float(Z_REACH), float(Z_CREDIBLE)
 
 
@@ -117,11 +122,12 @@ cdef class TreeKernel(TreeTables):
                 value = value if value > lowest else lowest
                 outlook.experts[expert] = value if value < highest else highest
             outlook.tree = record.origin + mixed(
-                outlook.experts, record.errors, self.averaging
+                outlook.experts, &record.said[0] if self.tracking else &record.errors[0],
+                self.averaging,
             )
-        outlook.prediction = outlook.tree
+        outlook.saying.prediction = outlook.tree
         if self.tracking:
-            outlook.prediction = tracked(self.tracker, outlook.tree, outlook.tracks)
+            say(self.layer, self.layer_rules, outlook.tree, self.rows, &outlook.saying)
 
     cdef void set_levels(self, const double* row, double* values) noexcept nogil:
         """Copy a row, with the mean y of a category in place of its code."""
@@ -134,9 +140,10 @@ cdef class TreeKernel(TreeTables):
                 values[feature] = self.levels[2 * code + 1] if self.levels[2 * code] > 0.0 else NAN
 
     cdef void learn_row(
-        self, const double* row, double y, double w, Outlook* outlook
+        self, const double* row, double y, double w, uint64_t key, bint at_once, Outlook* outlook
     ) noexcept nogil:
-        """Predict and learn a row whose leaf is known."""
+        """Predict and learn a row whose leaf is known; at once if it is predicted only now."""
+        cdef const Saying* said = NULL
         cdef double* z = self.scratch + self.features
         cdef Py_ssize_t terms = terms_of(self.features)
         if self.leaves[outlook.leaf].watching:
@@ -148,17 +155,83 @@ cdef class TreeKernel(TreeTables):
             )
         self.mix_experts(outlook)
         if self.rows > 0.0:
-            y = held_near(y, outlook.prediction, self.rows, self.low, self.high, &self.usual)
+            y = held_near(y, outlook.saying.prediction, self.rows, self.low, self.high, &self.usual)
             if self.tracking:
-                follow(self.tracker, outlook.tree, outlook.tracks, y, w)
+                said = self.recall(key, at_once, outlook)
+                if said != NULL:
+                    judge(self.layer, self.layer_rules, said, y, w, self.rows)
+                follow(self.layer, outlook.tree, y, w)
         else:
+            outlook.said = outlook.experts
             self.first = self.low = self.high = y
             self.leaves[outlook.leaf].origin = y
             # The first review is due after so many rows, whatever they weigh.
             self.leaves[outlook.leaf].due *= w
             self.leaves[outlook.leaf].review *= w
-            start_following(self.tracker, y)
+            if self.tracking:
+                start_layer(self.layer, self.layer_rules, y)
         self.take(row, y, w, outlook)
+
+    cdef uint64_t key_of(
+        self, const double* row, Py_ssize_t number, const Py_ssize_t* first_value
+    ) noexcept nogil:
+        """By what the note about a row is found again: by the values that it was predicted from.
+
+        Categories of which no y was learned are not among them, nor a feature up to the row that
+        brings its first value.
+        """
+        cdef uint64_t key = 0
+        cdef Py_ssize_t feature
+        cdef double value
+        if first_value == NULL and not self.has_categories:
+            for feature in range(self.features):
+                key += value_key(row[feature], feature)
+            return key
+        for feature in range(self.features):
+            value = row[feature]
+            if first_value != NULL and number <= first_value[feature]:
+                continue
+            if self.is_category[feature] and value == value:
+                if self.levels[2 * (CATEGORIES * feature + <Py_ssize_t>value)] == 0.0:
+                    continue
+            key += value_key(value, feature)
+        return key
+
+    cdef void take_down(self, const Outlook* outlook, TreeNote* note) noexcept nogil:
+        """Write down what was said about a row."""
+        cdef Py_ssize_t expert
+        note.saying = outlook.saying
+        note.origin = self.leaves[outlook.leaf].origin
+        for expert in range(EXPERTS):
+            note.experts[expert] = outlook.experts[expert] if self.linear or expert == 0 else 0.0
+
+    cdef const Saying* recall(self, uint64_t key, bint at_once, Outlook* outlook) noexcept nogil:
+        """What was said about a row when it was predicted; NULL if it never was.
+
+        What the experts said is set in the outlook. If they were not asked, it is what they say
+        now. But what forgets fast is near to the row before, and who knows how near to a row that
+        is far ahead: it counts as three quarters on the way to least squares.
+        """
+        cdef const TreeNote* found = NULL
+        cdef double shift
+        cdef Py_ssize_t expert
+        if self.notes.count > 0:
+            if at_once:
+                self.take_down(outlook, <TreeNote*>self.notes.leave(key))
+            found = <const TreeNote*>self.notes.take(key, self.rows)
+            if found != NULL:
+                shift = found.origin - self.leaves[outlook.leaf].origin
+                for expert in range(EXPERTS):
+                    outlook.said[expert] = found.experts[expert] + shift
+                return &found.saying
+        for expert in range(EXPERTS):
+            outlook.said[expert] = outlook.experts[expert]
+        if at_once:
+            count_at_once(self.notes)
+            return &outlook.saying
+        for expert in range(FAST, EXPERTS):
+            outlook.said[expert] = 0.25 * outlook.experts[expert] + 0.75 * outlook.experts[1]
+        return NULL
 
     cdef inline void take(
         self, const double* row, double y, double w, const Outlook* outlook
@@ -171,11 +244,11 @@ cdef class TreeKernel(TreeTables):
         self.low = y if y < self.low else self.low
         self.high = y if y > self.high else self.high
         residual = delta = target - record.mean
-        record.errors[0] = FADE * record.errors[0] + w * delta * delta
         record.mean_weight += w
         record.mean += delta * (w / record.mean_weight)
         if self.linear:
             residual = self.learn_linear(outlook.leaf, outlook, target, w)
+        self.judge_experts(target, w, outlook)
         record.rows += 1.0
         record.weight += w
         share = w / record.weight
@@ -222,6 +295,26 @@ cdef class TreeKernel(TreeTables):
             else:
                 shift_first_target(<Store>self.stores[leaf][feature], shift)
 
+    cdef inline void judge_experts(
+        self, double target, double w, const Outlook* outlook
+    ) noexcept nogil:
+        """Let the faded errors of the experts of a leaf go on by a row.
+
+        Growth is judged by what they say now. Their shares are judged, half and half, by what they
+        say now and by what they said when the row was predicted.
+        """
+        cdef LeafRecord* record = self.leaves + outlook.leaf
+        cdef double now, then
+        cdef Py_ssize_t expert
+        for expert in range(EXPERTS if self.linear else 1):
+            now = target - outlook.experts[expert]
+            record.errors[expert] = FADE * record.errors[expert] + w * now * now
+            if self.tracking:
+                then = target - outlook.said[expert]
+                record.said[expert] = (
+                    FADE * record.said[expert] + w * (0.5 * (now * now + then * then))
+                )
+
     cdef inline double learn_linear(
         self, Py_ssize_t leaf, const Outlook* outlook, double target, double w
     ) noexcept nogil:
@@ -239,10 +332,6 @@ cdef class TreeKernel(TreeTables):
             errors[rate] = target - outlook.experts[1 + rate]
             residual = errors[rate] if record.errors[1 + rate] < least else residual
             least = record.errors[1 + rate] if record.errors[1 + rate] < least else least
-        for rate in range(RATES):
-            record.errors[1 + rate] = (
-                FADE * record.errors[1 + rate] + w * errors[rate] * errors[rate]
-            )
         w = w if w < <double>HEAVIEST else <double>HEAVIEST
         if unusual > 0.0:
             move_coefficients(page, v, terms, unusual, errors, LEAST, w)
@@ -359,6 +448,8 @@ cdef class TreeKernel(TreeTables):
     cdef inline void end_writing(self, Sharing sharing) noexcept:
         """Let all read who want to."""
         self.drop_spares()
+        if self.tracking and self.notes.room > LEAST_ROOM:
+            self.notes.tidy()
         if atomic_load_explicit(&sharing.waiting, memory_order_relaxed):
             self.answer_askers()
         stop_writing(sharing)
@@ -381,16 +472,20 @@ cdef class TreeKernel(TreeTables):
     cdef void answer_askers(self) noexcept nogil:
         """Predict the rows of all who ask; between two rows."""
         cdef Outlook outlook
+        cdef uint64_t key
         cdef Waiter* waiter = self.sharing.who_ask()
         cdef Waiter* following
         while waiter != NULL:
             following = waiter.next
             if waiter.width == self.features:
-                outlook.prediction = 0.0
+                outlook.saying.prediction = 0.0
                 if self.rows > 0.0:
                     outlook.leaf = leaf_of(self.nodes, waiter.values)
                     self.look(waiter.values, self.scratch, &outlook)
-                waiter.prediction = outlook.prediction
+                    if self.tracking:
+                        key = self.key_of(waiter.values, 0, NULL)
+                        self.take_down(&outlook, <TreeNote*>self.notes.leave(key))
+                waiter.prediction = outlook.saying.prediction
                 waiter.is_answered = True
             self.sharing.answer(waiter)
             waiter = following
@@ -425,6 +520,9 @@ cdef class TreeKernel(TreeTables):
         cdef Py_ssize_t leaves[AHEAD]
         cdef Outlook outlook
         cdef Registration registration = None
+        cdef Py_ssize_t[::1] first_values
+        cdef const Py_ssize_t* first_value = NULL
+        cdef uint64_t key = 0
         if X.shape[0] != rows or w.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
         if predicting and predictions.shape[0] != rows or placing and regions.shape[0] != rows:
@@ -445,6 +543,9 @@ cdef class TreeKernel(TreeTables):
                     X.shape[1], self.features if registration is None else registration.width
                 )
                 if registration is not None:
+                    if self.tracking and registration.fresh:
+                        first_values = rows_of_first_values(X, registration.fresh)
+                        first_value = &first_values[0]
                     registration.commit()
                 pace = start_pace(self.features)
                 with nogil:
@@ -461,11 +562,16 @@ cdef class TreeKernel(TreeTables):
                             if self.slots == 0:
                                 measure_if_due(self)
                             self.make_ready(leaf, w[row])
-                            self.learn_row(row_at(X, row), y[row], w[row], &outlook)
+                            if self.tracking and self.notes.count > 0:
+                                self.notes.reserve(1)
+                                key = self.key_of(row_at(X, row), row, first_value)
+                            self.learn_row(
+                                row_at(X, row), y[row], w[row], key, predicting, &outlook
+                            )
                         if predicting:
                             # Before its first row a tree predicts 0.
                             predictions[row] = (
-                                outlook.prediction if self.rows > (w[row] > 0.0) else 0.0
+                                outlook.saying.prediction if self.rows > (w[row] > 0.0) else 0.0
                             )
                         if placing:
                             regions[row] = self.leaves[leaf].node
@@ -501,6 +607,7 @@ cdef class TreeKernel(TreeTables):
             Whether it was learned; if not, it brings something new, or something bad.
         """
         cdef Outlook outlook
+        cdef uint64_t key = 0
         cdef Sharing sharing = self.sharing
         take_turn(sharing)
         try:
@@ -514,7 +621,9 @@ cdef class TreeKernel(TreeTables):
             outlook.leaf = leaf_of(self.nodes, reader.values)
             measure_if_due(self)
             self.make_ready(outlook.leaf, w)
-            self.learn_row(reader.values, y, w, &outlook)
+            if self.tracking and self.notes.count > 0:
+                key = self.key_of(reader.values, 0, NULL)
+            self.learn_row(reader.values, y, w, key, False, &outlook)
             if self.leaves[outlook.leaf].weight >= self.leaves[outlook.leaf].due:
                 decide(self, outlook.leaf)
         finally:
@@ -529,7 +638,7 @@ cdef class TreeKernel(TreeTables):
             reader.follow()
         if not begin_glance(self.sharing):
             return self.ask_learner(reader, x)
-        return outlook.prediction if self.foresee(reader, x, &outlook) else None
+        return outlook.saying.prediction if self.foresee(reader, x, &outlook) else None
 
     def place_one(self, RowReader reader not None, x):
         """Return the prediction of a row and the node of its leaf.
@@ -541,19 +650,25 @@ cdef class TreeKernel(TreeTables):
             reader.follow()
         if not begin_glance(self.sharing) or not self.foresee(reader, x, &outlook):
             return None
-        return outlook.prediction, self.leaves[outlook.leaf].node
+        return outlook.saying.prediction, self.leaves[outlook.leaf].node
 
     cdef bint foresee(self, RowReader reader, x, Outlook* outlook) except -1:
         """Predict a row in a glance, which then ends; whether the reader can read it as it is."""
+        cdef uint64_t key
         # Nothing here runs code of others, or lets go of the GIL.
         try:
             if not reader.fill(x, False) or reader.width != self.features:
                 return False
             outlook.leaf = leaf_of(self.nodes, reader.values)
             if self.rows == 0.0:
-                outlook.prediction = 0.0
-            else:
-                self.look(reader.values, self.scratch, outlook)
+                outlook.saying.prediction = 0.0
+                return True
+            self.look(reader.values, self.scratch, outlook)
+            if self.tracking:
+                if self.notes.count > 0:
+                    self.notes.reserve(1)
+                key = self.key_of(reader.values, 0, NULL)
+                self.take_down(outlook, <TreeNote*>self.notes.leave(key))
         finally:
             end_glance(self.sharing)
         return True
@@ -586,7 +701,8 @@ cdef class TreeKernel(TreeTables):
         -------
         tuple
             The leaf, what its experts predict (from its origin), the standardised terms, what the
-            tree predicts, and what it predicts when tracked.
+            tree predicts, what the candidates of its last layer say (none without one), and the
+            prediction.
         """
         cdef Outlook outlook
         cdef double[::1] scratch = np.zeros(self.features + terms_of(self.features))
@@ -602,7 +718,10 @@ cdef class TreeKernel(TreeTables):
             [outlook.experts[expert] for expert in range(EXPERTS if self.linear else 1)],
             scratch.base[self.features : 2 * self.features + 1].tolist() if self.linear else [],
             outlook.tree,
-            outlook.prediction,
+            [outlook.saying.candidates[place] for place in range(CANDIDATES)]
+            if self.tracking
+            else [],
+            outlook.saying.prediction,
         )
 
     def predict(
@@ -613,6 +732,8 @@ cdef class TreeKernel(TreeTables):
         int32_t[::1] regions=None,
     ):
         """Predict all rows; any number of threads may do so at once.
+
+        What was said is remembered when all of it was said, in the order of the rows.
 
         Parameters
         ----------
@@ -632,6 +753,8 @@ cdef class TreeKernel(TreeTables):
             Whether they were predicted; if not, they are to be read again.
         """
         cdef double* scratch
+        cdef NoteOfRow* notes = NULL
+        cdef Py_ssize_t noted = min(X.shape[0], self.notes.most) if self.tracking else 0, row
         if X.shape[0] != predictions.shape[0]:
             raise ValueError("the arrays do not fit together")
         if regions is not None and regions.shape[0] != X.shape[0]:
@@ -649,12 +772,19 @@ cdef class TreeKernel(TreeTables):
             scratch = <double*>PyMem_RawCalloc(
                 self.features + terms_of(self.features), sizeof(double)
             )
-            if scratch == NULL:
-                raise MemoryError
+            if noted:
+                notes = <NoteOfRow*>PyMem_RawCalloc(noted, sizeof(NoteOfRow))
             try:
-                self.predict_all(X, predictions, regions, scratch)
+                if scratch == NULL or (noted and notes == NULL):
+                    raise MemoryError
+                self.predict_all(X, predictions, regions, scratch, notes, X.shape[0] - noted)
+                if noted:
+                    self.notes.reserve(noted)
+                for row in range(noted):
+                    (<TreeNote*>self.notes.leave(notes[row].key))[0] = notes[row].note
             finally:
                 PyMem_RawFree(scratch)
+                PyMem_RawFree(notes)
         finally:
             self.sharing.end_reading()
         return True
@@ -665,6 +795,8 @@ cdef class TreeKernel(TreeTables):
         double[::1] predictions,
         int32_t[::1] regions,
         double* scratch,
+        NoteOfRow* notes,
+        Py_ssize_t first_noted,
     ) except -1:
         """Predict all rows, and see now and then whether somebody has pressed Ctrl-C."""
         cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0
@@ -681,14 +813,26 @@ cdef class TreeKernel(TreeTables):
                     )
                 outlook.leaf = leaves[row - start]
                 self.look(row_at(X, row), scratch, &outlook)
-                predictions[row] = outlook.prediction
+                predictions[row] = outlook.saying.prediction
                 if placing:
                     regions[row] = self.leaves[outlook.leaf].node
+                if row >= first_noted:
+                    notes[row - first_noted].key = self.key_of(row_at(X, row), 0, NULL)
+                    self.take_down(&outlook, &notes[row - first_noted].note)
                 if row == next_look:
                     next_look += rows_between_looks(self.features)
                     with gil:
                         PyErr_CheckSignals()
         return 0
+
+
+def rows_of_first_values(X, fresh):
+    """Return the first row in which each of these features has a value; -1 for other features."""
+    found = np.full(X.shape[1] + 1, -1, np.intp)
+    for feature in fresh:
+        known = ~np.isnan(np.asarray(X)[:, feature])
+        found[feature] = np.argmax(known) if known.any() else len(known)
+    return found
 
 
 cdef inline const double* row_at(const double[:, ::1] X, Py_ssize_t row) noexcept nogil:

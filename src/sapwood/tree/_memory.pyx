@@ -10,17 +10,18 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdlib cimport qsort
 
+from sapwood.blend._layer cimport LayerState
 from sapwood.observers._store cimport Store
 from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
     CATEGORIES, EXPERTS, LeafRecord, NodeRecord, model_size, terms_of,
 )
 from sapwood.tree._tables cimport Ranked, TreeTables, Watchers, clear_watch
-from sapwood.tree._track cimport Tracker
 from sapwood.tree._watch cimport Slot
 
 cdef enum:
     LEAF_POINTERS = 7  # that a leaf has in tables and lists
+    LAYER_OBJECTS = 768  # bytes of what holds the last layer and its notes
 
 # -- how much there is ------------------------------------------------------------------------
 
@@ -95,8 +96,21 @@ cdef int64_t rest_bytes(TreeTables tables) noexcept nogil:
         + tables.features * (tables.memory.feature_bytes + 2 * CATEGORIES * 8)
         + per_feature * (tables.features + 1)
         + 2 * <int64_t>sizeof(double) * terms_of(tables.features)
-        + <int64_t>sizeof(Tracker)
+        + layer_bytes(tables)
     )
+
+
+cdef int64_t layer_bytes(TreeTables tables) noexcept nogil:
+    """The bytes of the last layer, and of what it remembers.
+
+    Where memory is limited, all notes that there may ever be count from the beginning, or
+    predictions would decide on splits.
+    """
+    if not tables.tracking:
+        return 0
+    return LAYER_OBJECTS + <int64_t>sizeof(LayerState) + (
+        tables.notes.most if tables.memory.max_bytes else tables.notes.room
+    ) * tables.notes.place_bytes
 
 
 cdef int64_t used_bytes(TreeTables tables) noexcept nogil:

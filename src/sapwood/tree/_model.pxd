@@ -10,6 +10,7 @@ then by every SAMPLE-th, which counts for those between, and after LONG_MEMORY r
 
 from libc.math cimport fabs, sqrt
 
+from sapwood.blend._evidence cimport weighted_share
 from sapwood.tree._records cimport BLOCK, RATES, SQUARE_TERMS
 
 cdef enum:
@@ -121,12 +122,6 @@ cdef inline double step(double least, double share, double w) noexcept nogil:
     if w != 1.0:
         least = weighted_share(least, w)
     return share if share > least else least
-
-
-cdef inline double weighted_share(double share, double w) noexcept nogil:
-    """What a rate for rows of weight 1 becomes for another weight: its odds are multiplied."""
-    cdef double odds = w * share
-    return odds / (1.0 - share + odds)
 
 
 cdef inline void add_multiple(

@@ -58,6 +58,7 @@ cdef struct LeafRecord:
     double residual_mean
     double residual_m2
     double errors[EXPERTS]
+    double said[EXPERTS]
 
 
 cdef struct GrowthRules:

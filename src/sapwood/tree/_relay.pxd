@@ -28,5 +28,6 @@ cdef class Registration:
     cdef object known
     cdef Py_ssize_t width     # how many features there will be
     cdef list relays
+    cdef list fresh           # features of which no value was known before
 
     cdef void commit(self) noexcept

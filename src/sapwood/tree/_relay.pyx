@@ -17,6 +17,8 @@ from sapwood.tree._records cimport (
 from sapwood.tree._tables cimport Columns, TreeTables, Watchers, clear_watch, set_fresh_model
 from sapwood.tree._watch cimport Grid, Slot
 
+from sapwood.rows.column import UNKNOWN
+
 
 cdef class Relay:
     """What a tree becomes with another set of features.
@@ -182,6 +184,12 @@ cdef class Registration:
     def __init__(self, FeatureTable features not None, known not None, list relays not None):
         self.features, self.known, self.relays = features, known, relays
         self.width = len(known.names)
+        before = features.known.kinds
+        self.fresh = [
+            place
+            for place in range(self.width)
+            if place >= len(before) or before[place] == UNKNOWN
+        ]
 
     def commit_now(self):
         """Let all of it be so, for trees that nobody has seen yet."""

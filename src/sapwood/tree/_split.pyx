@@ -181,6 +181,7 @@ cdef void start_child(
     child.mean_weight = min(side.weight, MOST_INHERITED)
     for error in range(EXPERTS):
         child.errors[error] = INHERITED_ERROR * parent.errors[error]
+        child.said[error] = INHERITED_ERROR * parent.said[error]
     if tables.linear:
         # It measures y from its own mean, so that the constant of its model moves back by it.
         move_constants(tables, leaf, (side.residual - side.target) / side.weight)

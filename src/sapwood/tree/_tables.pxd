@@ -2,10 +2,11 @@
 
 from libc.stdint cimport int64_t
 
+from sapwood.blend._layer cimport LayerRules, LayerState
+from sapwood.blend._notes cimport Notes
 from sapwood.tree._pages cimport Pages
 from sapwood.tree._records cimport GrowthRules, LeafRecord, MemoryRules, NodeRecord
 from sapwood.tree._sharing cimport Sharing
-from sapwood.tree._track cimport Tracker
 from sapwood.tree._watch cimport Grid, Slot
 
 
@@ -47,7 +48,7 @@ cdef class TreeTables:
     cdef readonly Py_ssize_t slots     # of a number; 0 if observers watch the numbers
     cdef readonly bint linear          # whether leaves have linear models
     cdef readonly bint averaging       # whether they have the mean as an expert
-    cdef readonly bint tracking
+    cdef readonly bint tracking        # whether it has a last layer, and remembers what it said
     cdef readonly Py_ssize_t node_count
     cdef readonly Py_ssize_t leaf_count
     cdef readonly Py_ssize_t pending   # a leaf whose decision memory did not suffice for, or -1
@@ -64,7 +65,8 @@ cdef class TreeTables:
 
     cdef readonly object node_table
     cdef readonly object leaf_table
-    cdef readonly object track_table   # a Tracker
+    cdef readonly object layer_table   # the last layer: a LayerState; empty if there is none
+    cdef readonly Notes notes          # of what it said; None if there is no last layer
     cdef readonly object observing     # makes the observers of a leaf
     cdef readonly Columns columns
     cdef Pages model_table
@@ -76,7 +78,8 @@ cdef class TreeTables:
     cdef MemoryRules memory
     cdef NodeRecord* nodes
     cdef LeafRecord* leaves
-    cdef Tracker* tracker
+    cdef LayerState* layer
+    cdef const LayerRules* layer_rules
     cdef double** models               # of `model_table`
     cdef double** watches              # of `watch_table`
     cdef void*** stores                # of `store_table`

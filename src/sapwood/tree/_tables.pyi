@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.blend._notes import Notes
 from sapwood.observers.base import TableObserver
 from sapwood.tree.leaf_observers import LeafObservers
 
@@ -11,7 +12,6 @@ T = TypeVar("T")
 
 GRID_DOUBLES: int
 SLOT_DOUBLES: int
-TRACK_RATES: tuple[float, ...]
 
 def most_kept_rows(slots: int) -> int: ...
 def table_room(rows: int) -> int: ...
@@ -51,7 +51,8 @@ class TreeTables:
     name_bytes: int
     node_table: NDArray[Any]
     leaf_table: NDArray[Any]
-    track_table: NDArray[np.float64]
+    layer_table: NDArray[np.float64]
+    notes: Notes | None
     observing: LeafObservers
     columns: Columns
     def __init__(
@@ -59,7 +60,7 @@ class TreeTables:
         observing: LeafObservers,
         linear: bool,
         averaging: bool,
-        tracking: bool,
+        notes: Notes | None,
         growth: NDArray[Any],
         memory: NDArray[Any],
         name_bytes: int,
@@ -80,7 +81,7 @@ class TreeTables:
     def watch_pages(self) -> list[Any]: ...
     @property
     def observers(self) -> list[list[TableObserver] | None]: ...
-    def set_tracks(self, tracks: NDArray[np.float64]) -> None: ...
+    def set_layer(self, layer: NDArray[np.float64]) -> None: ...
     def set_stream(
         self,
         rows: float,

@@ -6,18 +6,18 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from sapwood.blend._layer cimport layer_rules
 from sapwood.tree._model cimport PRIOR, PRIOR_OF_CONSTANT
 from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
     CATEGORIES, SQUARE_TERMS, centres_at, covariance_at, model_size, scales_at, terms_of,
 )
 from sapwood.tree._sharing cimport Sharing, give_turn, take_turn
-from sapwood.tree._track cimport TRACKS
 from sapwood.tree._watch cimport most_kept
 
+from sapwood.blend._layer import fresh_layer
 from sapwood.tree.layout import LEAF_RECORD, NODE_RECORD
 
-TRACK_RATES = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9)
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
 SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
 
@@ -126,8 +126,8 @@ cdef class TreeTables:
         By what leaves watch their features.
     linear, averaging : bool
         Whether leaves predict by linear models, by the mean, or by both.
-    tracking : bool
-        Whether the tree tracks its error.
+    notes : Notes, optional
+        Remembers what was said, for a tree with a last layer.
     growth, memory : records
         The rules, as in `sapwood.tree.growth` and `sapwood.tree.memory`.
     name_bytes : int
@@ -139,7 +139,7 @@ cdef class TreeTables:
         self.sharing = Sharing()
 
     def __init__(
-        self, observing, bint linear, bint averaging, bint tracking, growth, memory,
+        self, observing, bint linear, bint averaging, Notes notes, growth, memory,
         int64_t name_bytes,
     ):
         if NODE_RECORD.itemsize != sizeof(NodeRecord) or LEAF_RECORD.itemsize != sizeof(LeafRecord):
@@ -148,12 +148,11 @@ cdef class TreeTables:
         self.slots = observing.slots
         self.linear = linear
         self.averaging = averaging
-        self.tracking = tracking
+        self.tracking, self.notes = notes is not None, notes
         self.name_bytes = name_bytes
         self.set_rules(growth, memory)
-        tracks = np.zeros((sizeof(Tracker) // sizeof(double) // TRACKS, TRACKS))
-        tracks[0] = TRACK_RATES
-        self.set_tracks(tracks)
+        self.layer_rules = layer_rules()
+        self.set_layer(fresh_layer() if self.tracking else np.zeros(0))
         self.set_tables(
             Columns(np.zeros(0, dtype=np.bool_), self.slots),
             np.zeros(table_room(1), NODE_RECORD),
@@ -197,11 +196,12 @@ cdef class TreeTables:
         """How deep the tree may become."""
         return self.growth.max_depth
 
-    def set_tracks(self, tracks):
-        """Take over the table of tracks."""
-        cdef double[:, ::1] view = tracks
-        self.track_table = tracks
-        self.tracker = <Tracker*>&view[0, 0]
+    def set_layer(self, double[::1] layer not None):
+        """Take over the doubles of the last layer, none if there is no such layer."""
+        if layer.shape[0] != (sizeof(LayerState) // sizeof(double) if self.tracking else 0):
+            raise ValueError("the last layer has another size than it should")
+        self.layer_table = layer.base
+        self.layer = <LayerState*>&layer[0] if self.tracking else NULL
 
     def set_stream(
         self, double rows, double weight, double first, double low, double high, double usual,

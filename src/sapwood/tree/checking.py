@@ -10,22 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.blend._layer import LEVEL_RATES, layer_parts
 from sapwood.observers.base import TableObserver
 from sapwood.observers.packing import CELL, CELLS, WEIGHT
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES, TRACK_RATES, most_kept_rows
+from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES, most_kept_rows
 from sapwood.tree.layout import CATEGORY, LEAF, LEAF_RECORD, NUMBER
 
 __all__ = [
     "STREAM",
     "check",
+    "check_layer",
+    "check_layer_of",
     "check_leaves",
     "check_levels",
     "check_models",
     "check_nodes",
+    "check_notes",
     "check_observers",
     "check_stream",
-    "check_tracks",
     "check_watches",
     "doubles",
 ]
@@ -34,7 +37,6 @@ Array = NDArray[Any]
 BoolArray = NDArray[np.bool_]
 
 STREAM = ("rows", "weight", "first", "low", "high", "usual", "ranked_at", "measure_at", "bound")
-TRACK = ("rate", "level", "outlook", "joint", "square", "error")
 
 # The door lets no y beyond 1e100 in, and weights add up to 1e50 at the most. Means and predictions
 # stay as NEAR to 0; targets and residuals, which are differences of them, within FAR; and so
@@ -45,6 +47,8 @@ MOST_ROWS = 2.0**53
 ROUNDING = 1.001
 # The reach of centres and scales (see `review` in _leaf.pyx), and more than coefficients come to.
 MOST_SCALE, MOST_COEFFICIENT = 1e300, 1e150
+# As CREDIBLE of the transfer model.
+MOST_TRANSFERRED = 1e6
 # What `rescale` in _leaf.pyx allows of variances: of coefficients, and of the constant. Rows only
 # make them smaller: all rows that can be counted, at their largest, down to 1e-27.
 LEAST_VARIANCE, MOST_VARIANCE, MOST_OF_CONSTANT = 1e-31, 1e3, 1e6
@@ -176,17 +180,52 @@ def _check_between(table: Array, what: str, name: str, low: Any, high: Any) -> N
     _check_all((values >= low) & (values <= high), f"the {name} of {what} {{}} is wrong")
 
 
-def check_tracks(tracks: Array) -> None:
-    """Check the tracker."""
-    track = dict(zip(TRACK, tracks, strict=True))
+def check_layer(layer: Array, stream: Array) -> None:
+    """Check the last layer of a tree; there may be none."""
+    if len(layer):
+        check_layer_of(layer, float(stream[STREAM.index("rows")]))
+
+
+def check_layer_of(layer: Array, rows: float) -> None:
+    """Check the last layer of a model that has learned so many rows."""
     most = ROUNDING * MOST_WEIGHT * SQUARE
-    check(tuple(track["rate"]) == TRACK_RATES, "the rates of tracks are wrong")
-    for name in ("level", "outlook"):
-        check(bool((abs(track[name]) <= NEAR).all()), f"the {name} of a track is wrong")
-    for name in ("square", "error"):
-        good = (track[name] >= 0) & (track[name] <= most)
-        check(bool(good.all()), f"the {name} of a track is wrong")
-    check(bool((abs(track["joint"]) <= most).all()), "the joint of a track is wrong")
+    weight = ROUNDING * MOST_WEIGHT
+    bounds = {
+        **dict.fromkeys(("level", "outlook", "known", "low", "high", "first"), (-NEAR, NEAR)),
+        **dict.fromkeys(("joint", "term_joint", "blend_joint"), (-most, most)),
+        **dict.fromkeys(("term_products", "blend_products"), (-most, most)),
+        **dict.fromkeys(("square", "term_square", "blend_square"), (0.0, most)),
+        **dict.fromkeys(("term_weight", "blend_weight"), (0.0, weight)),
+        **dict.fromkeys(("slope", "theta"), (0.0, 1.0)),
+        **dict.fromkeys(("judged", "lateness", "waiting"), (0.0, rows)),
+        "coefficient": (-MOST_TRANSFERRED, MOST_TRANSFERRED),
+        "rate": (0.0, 1.0),
+    }
+    part = {name: layer[start : start + size] for name, start, size in layer_parts()}
+    for name, values in part.items():
+        low, high = bounds[name]
+        good = bool(((values >= low) & (values <= high)).all())
+        check(good, f"the {name} of the last layer is wrong")
+    check(tuple(part["rate"]) == LEVEL_RATES, "the rates of the last layer are wrong")
+    judged, waiting = float(part["judged"][0]), float(part["waiting"][0])
+    good = judged == int(judged) and waiting == int(waiting) and waiting <= judged
+    check(good, "the last layer cannot have judged so many rows")
+    check(bool(part["low"] <= part["high"]), "the range of the last layer is wrong")
+    for name in ("term_products", "blend_products"):
+        squares = part[name][np.cumsum(np.arange(1, len(part[name]) + 1))[: _terms(part[name])] - 1]
+        check(bool((squares >= 0).all()), f"the {name} of the last layer are wrong")
+
+
+def _terms(triangle: Array) -> int:
+    """Return of how many columns a triangle is half a matrix."""
+    return int((np.sqrt(8 * len(triangle) + 1) - 1) / 2)
+
+
+def check_notes(notes: Array, rows: float) -> None:
+    """Check what was said about rows whose labels are to come."""
+    known = notes[:, 0]  # labels, when it was said
+    _check_all((known >= 1) & (known <= rows) & (known == np.floor(known)), "note {} is too old")
+    _check_all(abs(notes[:, 1:]) <= FAR, "what note {} says is wrong")
 
 
 def check_levels(levels: Array, stream: Array, is_category: BoolArray) -> None:

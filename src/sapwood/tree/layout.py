@@ -7,7 +7,7 @@ records for the kernels.
 
 import numpy as np
 
-__all__ = ["CATEGORY", "ERRORS", "LEAF", "LEAF_RECORD", "NODE_RECORD", "NUMBER"]
+__all__ = ["CATEGORY", "ERRORS", "LEAF", "LEAF_RECORD", "NODE_RECORD", "NUMBER", "SAID_ERRORS"]
 
 # What a node is.
 LEAF, NUMBER, CATEGORY = 0, 1, 2
@@ -50,8 +50,15 @@ LEAF_RECORD = np.dtype(
         ("error_1", np.float64),
         ("error_2", np.float64),
         ("error_3", np.float64),
+        ("said_mean", np.float64),  # the same, half of them of what was said when predicting
+        ("said_0", np.float64),
+        ("said_1", np.float64),
+        ("said_2", np.float64),
+        ("said_3", np.float64),
     ]
 )
 
 ERRORS = ("error_mean", "error_0", "error_1", "error_2", "error_3")
 """The faded errors of a leaf's experts: the mean, and the linear models."""
+SAID_ERRORS = ("said_mean", "said_0", "said_1", "said_2", "said_3")
+"""The same of what they said when rows were predicted; with a last layer these decide on shares."""

@@ -15,14 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.blend._notes import bytes_of_a_note
 from sapwood.observers.quantizer import QuantizerObserver
 from sapwood.rows.features import CATEGORY, Features, Known
 from sapwood.tree import _memory
+from sapwood.tree._kernel import NOTE_DOUBLES
 from sapwood.tree._relay import Relay
 from sapwood.tree._tables import TreeTables
 from sapwood.tree.leaf_observers import LeafObservers
 
-__all__ = ["LEAST_BYTES", "RULES", "MemoryRules", "name_bytes", "relay"]
+__all__ = ["LEAST_BYTES", "RULES", "MemoryRules", "most_notes", "name_bytes", "relay"]
 
 # What a tree may occupy has to be at least this, which is more than it does without a feature.
 LEAST_BYTES = 16_384
@@ -32,6 +34,10 @@ NAME_BYTES = 320
 # An element of an observer of two targets: key and row; and its place in an index, at most three
 # fifths and at least three tenths full, or in a search tree.
 ELEMENT_BYTES, INDEX_BYTES, LINK_BYTES = 72, 14, 8
+
+# How many predictions are remembered until their labels come; where memory is limited, as many as
+# take this share of it.
+MOST_NOTES, SHARE = 2_048, 1 / 16
 
 RULES = np.dtype(
     [
@@ -141,6 +147,22 @@ def relay(tables: TreeTables, features: Features, known: Known, names: int | Non
     if names is None:
         names = name_bytes(features, known)
     return Relay(tables, is_category, names, _leaves_that_stop(tables, is_category, names, known))
+
+
+def most_notes(max_bytes: int | None, doubles: int = NOTE_DOUBLES) -> int:
+    """Return how many predictions are remembered until their labels come: a power of 2.
+
+    Parameters
+    ----------
+    max_bytes : int, optional
+        What the model may occupy.
+    doubles : int
+        Of a note; those of a tree by default.
+    """
+    notes = MOST_NOTES
+    while max_bytes and notes > 1 and notes * bytes_of_a_note(doubles) > SHARE * max_bytes:
+        notes //= 2
+    return notes
 
 
 def name_bytes(features: Features, known: Known) -> int:

@@ -60,8 +60,8 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         or by a bend; or whichever leaves the smaller error, and y where parts of it are far
         apart. With ``leaf="mean"`` it is y.
     track : {"auto", None}
-        Whether predictions are corrected by the recent errors of the tree as a whole, at the rate
-        that lately had the smallest error, none among them.
+        Whether predictions are blended with what follows from recent labels, as far as it proved
+        to be right when it was said; labels may come at once, by batches, late, or never.
     max_bytes : int, optional
         What the tree may occupy. When that is full, the leaves that promise least stop watching,
         which they need for splits, and start again when there is room.

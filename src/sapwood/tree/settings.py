@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from sapwood import door
+from sapwood.blend._notes import Notes
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
 from sapwood.rows.features import Features
 from sapwood.tree import memory
-from sapwood.tree._kernel import TreeKernel
+from sapwood.tree._kernel import NOTE_DOUBLES, TreeKernel
 from sapwood.tree.bounds import HoeffdingBound
 from sapwood.tree.growth import SPLIT_ON, GrowthRules, SplitOn
 from sapwood.tree.leaf_observers import LeafObservers
@@ -102,6 +103,12 @@ class TreeSettings:
             self, parameters=parameters, memory=MemoryRules.of(max_bytes, self.observing)
         )
 
+    def _new_notes(self) -> Notes | None:
+        """Return the memory of what is said until labels come, for a tree with a last layer."""
+        if self.parameters["track"] is None:
+            return None
+        return Notes(NOTE_DOUBLES, memory.most_notes(self.parameters["max_bytes"]))
+
     def new_kernel(self, features: Features, name_bytes: int | None = None) -> TreeKernel:
         """Return an empty tree, whose rows some features will read.
 
@@ -118,7 +125,7 @@ class TreeSettings:
             self.observing,
             self.parameters["leaf"] != "mean",
             self.parameters["leaf"] != "linear",
-            self.parameters["track"] == "auto",
+            self._new_notes(),
             self.growth.to_record(),
             self.memory.to_record(),
             name_bytes,

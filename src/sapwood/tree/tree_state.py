@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door
+from sapwood.blend._notes import Notes
 from sapwood.model import State, check_unchanged
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.observers.base import TableObserver
 from sapwood.rows.features import CATEGORY, UNKNOWN, Features
-from sapwood.tree import _memory, checking, memory
+from sapwood.tree import _memory, checking, first_release, memory
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import Columns, table_room
 from sapwood.tree.checking import STREAM, check, doubles
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARRAYS",
+    "NOTES",
     "fill_kernel",
     "kernel_arrays",
+    "notes_state",
     "observer_header",
     "observer_of",
+    "restore_notes",
     "restored",
     "state_of",
 ]
@@ -36,17 +40,27 @@ PENDING = "pending"  # a leaf that is yet to be decided on
 OBSERVERS: dict[str, type[TableObserver]] = {
     kind.__name__: kind for kind in (QuantizerObserver, EBSTObserver, TEBSTObserver)
 }
+NOTES = ("note_sizes", "note_keys", "note_ages", "notes")
 ARRAYS = (
     "nodes",
     "leaves",
     "stream",
-    "tracks",
+    "layer",
+    *NOTES,
     "levels",
     "models",
     "watches",
     "observer_sizes",
     "observers",
 )
+
+NO_NOTES: tuple[Array, ...] = (
+    np.zeros(0),
+    np.zeros(0, np.uint64),
+    np.zeros(0, np.int64),
+    np.zeros((0, 0)),
+)
+"""What is saved of a memory that there is not; of one that there is, what `Notes.state` returns."""
 
 
 def state_of(tree: "HoeffdingTreeRegressor") -> State:
@@ -63,7 +77,8 @@ def kernel_arrays(kernel: TreeKernel) -> dict[str, Array]:
         kernel.node_table[: kernel.node_count],
         leaves,
         np.array([float(getattr(kernel, name)) for name in STREAM]),
-        kernel.track_table,
+        kernel.layer_table,
+        *notes_state(kernel.notes),
         kernel.level_table,
         _stacked(kernel.model_pages, kernel.model_doubles),
         _stacked(watches, kernel.watch_doubles),
@@ -189,6 +204,7 @@ def fill_kernel(
     ValueError
         If there is anything wrong with the arrays.
     """
+    arrays = first_release.upgraded(arrays, kernel.tracking)
     check(arrays.keys() == set(ARRAYS), f"its arrays are not {', '.join(ARRAYS)}")
     is_category = np.array([each == CATEGORY for each in features.kinds], dtype=np.bool_)
     is_unknown = np.array([each == UNKNOWN for each in features.kinds], dtype=np.bool_)
@@ -200,7 +216,7 @@ def fill_kernel(
     check(good, f"there cannot be {len(nodes)} nodes and {len(leaves)} leaves")
     model, watch, level = kernel.sizes_for(is_category)
     stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
-    tracks = doubles(arrays["tracks"], kernel.track_table.shape, "the tracks")
+    layer = doubles(arrays["layer"], kernel.layer_table.shape, "the numbers of the last layer")
     levels = doubles(arrays["levels"], (level // 2, 2), "the levels")
     models = doubles(arrays["models"], (len(leaves), model), "the models")
     watches = doubles(arrays["watches"], (len(watching), watch), "the pages of what is watched")
@@ -215,14 +231,15 @@ def fill_kernel(
     checking.check_stream(stream, len(leaves))
     checking.check_nodes(nodes, leaves, stream, kinds, kernel.max_depth)
     checking.check_leaves(leaves, stream)
-    checking.check_tracks(tracks)
+    checking.check_layer(layer, stream)
     checking.check_levels(levels, stream, is_category)
     checking.check_models(models, kernel)
     checking.check_watches(watches, leaves[watching], kinds, kernel)
     observers = _observers(kernel, arrays, leaves[watching], ~is_category & ~is_unknown)
 
     kernel.set_stream(*stream.tolist())
-    kernel.set_tracks(tracks)
+    kernel.set_layer(layer)
+    restore_notes(kernel.notes, arrays, float(stream[0]))
     if name_bytes is None:
         name_bytes = memory.name_bytes(features, features.known)
     kernel.set_name_bytes(name_bytes)
@@ -240,6 +257,25 @@ def fill_kernel(
         leaf = door.whole(pending, PENDING, 0, kernel.leaf_count - 1)
         check(bool(kernel.leaf_table[leaf]["watching"]), "a leaf cannot be pending")
         kernel.set_pending(leaf)
+
+
+def notes_state(notes: Notes | None) -> tuple[Array, ...]:
+    """Return what is saved of a memory of what was said, or of none."""
+    return NO_NOTES if notes is None else notes.state()
+
+
+def restore_notes(memory: Notes | None, arrays: dict[str, Array], rows: float) -> None:
+    """Let a model that has learned so many rows remember what it said, if it can have said so."""
+    saved = tuple(arrays[name] for name in NOTES)
+    if memory is None:
+        check(not any(len(each) for each in saved), "there are notes of a model that takes none")
+        return
+    sizes, keys, ages, notes = saved
+    doubles(sizes, (3,), "the sizes of its notes")
+    good = keys.dtype == np.uint64 and ages.dtype == np.int64 and keys.ndim == ages.ndim == 1
+    check(good, "the keys and ages of its notes are no whole numbers")
+    checking.check_notes(doubles(notes, (len(keys), memory.width), "its notes"), rows)
+    memory.restore(sizes, keys, ages, notes)
 
 
 def _records(array: Array, record: np.dtype[Any], what: str) -> Array:

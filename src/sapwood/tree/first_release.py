@@ -1,0 +1,83 @@
+"""What files of the first release hold in place of the last layer: tracks, of which one was chosen.
+
+A tree from such a file goes on with the same levels. It begins by following the one that was
+chosen, and weighs all of them anew as labels come.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.blend._layer import LEVEL_RATES, fresh_layer, layer_parts
+from sapwood.blend._notes import Notes
+from sapwood.tree._kernel import NOTE_DOUBLES
+from sapwood.tree.checking import STREAM, check, doubles
+from sapwood.tree.layout import ERRORS, LEAF_RECORD, SAID_ERRORS
+
+__all__ = ["upgraded"]
+
+Array = NDArray[Any]
+
+RATES = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9)
+NEAREST = [int(np.argmin(np.abs(np.array(RATES) - rate))) for rate in LEVEL_RATES]
+"""The track that is nearest to each level of this release."""
+
+
+def upgraded(arrays: dict[str, Array], tracking: bool) -> dict[str, Array]:
+    """Return the arrays of a tree as this release saves them; those of this release as they are.
+
+    Parameters
+    ----------
+    arrays : dict
+        Of a file.
+    tracking : bool
+        Whether the tree has a last layer.
+    """
+    if "tracks" not in arrays or "stream" not in arrays:
+        return arrays
+    kept = {name: array for name, array in arrays.items() if name != "tracks"}
+    tracks = doubles(arrays["tracks"], (6, len(RATES)), "the tracks")
+    stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
+    check(tuple(tracks[0]) == RATES, "the rates of tracks are wrong")
+    layer = _layer(tracks, dict(zip(STREAM, stream, strict=True)))
+    return kept | {
+        "leaves": _leaves(arrays["leaves"]) if "leaves" in arrays else np.zeros(0),
+        "layer": layer if tracking else np.zeros(0),
+        "note_sizes": Notes(1, 16).state()[0] if tracking else np.zeros(0),
+        "note_keys": np.zeros(0, np.uint64),
+        "note_ages": np.zeros(0, np.int64),
+        "notes": np.zeros((0, NOTE_DOUBLES if tracking else 0)),
+    }
+
+
+def _leaves(table: Array) -> Array:
+    """Return leaves whose experts are judged as they were."""
+    new = {*ERRORS, *SAID_ERRORS} - {*(table.dtype.names or ())}
+    if table.ndim != 1 or new != {*SAID_ERRORS}:
+        return table
+    leaves = np.zeros(len(table), LEAF_RECORD)
+    for name in table.dtype.names or ():
+        leaves[name] = table[name]
+    for error, said in zip(ERRORS, SAID_ERRORS, strict=True):
+        leaves[said] = table[error]
+    return leaves
+
+
+def _layer(tracks: Array, stream: dict[str, float]) -> Array:
+    layer = fresh_layer()
+    part = {name: layer[start : start + size] for name, start, size in layer_parts()}
+    _, level, outlook, joint, square, error = tracks
+    if stream["rows"] > 0:
+        part["level"][:], part["outlook"][:] = level[NEAREST], outlook[NEAREST]
+        part["slope"][:] = 1.0
+        part["low"][:], part["high"][:] = stream["low"], stream["high"]
+        part["first"][:] = stream["first"]
+        part["known"][:] = level[-1], level[-1], outlook[-1]
+        chosen = int(np.argmin(error))
+        if chosen:  # level + slope (p - outlook), in the terms of the transfer model
+            slope = joint[chosen] / square[chosen] if square[chosen] > 0 else 1.0
+            part["known"][:] = level[chosen], level[chosen], outlook[chosen]
+            part["coefficient"][[0, 2]] = 1.0, -min(max(slope, 0.0), 1.0)
+            part["theta"][-1] = 1.0
+    return layer
