@@ -6,6 +6,7 @@ RATES = (0.02, 0.1, 0.4)  # at which levels follow y
 FADE, PRIOR, TRANSFER_PRIOR, MARGIN = 0.999, 0.1, 0.3, 0.1
 LATE, RECENT, SETTLING = 5, 100, 32
 REACH_FADE = 0.99
+MOST_MISSES = 20
 
 
 def weighted(share, w):
@@ -107,18 +108,34 @@ class Memory:
     def __init__(self, most=2048):
         # Notes are a row, the labels that were known, and a content; or None once they are taken.
         self.most, self.notes, self.reach = most, [], 0.0
+        self.misses = self.left = self.blanks = 0
 
     def leave(self, row, labels, content):
+        self.left += 1
         self.notes.append((row, labels, content))
         if len(self.notes) > self.most:
             self.notes.pop(0)
             self.drop_taken()
 
     def take(self, row, labels):
-        """The oldest note about a row that is within reach; or else the latest."""
+        """The oldest note about a row that is within reach; or else the latest.
+
+        Without any it is the oldest note of all, if notes and labels take turns and no row is ever
+        recognised.
+        """
         about = [at for at, note in enumerate(self.notes) if note is not None and note[0] == row]
+        left, self.left = self.left, 0
         if not about:
-            return None
+            if self.blanks:
+                self.blanks -= 1
+                return None
+            if left == 0:
+                return None
+            self.misses += left == 1
+            _, _, content = self.notes.pop(0)
+            self.drop_taken()
+            return content if left == 1 and self.misses > MOST_MISSES else None
+        self.misses = 0
         within = [at for at in about if labels - self.notes[at][1] <= self.reach]
         chosen = min(within, default=max(about))
         _, known, content = self.notes[chosen]

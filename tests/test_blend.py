@@ -108,7 +108,9 @@ def test_parts_of_a_layer_cover_it():
 
 # -- the memory ------------------------------------------------------------------------------------
 
-steps = st.lists(st.tuples(st.sampled_from(["leave", "take", "copy", "labels"]), st.integers(0, 5)))
+steps = st.lists(
+    st.tuples(st.sampled_from(["leave", "take", "copy", "labels", "blanks"]), st.integers(0, 5))
+)
 
 
 @given(steps=steps, most=st.sampled_from([1, 2, 8, 64]))
@@ -125,6 +127,9 @@ def test_the_memory_is_its_twin(steps, most):
             assert found is None or found[1] == expected
         elif what == "labels":
             labels += value
+        elif what == "blanks":
+            notes.leave_blanks(value)
+            twin.blanks = min(twin.blanks + value, most)
         else:
             copy = Notes(2, most)
             copy.restore(*notes.state())
@@ -134,6 +139,8 @@ def test_the_memory_is_its_twin(steps, most):
             notes = copy
         assert notes.count == sum(note is not None for note in twin.notes)
         assert notes.reach == twin.reach
+        expected = min(twin.misses, 20), twin.left, twin.blanks
+        assert (notes.misses, notes.left, notes.blanks) == expected
     _, _, ages, contents = notes.state()
     kept = [(len(twin.notes) - at, note[2]) for at, note in enumerate(twin.notes) if note]
     assert [(age, content[1]) for age, content in zip(ages, contents, strict=True)] == kept
@@ -146,8 +153,34 @@ def test_the_memory_grows_as_far_as_its_bound_and_is_given_back():
         notes.leave_row(row, np.repeat(row, 3))
     assert (notes.count, notes.room) == (256, 256)
     assert notes.nbytes == 256 * bytes_of_a_note(3)
-    assert notes.take_row(rows[743], 0) is None
     assert notes.take_row(rows[744], 0).tolist() == [744.0] * 3
+    _, _, _, contents = notes.state()
+    assert contents[:, 0].tolist() == list(range(745, 1000))
+
+
+def test_labels_of_rows_that_are_never_recognised_are_taken_in_order():
+    notes, twin, taken = Notes(2, 64), Memory(64), []
+    for number in range(60):
+        notes.leave_row(np.array([float(number)]), np.array([number, number], float))
+        twin.leave(number, number, number)
+        if number >= 3:
+            found = notes.take_row(np.array([number + 0.5]), number)
+            expected = twin.take(number + 0.5, number)
+            assert (None if found is None else found[1]) == expected
+            taken.append(expected)
+    # Three predictions later, each; the first of them to see whether it is so.
+    assert taken == [None] * 21 + list(range(21, 57))
+
+
+def test_rows_that_are_recognised_do_not_take_notes_of_others():
+    notes = Notes(1, 256)
+    notes.leave_row(np.array([-1.0]), np.array([0.0]))
+    for number in range(100):
+        notes.leave_row(np.array([float(number)]), np.array([float(number)]))
+        assert notes.take_row(np.array([float(number)]), number).tolist() == [number]
+    for other in (0.5, 1.5, 2.5):
+        assert notes.take_row(np.array([other]), 100) is None
+    assert notes.count == 1
 
 
 def test_rows_are_known_by_their_values_and_where_they_stand():
@@ -173,14 +206,17 @@ def test_keys_of_whole_numbers_differ():
 @pytest.mark.parametrize(
     ("sizes", "ages", "words"),
     [
-        ((24, 0), [1], "room for 24"),
-        ((32, 0), [1], "room for 32"),
-        ((8, 0), [1], "room for 8"),
-        ((16, -1), [1], "-1.0 labels late"),
-        ((16, np.inf), [1], "inf labels late"),
-        ((16, 0), [17], "age of note 0"),
-        ((16, 0), [2, 2], "age of note 0"),
-        ((16, 0), [0], "age of note 0"),
+        ((24, 0, 0, 0, 0), [1], "room for 24"),
+        ((32, 0, 0, 0, 0), [1], "room for 32"),
+        ((8, 0, 0, 0, 0), [1], "room for 8"),
+        ((16, -1, 0, 0, 0), [1], "-1.0 labels late"),
+        ((16, np.inf, 0, 0, 0), [1], "inf labels late"),
+        ((16, 0, 21, 0, 0), [1], "21.0 labels cannot have been missed"),
+        ((16, 0, 0, -1, 0), [1], "there cannot be -1.0 notes"),
+        ((16, 0, 0, 0, 17), [1], "there cannot be 17.0 predictions"),
+        ((16, 0, 0, 0, 0), [17], "age of note 0"),
+        ((16, 0, 0, 0, 0), [2, 2], "age of note 0"),
+        ((16, 0, 0, 0, 0), [0], "age of note 0"),
     ],
 )
 def test_what_cannot_be_is_not_restored(sizes, ages, words):

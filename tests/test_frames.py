@@ -473,7 +473,7 @@ def test_predictions_come_back_in_kind():
 def test_targets_and_weights_may_be_series():
     x, y, w = {"a": [1.0, 2.0, 3.0, 4.0]}, [5, 6, 7, 9], [1, 2, 3, 4]
     plain = HoeffdingTreeRegressor()
-    plain.learn_many(x, y, w)
+    plain.predict_learn_many(x, y, w)
     for make in (
         lambda values: pd.Series(values, index=[3, 0, 9, 0]),
         lambda values: pd.Series(values, dtype="Int64"),

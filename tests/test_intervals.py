@@ -168,13 +168,16 @@ def test_a_batch_is_the_same_as_its_rows_one_by_one(weighted):
     predictions, bounds = whole.predict_learn_intervals(x, y, w)
     for start in range(0, len(y), 130):
         some = slice(start, start + 130)
-        parts.learn_many(part(x, start, start + 130), y[some], w[some])
+        parts.predict_learn_many(part(x, start, start + 130), y[some], w[some])
     for place, row in enumerate(rows_of(x)):
         if place % 50 == 0:
             lower, prediction, upper = apart.predict_interval_one(row, 0.8)
             told = [lower, upper, prediction]
             right = [*bounds[place, 1], predictions[place]]
             assert told == pytest.approx(right, rel=0, abs=0, nan_ok=True)
+        else:
+            apart.predict_one(row)
+        singly.predict_one(row)
         singly.learn_one(row, y[place], w[place])
         apart.learn_one(row, y[place], w[place])
     assert whole.to_bytes() == parts.to_bytes() == singly.to_bytes() == apart.to_bytes()

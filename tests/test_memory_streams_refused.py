@@ -90,7 +90,7 @@ def test_rows_of_ragged_pairs_are_the_same_in_any_chunks(pairs, most_rows, start
     twin = HoeffdingTreeRegressor(grace_period=10, delta=0.5)
     for x, y in pairs:
         with contextlib.suppress(ValueError):
-            twin.learn_one(x, y)
+            twin.predict_learn_many([x], [y])
     assert found[0][0] == twin.to_bytes()
 
 

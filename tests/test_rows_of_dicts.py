@@ -27,12 +27,14 @@ def targets(rows):
 def test_dicts_are_learned_as_columns_are(rows):
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = {name: [row.get(name) for row in rows] for name in names}
-    trees = [sapwood.HoeffdingTreeRegressor(**QUICK) for _ in range(3)]
+    trees = [sapwood.HoeffdingTreeRegressor(**QUICK) for _ in range(4)]
     y = targets(rows)
     trees[0].learn_many(rows, y)
     trees[1].learn_many(columns, y)
+    assert trees[0].to_bytes() == trees[1].to_bytes()
     found = trees[2].predict_learn_many(tuple(rows), y)
-    assert trees[0].to_bytes() == trees[1].to_bytes() == trees[2].to_bytes()
+    assert trees[3].predict_learn_many(columns, y).tolist() == found.tolist()
+    assert trees[2].to_bytes() == trees[3].to_bytes()
     assert trees[0].features == names
     assert len(found) == len(rows)
     expected = [trees[0].predict_one(row) for row in rows]

@@ -584,7 +584,7 @@ for jobs in ((first, second), (second, first)):
     tree = forest()
     for job in jobs:
         job(tree)
-    orders.add(tree.to_bytes())
+    orders.add(str(beside_notes(tree)))
 tree = forest()
 learners = started(lambda: first(tree), lambda: second(tree))
 def read():
@@ -594,6 +594,6 @@ def read():
         tree.nbytes, tree.explain(row)
 columns_of_x = {name: values[:50] for name, values in columns.items()}
 assert joined(learners + started(read, read))
-print(errors, tree.to_bytes() in orders)
+print(errors, str(beside_notes(tree)) in orders)
 """
     assert run_apart(PRELUDE + program) == "[] True\n"

@@ -201,11 +201,25 @@ class Regressor(StoredModel, ForeignCalls):
         self._learn(X, y, w, predictions)
         return frames.like(X, predictions)
 
-    def _predict_plan(self, plan: Plan, regions: IntArray | None = None) -> FloatArray | None:
+    def learn_telling(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> FloatArray:
+        """Learn many rows, and return what would have been said of each just before.
+
+        As `predict_learn_many`, but nobody has asked: a row that was predicted before is judged by
+        what was said then.
+
+        Parameters
+        ----------
+        X, y, w
+            As for `learn_many`.
+        """
+        predictions = np.empty(np.shape(y)[:1])
+        self._learn(X, y, w, predictions, asked=False)
+        return predictions
+
+    def _predict_plan(self, plan: Plan, **own: Any) -> FloatArray | None:
         """Predict rows; None if they have to be read again, as there are new features since."""
         predictions = np.empty(len(plan.matrix))
-        own = () if regions is None else (regions,)
-        if self._kernel.predict(plan.matrix, predictions, plan.is_current, *own):
+        if self._kernel.predict(plan.matrix, predictions, plan.is_current, **own):
             return predictions
         return None
 
@@ -215,12 +229,13 @@ class Regressor(StoredModel, ForeignCalls):
         y: ArrayLike,
         w: ArrayLike | None,
         predictions: FloatArray | None,
-        regions: IntArray | None = None,
+        **own: Any,
     ) -> None:
         # What is converted may run code of its own, and has to before X is read.
         targets = np.ascontiguousarray(door.column(y, "y"))
         weights = door.weights(w, len(targets))
-        self._kernel.in_turn(self._learn_rows, X, targets, weights, predictions, regions)
+        learn = partial(self._learn_rows, **own)
+        self._kernel.in_turn(learn, X, targets, weights, predictions)
 
     def _learn_rows(
         self,
@@ -228,7 +243,7 @@ class Regressor(StoredModel, ForeignCalls):
         targets: FloatArray,
         weights: FloatArray,
         predictions: FloatArray | None,
-        regions: IntArray | None,
+        **own: Any,
     ) -> None:
         """Read rows and learn them, in this thread's turn."""
         plan = self._features.read(X, learn=True)
@@ -237,7 +252,7 @@ class Regressor(StoredModel, ForeignCalls):
                 f"X has {len(plan.matrix)} rows and y has {len(targets)} values: the lengths must "
                 "agree"
             )
-        self._learn_plan(plan, targets, weights, predictions, regions)
+        self._learn_plan(plan, targets, weights, predictions, **own)
 
     def _learn_odd(self, x: Any, targets: FloatArray, weights: FloatArray) -> None:
         """Learn a row that is not read the quick way, in this thread's turn."""
@@ -249,15 +264,14 @@ class Regressor(StoredModel, ForeignCalls):
         targets: FloatArray,
         weights: FloatArray,
         predictions: FloatArray | None = None,
-        regions: IntArray | None = None,
+        **own: Any,
     ) -> None:
-        """Learn rows that were read, if their y and weights are good."""
+        """Learn rows that were read, if their y and weights are good; `own` is of the kernel."""
         bad = self._kernel.check(targets, weights)
         if bad >= 0:
             refuse_row(targets[bad], weights[bad], bad)
-        placing = {} if regions is None else {"regions": regions}
         self._kernel.learn(
-            plan.matrix, targets, weights, predictions, partial(self._registration, plan), **placing
+            plan.matrix, targets, weights, predictions, partial(self._registration, plan), **own
         )
 
     @abstractmethod

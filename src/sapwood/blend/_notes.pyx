@@ -30,10 +30,10 @@ cdef class Notes:
     ...     notes.leave_row(np.array([said, np.nan]), np.array([0.0, 10 * said]))
     >>> notes.take_row(np.array([2.0]), 0).tolist()
     [0.0, 20.0]
-    >>> notes.take_row(np.array([5.0]), 1).tolist()  # of a row that was never seen: the oldest
-    [0.0, 10.0]
+    >>> notes.take_row(np.array([2.0]), 1) is None
+    True
     >>> notes.count
-    1
+    2
     """
 
     def __cinit__(self, Py_ssize_t width, Py_ssize_t most):
@@ -73,12 +73,13 @@ cdef class Notes:
         self.append(place)
         self.next += 1
         self.count += 1
+        self.left += 1
         return self.contents + place * self.width
 
     cdef const double* take(self, uint64_t key, double labels) noexcept nogil:
         """Take out the note about a row: its content, until the next note is left, or NULL.
 
-        So many labels are known by now. It may be the oldest note, if rows are not recognised.
+        So many labels are known by now.
         """
         cdef int32_t* link = self.heads + self.bucket(key)
         cdef int32_t* chosen = NULL
@@ -101,18 +102,24 @@ cdef class Notes:
             self.remove(chosen)
             self.close_up()
             count_at_once(self)
-        elif self.count > 0:
-            self.recognised *= 0.99
-            if self.recognised > 0.5:
-                return NULL
-            place = self.first & (self.room - 1)
-            age = labels - self.contents[place * self.width]
-            self.forget_first()
-            self.reach = 0.99 * self.reach if self.reach > 1.0 else 0.0
+            self.reach = age if age > self.reach else self.reach
         else:
-            return NULL
-        self.reach = age if age > self.reach else self.reach
-        return self.contents + place * self.width
+            place = self.take_in_turn()
+        return self.contents + place * self.width if place >= 0 else NULL
+
+    cdef Py_ssize_t take_in_turn(self) noexcept nogil:
+        """Take out the oldest note for a label that found none; its place if it counts, or -1."""
+        cdef Py_ssize_t place = -1
+        if self.blanks > 0:
+            take_blank(self)
+        elif self.left > 0:
+            if self.left == 1 and self.misses == MOST_MISSES:
+                place = self.first & (self.room - 1)
+            elif self.left == 1:
+                self.misses += 1
+            self.forget_first()
+        self.left = 0
+        return place
 
     cdef void tidy(self) noexcept nogil:
         """Give back room that is not needed; it stays where memory does not suffice for less."""
@@ -201,6 +208,10 @@ cdef class Notes:
         self.reserve(1)
         memcpy(self.leave(row_key(row)), &content[0], self.width * sizeof(double))
 
+    def leave_blanks(self, Py_ssize_t predictions):
+        """Count predictions before the first label."""
+        count_blanks(self, predictions)
+
     def take_row(self, const double[::1] row, double labels):
         """Take out the note about a row, now that so many labels are known; None if none is."""
         cdef const double* found = self.take(row_key(row), labels)
@@ -209,7 +220,7 @@ cdef class Notes:
         return np.array(<const double[: self.width]>found)
 
     def state(self):
-        """Return room, reach and share of rows recognised; of notes keys, ages and contents.
+        """Return its counts, and of all notes that wait keys, ages and contents.
 
         The age of a note here is how many notes were left since, itself included.
         """
@@ -218,6 +229,7 @@ cdef class Notes:
         cdef uint64_t[::1] keys = np.zeros(self.count, np.uint64)
         cdef int64_t[::1] ages = np.zeros(self.count, np.int64)
         contents = np.zeros((self.count, self.width))
+        counts = [self.room, self.reach, self.misses, self.left, self.blanks]
         cdef double[:, ::1] view = contents
         for number in range(self.first, self.next):
             place = number & (self.room - 1)
@@ -227,7 +239,7 @@ cdef class Notes:
                     &view[at, 0], self.contents + place * self.width, self.width * sizeof(double)
                 )
                 at += 1
-        return np.array([self.room, self.reach, self.recognised]), keys.base, ages.base, contents
+        return np.array(counts, np.float64), keys.base, ages.base, contents
 
     def restore(self, sizes, const uint64_t[::1] keys, const int64_t[::1] ages, contents):
         """Take over what `state` returned.
@@ -239,14 +251,19 @@ cdef class Notes:
         """
         cdef const double[:, ::1] view = contents
         cdef Py_ssize_t place, room, at, count = len(keys)
-        room, reach, recognised = int(sizes[0]), float(sizes[1]), float(sizes[2])
+        room, reach = int(sizes[0]), float(sizes[1])
+        misses, left, blanks = map(int, sizes[2:])
         good = min(<Py_ssize_t>LEAST_ROOM, self.most) <= room <= self.most
         if not good or room & (room - 1) or room != sizes[0]:
             raise ValueError(f"there cannot be room for {sizes[0]} notes")
         if not 0.0 <= reach <= 2.0**53:
             raise ValueError(f"labels cannot come {sizes[1]} labels late")
-        if not 0.0 <= recognised <= 1.0:
-            raise ValueError(f"a share of labels cannot be {sizes[2]}")
+        if not 0 <= misses <= MOST_MISSES or misses != sizes[2]:
+            raise ValueError(f"{sizes[2]} labels cannot have been missed")
+        if not 0 <= left <= 2**53 or left != sizes[3]:
+            raise ValueError(f"there cannot be {sizes[3]} notes since the last label")
+        if not 0 <= blanks <= self.most or blanks != sizes[4]:
+            raise ValueError(f"there cannot be {sizes[4]} predictions before the first label")
         if len(ages) != count or view.shape[0] != count or view.shape[1] != self.width:
             raise ValueError("there are not as many ages of notes as notes")
         for at in range(count):
@@ -255,7 +272,8 @@ cdef class Notes:
         self.count, self.first, self.next = 0, 0, 0
         if not self.resize(room):
             raise MemoryError
-        self.count, self.reach, self.recognised = count, reach, recognised
+        self.count, self.reach = count, reach
+        self.misses, self.left, self.blanks = misses, left, blanks
         self.next = ages[0] if count else 0
         for at in range(count):
             place = self.next - ages[at]

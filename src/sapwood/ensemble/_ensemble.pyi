@@ -70,6 +70,7 @@ class EnsembleKernel:
         w: FloatArray,
         predictions: FloatArray | None = None,
         register: Callable[[], Registration | None] | None = None,
+        asked: bool = True,
     ) -> None: ...
     def predict(
         self,

@@ -13,7 +13,9 @@ from sapwood.blend._blend cimport (
     BlendRules, blend_doubles, blended, judge_blend, settle_blend, start_blend, weights_of,
 )
 from sapwood.blend._layer cimport Saying, follow, judge, layer_rules, say, start_layer
-from sapwood.blend._notes cimport LEAST_ROOM, Notes, count_at_once, value_key
+from sapwood.blend._notes cimport (
+    LEAST_ROOM, Notes, count_at_once, count_blanks, take_blank, value_key,
+)
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, held_near
@@ -246,6 +248,8 @@ cdef class EnsembleKernel:
                 return True
         if at_once:
             count_at_once(self.notes)
+        elif self.notes.count == 0:
+            take_blank(self.notes)
         return at_once
 
     cdef void take_label(
@@ -266,6 +270,8 @@ cdef class EnsembleKernel:
         if self.rows == 0.0:
             self.low = self.high = y
             start_layer(self.layer, layer_rules(), y)
+            if self.tracking and not at_once:
+                take_blank(self.notes)
         else:
             y = held_near(
                 y, now.saying.prediction, self.rows, self.low, self.high, &self.usual
@@ -348,6 +354,8 @@ cdef class EnsembleKernel:
             if not reader.fill(x, False) or reader.width != (<TreeKernel>self.trees[0]).features:
                 return None
             if self.rows == 0.0:
+                if self.tracking:
+                    count_blanks(self.notes, 1)
                 return 0.0
             for place in range(self.asked):
                 tree = <TreeKernel>self.trees[place]
@@ -448,7 +456,7 @@ cdef class EnsembleKernel:
                     break
         return bad
 
-    def learn(self, X, y, w, predictions=None, register=None):
+    def learn(self, X, y, w, predictions=None, register=None, bint asked=True):
         """Learn rows; as `TreeKernel.learn`."""
         cdef const double[:, ::1] block
         cdef uint64_t[::1] seen, keys
@@ -467,7 +475,7 @@ cdef class EnsembleKernel:
                 while start < rows:
                     end = min(rows, start + min(<Py_ssize_t>MOST_ROWS, self.rows_until_look()))
                     work = self.prepared(
-                        X[start:end], y[start:end], w[start:end], predictions is not None
+                        X[start:end], y[start:end], w[start:end], predictions is not None and asked
                     )
                     block, keys = work.X, work.keys
                     seen, fresh = np.zeros(len(X[0]) + 1, np.uint64), np.zeros(len(X[0]) + 1, "b")
@@ -624,6 +632,8 @@ cdef class EnsembleKernel:
                 return False
             if self.rows == 0.0:
                 predictions[:] = 0.0
+                if self.tracking:
+                    count_blanks(self.notes, rows)
                 return True
             tree = self.reference()
             while start < rows:

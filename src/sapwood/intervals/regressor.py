@@ -139,7 +139,7 @@ class IntervalRegressor(StoredModel):
         targets, weights = _checked_rows(y, w)
         keys, said = self._find(self._wrapped.keys(X) if len(self._said) else [])
         known = None if said is None else np.ascontiguousarray(said[:, 0])
-        predictions, regions = self._wrapped.learn_many(X, targets, weights, known)
+        predictions, regions = self._wrapped.learn_many(X, targets, weights, known, asked=False)
         self._judge(regions, predictions, targets, weights, said=said)
         self._said.drop(keys)
 
@@ -181,7 +181,7 @@ class IntervalRegressor(StoredModel):
             The lower and the upper bound of each of `levels`.
         """
         targets, weights = _checked_rows(y, w)
-        predictions, regions = self._wrapped.learn_many(X, targets, weights, None)
+        predictions, regions = self._wrapped.learn_many(X, targets, weights, None, asked=True)
         bounds = np.empty((len(targets), 2 * len(self._levels)))
         self._judge(regions, predictions, targets, weights, bounds=bounds)
         return predictions, bounds.reshape(len(targets), -1, 2)

@@ -47,11 +47,12 @@ class Wrapped(Protocol):
         """
 
     def learn_many(
-        self, X: Any, y: FloatArray, w: FloatArray, said: FloatArray | None
+        self, X: Any, y: FloatArray, w: FloatArray, said: FloatArray | None, asked: bool
     ) -> tuple[FloatArray, IntArray]:
         """Learn rows; return what was predicted just before each, and its region.
 
         `said` are predictions that were made when the rows were predicted, NaN where none was.
+        `asked` is whether somebody asks for those of just before.
         """
 
     def keys(self, X: Any) -> list[bytes]:
@@ -96,15 +97,15 @@ class ModelWithLeaves:
         self, x: dict[Any, Any], y: float, w: float, said: float | None
     ) -> tuple[float, int]:
         """Learn a row; return what was predicted just before, and the node of its leaf."""
-        found: tuple[float, int] = self.model.predict_region_one(x)
+        found: tuple[float, int] = self.model.predict_region_one(x, asked=False)
         self.model.learn_one(x, y, w)
         return found
 
     def learn_many(
-        self, X: Any, y: FloatArray, w: FloatArray, said: FloatArray | None
+        self, X: Any, y: FloatArray, w: FloatArray, said: FloatArray | None, asked: bool
     ) -> tuple[FloatArray, IntArray]:
         """Learn rows; return what was predicted just before each, and the node of its leaf."""
-        found: tuple[FloatArray, IntArray] = self.model.predict_learn_regions(X, y, w)
+        found: tuple[FloatArray, IntArray] = self.model.predict_learn_regions(X, y, w, asked)
         return found
 
     def keys(self, X: Any) -> list[bytes]:
@@ -158,21 +159,21 @@ class ModelWithErrorTree:
         self, x: dict[Any, Any], y: float, w: float, said: float | None
     ) -> tuple[float, int]:
         """Learn a row; return what was predicted just before, and its region."""
-        prediction = self._face.predict_one(x)
+        prediction = self._face.predict_one(x) if said is None else said
         self._face.learn_one(x, y, None if w == 1.0 else w)
         try:
             region = self.errors.predict_region_one(x)[1]
-            size = _size(np.array(y), np.array(prediction if said is None else said))
+            size = _size(np.array(y), np.array(prediction))
             self.errors.learn_one(x, float(size), w)
         except ValueError:
             return prediction, 0
         return prediction, region
 
     def learn_many(
-        self, X: Any, y: FloatArray, w: FloatArray, said: FloatArray | None
+        self, X: Any, y: FloatArray, w: FloatArray, said: FloatArray | None, asked: bool
     ) -> tuple[FloatArray, IntArray]:
         """Learn rows; return what was predicted just before each, and its region."""
-        predictions = self._face.predict_learn(X, y, w)
+        predictions = self._face.predict_learn(X, y, w, asked)
         judged = predictions if said is None else np.where(np.isnan(said), predictions, said)
         try:
             return predictions, self.errors.predict_learn_regions(X, _size(y, judged), w)[1]
@@ -255,12 +256,15 @@ class AnyModel:
             return np.array([_or_zero(self._model.predict_one(x)) for x in _rows(X)], np.float64)
         return self._predict_batch(X)
 
-    def predict_learn(self, X: Any, y: FloatArray, w: FloatArray) -> FloatArray:
-        """Learn rows; return what was predicted just before each."""
+    def predict_learn(self, X: Any, y: FloatArray, w: FloatArray, asked: bool = True) -> FloatArray:
+        """Learn rows; return what was predicted just before each, if nobody has asked, too."""
         weights = None if (w == 1.0).all() else w
         if self._in_batches:
             more = {} if weights is None else {"w": weights}
-            return np.asarray(self._model.predict_learn_many(X, y, **more), np.float64)
+            learn = self._model.predict_learn_many
+            if not asked:
+                learn = getattr(self._model, "learn_telling", learn)
+            return np.asarray(learn(X, y, **more), np.float64)
         predictions = np.empty(len(y))
         for place, x in enumerate(_rows(X)):
             predictions[place] = self.predict_one(x)

@@ -76,7 +76,7 @@ cdef class TreeKernel(TreeTables):
     cdef int make_ready(self, Py_ssize_t leaf, double w) except -1 nogil
     cdef int make_room_for_element(self, Py_ssize_t leaf, Py_ssize_t feature) except -1 nogil
     cdef int settle(self) except -1 nogil
-    cdef bint foresee(self, RowReader reader, x, Outlook* outlook) except -1
+    cdef bint foresee(self, RowReader reader, x, bint asked, Outlook* outlook) except -1
     cdef inline void end_writing(self, Sharing sharing) noexcept
     cdef int stop_between_rows(self, Py_ssize_t row, Pace* pace) except -1 nogil
     cdef void answer_askers(self) noexcept nogil

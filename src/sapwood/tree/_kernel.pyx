@@ -15,7 +15,9 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from sapwood import door
 from sapwood.blend._layer cimport CANDIDATES, Saying, follow, judge, say, start_layer
-from sapwood.blend._notes cimport LEAST_ROOM, count_at_once, value_key
+from sapwood.blend._notes cimport (
+    LEAST_ROOM, count_at_once, count_blanks, take_blank, value_key,
+)
 from sapwood.moments cimport PIVOT
 from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
@@ -170,6 +172,8 @@ cdef class TreeKernel(TreeTables):
             self.leaves[outlook.leaf].review *= w
             if self.tracking:
                 start_layer(self.layer, self.layer_rules, y)
+                if not at_once:
+                    take_blank(self.notes)
         self.take(row, y, w, outlook)
 
     cdef uint64_t key_of(
@@ -229,6 +233,8 @@ cdef class TreeKernel(TreeTables):
         if at_once:
             count_at_once(self.notes)
             return &outlook.saying
+        if self.notes.count == 0:
+            take_blank(self.notes)
         for expert in range(FAST, EXPERTS):
             outlook.said[expert] = 0.25 * outlook.experts[expert] + 0.75 * outlook.experts[1]
         return NULL
@@ -479,7 +485,10 @@ cdef class TreeKernel(TreeTables):
             following = waiter.next
             if waiter.width == self.features:
                 outlook.saying.prediction = 0.0
-                if self.rows > 0.0:
+                if self.rows == 0.0:
+                    if self.tracking:
+                        count_blanks(self.notes, 1)
+                else:
                     outlook.leaf = leaf_of(self.nodes, waiter.values)
                     self.look(waiter.values, self.scratch, &outlook)
                     if self.tracking:
@@ -498,6 +507,7 @@ cdef class TreeKernel(TreeTables):
         double[::1] predictions=None,
         register=None,
         int32_t[::1] regions=None,
+        bint asked=True,
     ):
         """Learn rows.
 
@@ -512,10 +522,14 @@ cdef class TreeKernel(TreeTables):
             nobody else may change the tree; what it returns comes into force with the first row.
         regions : array, optional
             Gets the node of the leaf by which each row was predicted.
+        asked : bool
+            Whether somebody has asked for the predictions just before, if there are any; otherwise
+            rows are judged by what was said when they were predicted.
         """
         cdef Py_ssize_t row, rows = y.shape[0], start = 0, known = 0, leaf
         cdef Pace pace
         cdef bint predicting = predictions is not None, placing = regions is not None
+        cdef bint at_once = predicting and asked
         cdef bint has_turn = self.sharing.is_turn_of_this_thread()
         cdef Py_ssize_t leaves[AHEAD]
         cdef Outlook outlook
@@ -566,7 +580,7 @@ cdef class TreeKernel(TreeTables):
                                 self.notes.reserve(1)
                                 key = self.key_of(row_at(X, row), row, first_value)
                             self.learn_row(
-                                row_at(X, row), y[row], w[row], key, predicting, &outlook
+                                row_at(X, row), y[row], w[row], key, at_once, &outlook
                             )
                         if predicting:
                             # Before its first row a tree predicts 0.
@@ -638,22 +652,25 @@ cdef class TreeKernel(TreeTables):
             reader.follow()
         if not begin_glance(self.sharing):
             return self.ask_learner(reader, x)
-        return outlook.saying.prediction if self.foresee(reader, x, &outlook) else None
+        return outlook.saying.prediction if self.foresee(reader, x, True, &outlook) else None
 
-    def place_one(self, RowReader reader not None, x):
+    def place_one(self, RowReader reader not None, x, bint asked=True):
         """Return the prediction of a row and the node of its leaf.
 
-        None if the reader cannot read it as it is, or somebody else learns.
+        It is remembered if somebody has asked for it. None if the reader cannot read it as it is, or somebody else learns.
         """
         cdef Outlook outlook
         if reader.index is None or reader.known is not reader.features.known:
             reader.follow()
-        if not begin_glance(self.sharing) or not self.foresee(reader, x, &outlook):
+        if not begin_glance(self.sharing) or not self.foresee(reader, x, asked, &outlook):
             return None
         return outlook.saying.prediction, self.leaves[outlook.leaf].node
 
-    cdef bint foresee(self, RowReader reader, x, Outlook* outlook) except -1:
-        """Predict a row in a glance, which then ends; whether the reader can read it as it is."""
+    cdef bint foresee(self, RowReader reader, x, bint asked, Outlook* outlook) except -1:
+        """Predict a row in a glance, which then ends; whether the reader can read it as it is.
+
+        What is said is remembered if it was asked for.
+        """
         cdef uint64_t key
         # Nothing here runs code of others, or lets go of the GIL.
         try:
@@ -662,9 +679,11 @@ cdef class TreeKernel(TreeTables):
             outlook.leaf = leaf_of(self.nodes, reader.values)
             if self.rows == 0.0:
                 outlook.saying.prediction = 0.0
+                if self.tracking and asked:
+                    count_blanks(self.notes, 1)
                 return True
             self.look(reader.values, self.scratch, outlook)
-            if self.tracking:
+            if self.tracking and asked:
                 if self.notes.count > 0:
                     self.notes.reserve(1)
                 key = self.key_of(reader.values, 0, NULL)
@@ -730,10 +749,12 @@ cdef class TreeKernel(TreeTables):
         double[::1] predictions,
         is_current=None,
         int32_t[::1] regions=None,
+        bint asked=True,
     ):
         """Predict all rows; any number of threads may do so at once.
 
-        What was said is remembered when all of it was said, in the order of the rows.
+        What was said is remembered when all of it was said, in the order of the rows, unless
+        nobody has asked for it.
 
         Parameters
         ----------
@@ -754,7 +775,9 @@ cdef class TreeKernel(TreeTables):
         """
         cdef double* scratch
         cdef NoteOfRow* notes = NULL
-        cdef Py_ssize_t noted = min(X.shape[0], self.notes.most) if self.tracking else 0, row
+        cdef Py_ssize_t noted = 0, row
+        if self.tracking and asked:
+            noted = min(X.shape[0], self.notes.most)
         if X.shape[0] != predictions.shape[0]:
             raise ValueError("the arrays do not fit together")
         if regions is not None and regions.shape[0] != X.shape[0]:
@@ -768,6 +791,8 @@ cdef class TreeKernel(TreeTables):
                 predictions[:] = 0.0
                 if regions is not None:
                     regions[:] = 0
+                if self.tracking and asked:
+                    count_blanks(self.notes, X.shape[0])
                 return True
             scratch = <double*>PyMem_RawCalloc(
                 self.features + terms_of(self.features), sizeof(double)

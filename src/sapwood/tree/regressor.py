@@ -140,8 +140,15 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     # -- where rows belong ----------------------------------------------------------------------
 
-    def predict_region_one(self, x: dict[Any, Any]) -> tuple[float, int]:
+    def predict_region_one(self, x: dict[Any, Any], asked: bool = True) -> tuple[float, int]:
         """Predict one row as `predict_one` does, and say by which part of the tree.
+
+        Parameters
+        ----------
+        x : dict
+            The features, as for `predict_one`.
+        asked : bool
+            Whether the tree will be judged by this prediction when the row is learned.
 
         Returns
         -------
@@ -151,11 +158,11 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             The node of the row's leaf. A node keeps its number for ever, and its place in
             `region_parents` tells which one it was split off from.
         """
-        found = self._kernel.place_one(self._reader, x)
+        found = self._kernel.place_one(self._reader, x, asked)
         while found is None:
-            region = np.empty(1, np.int32)
-            said = self._predict_plan(self._features.read_one(x, learn=False), region)
-            found = None if said is None else (float(said[0]), int(region[0]))
+            plan, regions = self._features.read_one(x, learn=False), np.empty(1, np.int32)
+            said = self._predict_plan(plan, regions=regions, asked=asked)
+            found = None if said is None else (float(said[0]), int(regions[0]))
         return found
 
     def predict_regions(self, X: Any) -> tuple[FloatArray, IntArray]:
@@ -170,11 +177,11 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         while predictions is None:
             plan = self._features.read(rows, learn=False)
             regions = np.empty(len(plan.matrix), np.int32)
-            predictions = self._predict_plan(plan, regions)
+            predictions = self._predict_plan(plan, regions=regions)
         return predictions, regions
 
     def predict_learn_regions(
-        self, X: Any, y: ArrayLike, w: ArrayLike | None = None
+        self, X: Any, y: ArrayLike, w: ArrayLike | None = None, asked: bool = True
     ) -> tuple[FloatArray, IntArray]:
         """Return what `predict_region_one` would have for each row just before `learn_one`.
 
@@ -182,9 +189,12 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         ----------
         X, y, w
             As for `learn_many`.
+        asked : bool
+            Whether these are the predictions that the tree is judged by; if not, they are those of
+            before, as in `learn_telling`.
         """
         predictions, regions = np.empty(np.shape(y)[:1]), np.empty(np.shape(y)[:1], np.int32)
-        self._learn(X, y, w, predictions, regions)
+        self._learn(X, y, w, predictions, regions=regions, asked=asked)
         return predictions, regions
 
     @property

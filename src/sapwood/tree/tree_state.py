@@ -271,7 +271,7 @@ def restore_notes(memory: Notes | None, arrays: dict[str, Array], rows: float) -
         check(not any(len(each) for each in saved), "there are notes of a model that takes none")
         return
     sizes, keys, ages, notes = saved
-    doubles(sizes, (3,), "the sizes of its notes")
+    doubles(sizes, (5,), "the sizes of its notes")
     good = keys.dtype == np.uint64 and ages.dtype == np.int64 and keys.ndim == ages.ndim == 1
     check(good, "the keys and ages of its notes are no whole numbers")
     checking.check_notes(doubles(notes, (len(keys), memory.width), "its notes"), rows)
