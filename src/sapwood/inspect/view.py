@@ -94,7 +94,7 @@ class TreePicture:
 
 
 def to_text(picture: TreePicture, max_depth: int | None = None, digits: int = 4) -> str:
-    """Return a tree as indented text, one line a node.
+    """Return a tree as indented text, with one line for each node.
 
     Parameters
     ----------

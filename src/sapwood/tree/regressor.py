@@ -40,7 +40,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     grace_period : float
         The weight of the rows that a leaf sees before it may split.
     delta : float
-        The probability that a split is not the one that endless rows would show to be best.
+        The accepted probability that a leaf splits on a feature that is not the best one.
     tau : float
         If the best two features are so near to each other that the bound is below this, the leaf
         splits all the same.
