@@ -179,10 +179,19 @@ class TreeCase(Case):
         one_by_one(tree, self.more)
 
 
+def _unasked(tree, rows):
+    """Predictions one by one and together that leave no notes; of an ensemble, those of a copy."""
+    columns, _ = columns_of(rows)
+    if not isinstance(tree, HoeffdingTreeRegressor):
+        copy = tree.copy()
+        return [copy.predict_one(x) for x, _ in rows], copy.predict_many(columns)
+    predictions = [tree.predict_region_one(x, asked=False)[0] for x, _ in rows]
+    return predictions, tree._predict_plan(tree._features.read(columns, learn=False), asked=False)
+
+
 def _use(tree, rows):
-    """Do with a tree all that does not change it; predictions leave notes, so a copy makes them."""
-    predictions = [tree.explain(x).prediction for x, _ in rows]
-    together = tree.copy().predict_many(columns_of(rows)[0])
+    """Do with a tree all that does not change it."""
+    predictions, together = _unasked(tree, rows)
     if not np.array_equal(predictions, together) or not np.isfinite(together).all():
         raise BrokenError(
             f"predicts {predictions[:2]} one by one, and {together.tolist()[:2]} together"

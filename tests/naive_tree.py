@@ -316,6 +316,7 @@ class NaiveTree:
         self.levels = {}  # of a category, the moments of y by code
         self.root = Node({}, FIRST_REVIEW)
         self.leaves, self.splits, self.rows = [self.root], [], 0
+        self.memory = Memory()
         self.weight = self.usual = 0.0
 
     def register(self, x):
@@ -367,6 +368,7 @@ class NaiveTree:
 
     def predict(self, x):
         if not self.rows:
+            self.memory.blanks += 1
             return 0.0
         leaf, row = self.find(x)
         experts, tree, _ = self.look(leaf, row)
@@ -392,7 +394,7 @@ class NaiveTree:
         if self.rows == 0:
             leaf.start(FIRST_REVIEW * w)  # after so many rows, whatever they weigh
             self.low = self.high = leaf.mean = y
-            self.layer, self.memory = Layer(y), Memory()
+            self.layer, self.memory.blanks = Layer(y), max(0, self.memory.blanks - 1)
             leaf.models.betas = [[y, *beta[1:]] for beta in leaf.models.betas]
         said, tree, z = self.look(leaf, row)
         then = said

@@ -70,8 +70,7 @@ def explain(
     leaf, experts, terms, prediction, candidates, tracked = kernel.outlook(row)
     texts = _texts(features)
     values = {text: x[name] for text, name in zip(texts, features.names, strict=True) if name in x}
-    record = kernel.leaf_table[leaf]
-    origin = float(record["origin"])
+    origin = float(kernel.leaf_table["origin"][leaf])
     names = ["mean"] + [
         f"linear, at least {share:g}" if share else "linear" for share in LEAST_SHARES
     ]
@@ -88,7 +87,7 @@ def explain(
             for text, value, coefficient in zip(texts, terms[1:], mixed[1:], strict=False)
         ]
     return Explanation(
-        path=path_to(picture(kernel, features), int(record["node"]), values),
+        path=path_to(picture(kernel, features), int(kernel.leaf_table["node"][leaf]), values),
         experts=[
             Expert(name, origin + expert, share)
             for name, expert, share in zip(names, experts, shares, strict=False)

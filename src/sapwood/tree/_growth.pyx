@@ -147,7 +147,7 @@ cdef Verdict chosen(
 cdef inline bint is_apart(
     const GrowthRules* rules, double target_share, double residual_share
 ) noexcept nogil:
-    """Whether a cut sets parts of y apart, as no cut does with the residual."""
+    """Whether a cut clearly separates y into two groups, and no cut does so with the residual."""
     return target_share >= rules.apart and target_share >= rules.clearer * residual_share
 
 

@@ -17,7 +17,8 @@ cdef struct Outlook:
     double unusual           # how unusual the row is; known when it is learned
     double tree              # what they predict together
     Saying saying            # what the last layer makes of it; the prediction alone without one
-    double said[EXPERTS]     # what the experts said when the row was predicted, from the origin
+    const double* said       # what they said when the row was predicted: just now, or as follows
+    double then[EXPERTS]
 
 
 cdef struct TreeNote:
@@ -40,6 +41,7 @@ cdef class TreeKernel(TreeTables):
         self, const double* row, double* scratch, Outlook* outlook
     ) noexcept nogil
     cdef inline void mix_experts(self, Outlook* outlook) noexcept nogil
+    cdef inline void say_last(self, Outlook* outlook) noexcept nogil
     cdef inline void find_slots(self, Py_ssize_t leaf, const double* row) noexcept nogil
     cdef uint64_t key_of(
         self, const double* row, Py_ssize_t number, const Py_ssize_t* first_value

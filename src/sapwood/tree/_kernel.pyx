@@ -85,6 +85,7 @@ cdef class TreeKernel(TreeTables):
         """Predict a row whose leaf is known."""
         self.ask_experts(row, scratch, outlook)
         self.mix_experts(outlook)
+        self.say_last(outlook)
 
     cdef inline void ask_experts(
         self, const double* row, double* scratch, Outlook* outlook
@@ -128,6 +129,9 @@ cdef class TreeKernel(TreeTables):
                 self.averaging,
             )
         outlook.saying.prediction = outlook.tree
+
+    cdef inline void say_last(self, Outlook* outlook) noexcept nogil:
+        """Let the last layer, if there is one, make a prediction of that of the tree."""
         if self.tracking:
             say(self.layer, self.layer_rules, outlook.tree, self.rows, &outlook.saying)
 
@@ -156,15 +160,22 @@ cdef class TreeKernel(TreeTables):
                 self.models[outlook.leaf] + covariance_at(self.features), z, terms, z + terms
             )
         self.mix_experts(outlook)
+        outlook.said = outlook.experts
         if self.rows > 0.0:
+            if self.tracking:
+                if at_once:
+                    self.say_last(outlook)
+                said = self.recall(key, at_once, outlook)
+                if said != NULL and said.known == self.rows:
+                    outlook.saying.prediction = said.prediction  # as would be said now
+                elif not at_once:
+                    self.say_last(outlook)
             y = held_near(y, outlook.saying.prediction, self.rows, self.low, self.high, &self.usual)
             if self.tracking:
-                said = self.recall(key, at_once, outlook)
                 if said != NULL:
                     judge(self.layer, self.layer_rules, said, y, w, self.rows)
                 follow(self.layer, outlook.tree, y, w)
         else:
-            outlook.said = outlook.experts
             self.first = self.low = self.high = y
             self.leaves[outlook.leaf].origin = y
             # The first review is due after so many rows, whatever they weigh.
@@ -226,17 +237,19 @@ cdef class TreeKernel(TreeTables):
             if found != NULL:
                 shift = found.origin - self.leaves[outlook.leaf].origin
                 for expert in range(EXPERTS):
-                    outlook.said[expert] = found.experts[expert] + shift
+                    outlook.then[expert] = found.experts[expert] + shift
+                outlook.said = outlook.then
                 return &found.saying
-        for expert in range(EXPERTS):
-            outlook.said[expert] = outlook.experts[expert]
         if at_once:
             count_at_once(self.notes)
             return &outlook.saying
         if self.notes.count == 0:
             take_blank(self.notes)
+        for expert in range(FAST):
+            outlook.then[expert] = outlook.experts[expert]
         for expert in range(FAST, EXPERTS):
-            outlook.said[expert] = 0.25 * outlook.experts[expert] + 0.75 * outlook.experts[1]
+            outlook.then[expert] = 0.25 * outlook.experts[expert] + 0.75 * outlook.experts[1]
+        outlook.said = outlook.then
         return NULL
 
     cdef inline void take(
@@ -315,8 +328,9 @@ cdef class TreeKernel(TreeTables):
         for expert in range(EXPERTS if self.linear else 1):
             now = target - outlook.experts[expert]
             record.errors[expert] = FADE * record.errors[expert] + w * now * now
-            if self.tracking:
-                then = target - outlook.said[expert]
+        if self.tracking:
+            for expert in range(EXPERTS if self.linear else 1):
+                now, then = target - outlook.experts[expert], target - outlook.said[expert]
                 record.said[expert] = (
                     FADE * record.said[expert] + w * (0.5 * (now * now + then * then))
                 )

@@ -255,7 +255,7 @@ def fill_kernel(
     _memory.check_bound(kernel)
     if pending is not None:
         leaf = door.whole(pending, PENDING, 0, kernel.leaf_count - 1)
-        check(bool(kernel.leaf_table[leaf]["watching"]), "a leaf cannot be pending")
+        check(bool(kernel.leaf_table["watching"][leaf]), "a leaf cannot be pending")
         kernel.set_pending(leaf)
 
 
