@@ -6,6 +6,7 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -354,6 +355,22 @@ def test_a_standard_output_that_is_full_is_told(folder, typed) -> None:
     assert ended.code == 2
     assert "no space left on device" in ended.stderr.splitlines()[-1]
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+def test_what_standard_output_does_not_take_at_the_very_end_is_told() -> None:
+    program = "import sys; from sapwood.cli import _leave; sys.stdout.write('a line'); _leave(0)"
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 2
+    assert ended.stderr == "sapwood: standard output: no space left on device\n"
+
 
 
 def test_who_has_read_enough_of_the_predictions_does_no_harm(folder) -> None:

@@ -25,8 +25,7 @@ def main() -> None:
             raise
         _fail(f"the command line needs {error.name}: pip install 'sapwood[cli]'")
     except OSError as error:  # of help or a version that cannot be printed
-        _forget_output()
-        _fail(f"standard output: {(error.strerror or str(error)).lower()}")
+        _fail_to_print(error)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except SystemExit as ended:
@@ -45,8 +44,8 @@ def _leave(code: object) -> None:
             for stream in (sys.stdout, sys.stderr):
                 if stream is not None:
                     stream.flush()
-        except OSError:
-            return  # Python will tell it
+        except OSError as error:
+            _fail_to_print(error)
         os._exit(code or 0)
 
 
@@ -87,9 +86,10 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _forget_output() -> None:
-    """Forget what standard output does not take, lest Python tries again when it ends."""
+def _fail_to_print(error: OSError) -> None:
+    """Tell why, and forget what is not printed, lest Python tries again when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    _fail(f"standard output: {(error.strerror or str(error)).lower()}")
 
 
 def _fail(message: str) -> None:
