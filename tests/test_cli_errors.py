@@ -360,6 +360,7 @@ def test_a_standard_output_that_is_full_is_told(folder, typed) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
 def test_what_standard_output_does_not_take_at_the_very_end_is_told() -> None:
     program = "import sys; from sapwood.cli import _leave; sys.stdout.write('a line'); _leave(0)"
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with open("/dev/full", "w") as full:
         ended = subprocess.run(
             [sys.executable, "-c", program],
@@ -367,10 +368,10 @@ def test_what_standard_output_does_not_take_at_the_very_end_is_told() -> None:
             stderr=subprocess.PIPE,
             text=True,
             check=False,
+            env=buffered,
         )
     assert ended.returncode == 2
     assert ended.stderr == "sapwood: standard output: no space left on device\n"
-
 
 
 def test_who_has_read_enough_of_the_predictions_does_no_harm(folder) -> None:
