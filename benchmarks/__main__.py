@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import (
+    categories,
     drift,
     evaluate_speed,
     forests,
@@ -44,6 +45,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "newcomers": newcomers.run,
     "intervals": intervals.run,
     "drift": drift.run,
+    "categories": categories.run,
 }
 
 

@@ -46,11 +46,16 @@ def rows_of(kind, count, seed):
         columns["sex"] = rng.choice(["f", "m"], count)
         y[columns["sex"] == "m"] += 6.0
     if kind == "categories":
-        effect = np.random.default_rng(0).normal(size=80) * 4
-        codes = rng.integers(0, 80, count)
+        effect = np.random.default_rng(0).normal(size=63) * 4
+        codes = rng.integers(0, 63, count)
         columns["city"] = np.array([f"city {code}" for code in codes])
         columns["day"] = rng.choice(["mon", "tue", "wed", "thu", "fri"], count)
         y += effect[codes] + 3.0 * (columns["day"] == "wed")
+    if kind == "many categories":  # few at first, so that the tree cuts them by their codes
+        effect = np.random.default_rng(0).normal(size=400) * 4
+        codes = rng.integers(0, np.where(np.arange(count) < 1500, 40, 400))
+        columns["city"] = np.array([f"city {code}" for code in codes])
+        y += effect[codes]
     if kind == "drift":
         y += np.cumsum(rng.normal(size=count)) * 0.3
     return columns, y

@@ -216,6 +216,7 @@ def rows_of(count, seed, *, numbers=("a", "b"), categories=(), labels=("red", "b
     return rows
 
 
+FEW = 63  # labels of a category of few
 QUICK = {"grace_period": 20, "delta": 0.5, "tau": 0.5}
 FOREST = partial(ForestRegressor, members=3)
 ADAPTIVE = AdaptiveTreeRegressor
@@ -251,6 +252,16 @@ def new_categories(learn, **parameters):
     rows = rows_of(5, 2, categories=names)
     rows = [({**x, "c": "new", "d": "newer"}, y) for x, y in rows]
     return TreeCase(tree, rows, rows_of(30, 3, categories=names), learn)
+
+
+def many_categories(learn, labels=FEW, **parameters):
+    """A category becomes one of many in the middle of a batch, or its levels need more places."""
+    tree = HoeffdingTreeRegressor(**QUICK, **parameters)
+    one_by_one(tree, [({**x, "c": f"l{at % 40}"}, y) for at, (x, y) in enumerate(rows_of(200, 1))])
+    early = [({**x, "c": f"l{40 + at}"}, y) for at, (x, y) in enumerate(rows_of(labels - 41, 2))]
+    one_by_one(tree, early)
+    rows = [({**x, "c": f"l{labels - 1 + at}"}, y) for at, (x, y) in enumerate(rows_of(5, 3))]
+    return TreeCase(tree, rows, [({**x, "c": "l50"}, y) for x, y in rows_of(30, 4)], learn)
 
 
 def unknown_kinds(learn, **parameters):
@@ -660,6 +671,10 @@ CASES: dict[str, Callable[[], Case]] = {
     "new categories, one": partial(new_categories, one_by_one),
     "new categories, mapping": partial(new_categories, by_mapping),
     "new categories, max_bytes": partial(new_categories, by_mapping, max_bytes=400_000),
+    "many categories, one": partial(many_categories, one_by_one),
+    "many categories, mapping": partial(many_categories, by_mapping),
+    "many categories, E-BST": partial(many_categories, by_mapping, observer=EBSTObserver()),
+    "more places": partial(many_categories, by_mapping, labels=127),
     "unknown kinds, one": partial(unknown_kinds, one_by_one),
     "unknown kinds, mapping": partial(unknown_kinds, by_mapping),
     "unknown kinds, E-BST": partial(unknown_kinds, by_mapping, observer=EBSTObserver()),

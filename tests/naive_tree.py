@@ -14,7 +14,9 @@ FAST = 3  # the first expert that forgets fast: the mean, then linear models
 FADE = 0.99  # what is left a row later of a leaf's errors
 MARGIN = 0.1  # how far predictions go beyond the range of y
 Z_REACH, Z_CREDIBLE = 100.0, 10_000.0  # how far features go from 0, and are believed
-OTHERS, SQUARE_TERMS = 63, 40  # the code of labels after the first 63; more terms: P is a diagonal
+OTHERS, SQUARE_TERMS = 63, 40  # labels of a category of few; more terms: P is a diagonal
+REPEATS, MOST_PRIOR = 10, 16  # rows before squares are believed; the most that shrink a level
+MEMORY, MEMORY_OF_ALL = 256, 16384  # rows that the level of a category, and of all, remembers
 PRIOR, PRIOR_OF_CONSTANT, HEAVIEST = 1.0, 1000.0, 1e6  # variances of coefficients, weight of a row
 YOUNG, SAMPLE, LONG_MEMORY = 64, 8, 2**20  # P learns from all rows, then every eighth, then none
 TOLERATED_SCALE, USELESS_SCALE, MANY_ROWS = 2.0, 16.0, 1000.0
@@ -39,6 +41,11 @@ class Moments:
         self.weight += w
         self.mean += before * (w / self.weight)  # exact while the value is always the same
         self.m2 += w * before * (value - self.mean)
+
+    def add_lately(self, value, w, most):
+        """Add a value to a mean that weighs no more than so much, or than the value."""
+        self.weight = max(min(self.weight + w, most), w)
+        self.mean += (value - self.mean) * (w / self.weight)
 
     @property
     def variance(self):
@@ -294,11 +301,6 @@ class Node:
         self.y, self.residual = Moments(), Moments()
 
 
-def known_values(row):
-    """What a row is known by: its values that are not missing."""
-    return {name: value for name, value in row.items() if value is not None}
-
-
 class NaiveTree:
     """The parameters are those of the tree; `watch_number` makes what watches a number."""
 
@@ -313,7 +315,8 @@ class NaiveTree:
         self.measures = MEASURES["target" if leaf == "mean" else split_on]
         self.watch_number = watch_number or (lambda: Slots(slots))
         self.labels = {}  # the features in their order; of a category, the code of each label
-        self.levels = {}  # of a category, the moments of y by code
+        self.levels = {}  # of a category, the moments of y by code, from the first y
+        self.many = {}  # of a category of many, the moments of y and of two kinds of squares
         self.root = Node({}, FIRST_REVIEW)
         self.leaves, self.splits, self.rows = [self.root], [], 0
         self.memory = Memory()
@@ -331,29 +334,75 @@ class NaiveTree:
                 self.levels.setdefault(name, {})
                 for leaf in () if self.labels[name] else self.leaves:
                     leaf.watches[name] = Categories(leaf.watches[name].missing)
-                self.labels[name].setdefault(value, min(len(self.labels[name]), OTHERS))
+                self.labels[name].setdefault(value, len(self.labels[name]))
+                if len(self.labels[name]) == OTHERS + 1 and name not in self.many:
+                    self.become_many(name)
+
+    def become_many(self, name):
+        """Let the level of a category stand for it from now on, wherever numbers are meant."""
+        levels = self.levels[name].values()
+        self.many[name] = Moments([(own.mean, own.weight) for own in levels]), Moments(), Moments()
+        for leaf in self.leaves:
+            missing = leaf.watches[name].missing
+            leaf.watches[name] = self.watch_number()
+            leaf.watches[name].missing = missing
+
+    def level(self, name, code):
+        """The mean y of a category, shrunk towards that of all as far as rows within a category
+        differ more than categories do; no value before anything is known of any."""
+        whole, within, about = self.many[name]
+        own = self.levels[name].get(code)
+        if whole.weight == 0:
+            return None
+        if own is None:
+            return whole.mean
+        row, prior = self.weight / self.rows, 1.0
+        if within.weight >= REPEATS * row:
+            between = max(about.mean - within.mean, 1e-300)
+            prior = min(max(within.mean / between, 1 / MOST_PRIOR), MOST_PRIOR)
+        return whole.mean + (own.mean - whole.mean) * own.weight / (own.weight + prior * row)
+
+    def learn_level(self, name, code, y, w):
+        """Add a y, from the first, to its category; and to all, if they are many."""
+        own = self.levels[name].setdefault(code, Moments())
+        if name not in self.many:
+            own.add(y, w)
+            return
+        row = self.weight / self.rows
+        whole, within, about = self.many[name]
+        for known, squares in ((own, within), (whole, about)):
+            if known.weight:
+                share = known.weight / (known.weight + w)
+                squares.add_lately((y - known.mean) ** 2 * share, w, MEMORY_OF_ALL * row)
+        whole.add_lately(y, w, MEMORY_OF_ALL * row)
+        own.add_lately(y, w, MEMORY * row)
 
     def find(self, x):
-        """The leaf of a row, and its values: numbers, codes, or None where they are missing."""
-        row = {name: x.get(name) for name in self.labels}
+        """The leaf of a row, and its values: numbers, codes or levels, None where missing."""
+        codes = {name: x.get(name) for name in self.labels}
         for name, labels in self.labels.items():
-            if labels and row[name] is not None:
-                row[name] = labels.get(row[name], OTHERS if len(labels) >= OTHERS else None)
+            if labels and codes[name] is not None:
+                new = len(labels) if len(labels) >= OTHERS else None
+                codes[name] = labels.get(codes[name], new)
+        row = dict(codes)
+        for name in self.many:
+            row[name] = None if codes[name] is None else self.level(name, codes[name])
         node = self.root
         while node.children:
             value, left = row[node.cut.feature], node.missing_left
             if value is not None and node.threshold is not None:
                 left = value < node.threshold
             elif value is not None:  # a category that was not seen goes as if it were missing
-                left = node.codes.get(value, left)
+                left = node.codes.get(codes[node.cut.feature], left)
             node = node.children[not left]
-        return node, row
+        return node, row, codes
 
     def look(self, leaf, row):
         """What the experts of a leaf say, what they say together, and the terms of the row."""
         values = dict(row)
         for name, levels in self.levels.items():  # a category stands for the mean y of its rows
-            values[name] = levels[row[name]].mean if row[name] in levels else None
+            if name not in self.many:
+                values[name] = levels[row[name]].mean if row[name] in levels else None
         z = leaf.models.standardise(values.values())
         margin = MARGIN * (self.high - self.low)
         linear = [min(dot(beta, z), self.high + margin) for beta in leaf.models.betas]
@@ -370,13 +419,21 @@ class NaiveTree:
         if not self.rows:
             self.memory.blanks += 1
             return 0.0
-        leaf, row = self.find(x)
+        leaf, row, codes = self.find(x)
         experts, tree, _ = self.look(leaf, row)
         if not self.track:
             return tree
         said, saying = self.layer.say(tree)
-        self.memory.leave(known_values(row), self.rows, (saying, experts, self.rows))
+        self.memory.leave(self.known_values(codes), self.rows, (saying, experts, self.rows))
         return said
+
+    def known_values(self, codes):
+        """What a row is known by: its values that are not missing, nor categories without a y."""
+        return {
+            name: value
+            for name, value in codes.items()
+            if value is not None and (name not in self.levels or value in self.levels[name])
+        }
 
     def held_near(self, y, prediction):
         """A y as it is learned: not farther from its prediction than is credible."""
@@ -388,10 +445,11 @@ class NaiveTree:
         return prediction + error
 
     def learn(self, x, y, w=1.0):
-        predicted_from = known_values(self.find(x)[1])  # before it brings something new
+        predicted_from = self.known_values(self.find(x)[2])  # before it brings something new
         self.register(x)
-        leaf, row = self.find(x)
+        leaf, row, codes = self.find(x)
         if self.rows == 0:
+            self.first = y
             leaf.start(FIRST_REVIEW * w)  # after so many rows, whatever they weigh
             self.low = self.high = leaf.mean = y
             self.layer, self.memory.blanks = Layer(y), max(0, self.memory.blanks - 1)
@@ -419,8 +477,8 @@ class NaiveTree:
         leaf.residual.add(residual, w)
         for name, value in row.items():
             leaf.watches[name].add(value, w, y, residual)
-            if name in self.levels and value is not None:
-                self.levels[name].setdefault(value, Moments()).add(y, w)
+            if name in self.levels and codes[name] is not None:
+                self.learn_level(name, codes[name], y - self.first, w)
         if leaf.y.weight >= leaf.due:
             self.attempt(leaf)
 
@@ -438,7 +496,8 @@ class NaiveTree:
         if leaf.rows >= OUTDATED_ROWS and lately * OUTDATED < leaf.residual.m2:
             leaf.start(FIRST_REVIEW * self.weight / self.rows)  # its errors became nothing
             for name, labels in self.labels.items():
-                leaf.watches[name] = Categories() if labels else self.watch_number()
+                few = labels and name not in self.many
+                leaf.watches[name] = Categories() if few else self.watch_number()
             return
         if weight >= leaf.next_review:
             self.review(leaf)

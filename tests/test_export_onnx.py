@@ -16,7 +16,16 @@ from tree_cases import parameters, streams, tree_of
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
-KINDS = ["numbers", "missing", "two categories", "categories", "one leaf", "deep", "drift"]
+KINDS = [
+    "numbers",
+    "missing",
+    "two categories",
+    "categories",
+    "many categories",
+    "one leaf",
+    "deep",
+    "drift",
+]
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
 

@@ -11,7 +11,16 @@ from tree_cases import parameters, streams, tree_of
 
 treelite = pytest.importorskip("treelite")
 
-KINDS = ["numbers", "missing", "two categories", "categories", "one leaf", "deep", "drift"]
+KINDS = [
+    "numbers",
+    "missing",
+    "two categories",
+    "categories",
+    "many categories",
+    "one leaf",
+    "deep",
+    "drift",
+]
 
 
 def predict(model, X):

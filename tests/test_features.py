@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from cases import run_apart
 from feature_cases import LONG, NAN, known, names, plain_values, same
-from sapwood.rows._dict_row import RowReader
-from sapwood.rows.features import OTHERS, Features
+from sapwood.rows._dict_row import RowReader, shared_place
+from sapwood.rows.column import IDS
+from sapwood.rows.features import MOST_LABELS, OTHERS, Features
 
 
 @pytest.fixture
@@ -127,20 +128,126 @@ def test_a_plan_changes_nothing_before_it_is_committed(features):
 # Categories.
 
 
-def test_labels_beyond_the_63rd_share_a_code_and_are_not_stored():
+def test_the_64th_label_makes_a_category_one_of_many():
     features = Features()
     labels = [f"label {number}" for number in range(100)]
-    codes = np.minimum(np.arange(100), OTHERS)[:, None]
-    same(features.matrix({"c": labels}, learn=True), codes)
-    assert list(features.categories[0]) == labels[:OTHERS]
-    same(features.matrix({"c": labels[::-1]}, learn=False), codes[::-1])
+    same(features.matrix({"c": labels[:OTHERS]}, learn=True)[:, 0], range(OTHERS))
     same(features.matrix({"c": ["never seen"]}, learn=False), [[OTHERS]])
+    assert features.known.places(MOST_LABELS) == [-1]
+    same(features.matrix({"c": labels}, learn=True)[:, 0], range(100))
+    assert list(features.categories[0]) == labels
+    assert features.known.places(MOST_LABELS) == [128]
+    same(features.matrix({"c": labels[::-1]}, learn=False)[:, 0], range(99, -1, -1))
+    # What was never learned has a code beyond all places.
+    beyond = MOST_LABELS + MOST_LABELS // 4
+    same(features.matrix({"c": ["never seen"]}, learn=False), [[beyond]])
+    reader = RowReader(features)
+    assert reader.read({"c": "never seen"}, learn=False)
+    assert reader.row == [beyond]
+    assert not reader.read({"c": "never seen"}, learn=True)
+    assert reader.read({"c": "label 99"}, learn=True)
+    assert reader.row == [99]
+
+
+def test_labels_beyond_the_most_share_codes_and_are_not_stored():
+    features = Features(most_labels=80)
+    labels = [f"label {number}" for number in range(100)]
+    expected = [*range(80), *(80 + shared_place(label, 20) for label in labels[80:])]
+    same(features.matrix({"c": labels}, learn=True)[:, 0], expected)
+    assert list(features.categories[0]) == labels[:80]
+    assert features.known.places(80) == [100]
+    assert set(expected[80:]) <= set(range(80, 100))
     size, reader = features.nbytes, RowReader(features)
     for number in range(1000):
-        assert reader.read({"c": f"more {number}"}, learn=True)
-        assert reader.row == [OTHERS]
-    features.matrix({"c": [f"yet more {number}" for number in range(1000)]}, learn=True)
+        label = f"more {number}"
+        assert reader.read({"c": label}, learn=number % 2 == 0)
+        assert reader.row == [80 + shared_place(label, 20)]
+    more = [f"yet more {number}" for number in range(1000)]
+    shared = [80 + shared_place(label, 20) for label in more]
+    same(features.matrix({"c": more}, learn=True)[:, 0], shared)
+    assert np.bincount(np.array(shared) - 80, minlength=20).min() > 20
     assert features.nbytes == size
+
+
+def test_long_labels_share_codes_where_memory_is_limited():
+    features, long = Features(most_labels=80), "x" * 65
+    few = [f"label {number}" for number in range(OTHERS)]
+    same(features.matrix({"c": [*few, long]}, learn=True)[-1], [OTHERS])
+    same(features.matrix({"c": [long, "y" * 65, "y" * 64]}, learn=True)[:, 0],
+         [OTHERS, 80 + shared_place("y" * 65, 20), OTHERS + 1])  # fmt: skip
+    reader = RowReader(features)
+    assert reader.read({"c": "z" * 65}, learn=True)
+    assert reader.row == [80 + shared_place("z" * 65, 20)]
+    features = Features()
+    features.matrix({"c": [*few, long, "y" * 65]}, learn=True)
+    assert features.categories[0]["y" * 65] == OTHERS + 1
+
+
+def fnv(label):
+    """FNV-1a by its definition, over the characters of a label or over a number as one."""
+    found = 14695981039346656037
+    for each in [ord(letter) for letter in label] if isinstance(label, str) else [label % 2**64]:
+        found = (found ^ each) * 1099511628211 % 2**64
+    return found ^ found >> 32
+
+
+@given(st.text(max_size=20) | st.integers(-(2**63), 2**64 - 1), st.integers(1, 2**14))
+def test_shared_places_are_those_of_the_hash(label, places):
+    assert shared_place(label, places) == fnv(label) % places
+
+
+def test_what_is_planned_but_not_committed_leaves_no_trace():
+    features = Features()
+    labels = [f"label {number}" for number in range(70)]
+    features.matrix({"c": labels}, learn=True)
+    before, header = features.known, features.to_header()
+    never = features.read({"c": ["lost", "lost too"]}, learn=True)
+    assert never.known().counts == [72]
+    assert features.known is before
+    assert features.to_header() == header
+    beyond = MOST_LABELS + MOST_LABELS // 4
+    same(features.matrix({"c": ["lost"]}, learn=False), [[beyond]])
+    reader = RowReader(features)
+    assert reader.read({"c": "lost"}, learn=False)
+    assert reader.row == [beyond]
+    same(features.matrix({"c": ["found", "lost"]}, learn=True), [[70], [71]])
+    assert list(features.categories[0]) == [*labels, "found", "lost"]
+    twin = features.copy()
+    features.matrix({"c": ["mine"]}, learn=True)
+    twin.matrix({"c": ["yours"]}, learn=True)
+    assert list(features.categories[0])[72:] == ["mine"]
+    assert list(twin.categories[0])[72:] == ["yours"]
+    rebuilt = Features.from_header(features.to_header())
+    assert rebuilt == features
+    assert rebuilt.nbytes == features.nbytes
+
+
+def test_labels_that_come_one_by_one_are_not_copied_each_time():
+    features = Features()
+    features.matrix({"c": [f"label {number}" for number in range(100)]}, learn=True)
+    table = features.known.tables[0]
+    for number in range(50):
+        features.matrix({"c": [f"new {number}"]}, learn=True)
+        assert features.known.tables[0] is table
+
+
+def test_ids_are_noticed_and_forgotten():
+    features = Features(categorical=["id"])
+    features.matrix({"id": list(range(IDS - 1))}, learn=True)
+    last = features.read({"id": [IDS, 5, IDS + 1]}, learn=True)
+    # With one row in fifty that brought nothing new they are labels, with one in two hundred ids.
+    assert last.known(IDS * 1.02).kinds == ["category"]
+    known = last.known(IDS * 1.005)
+    assert (known.kinds, known.counts, known.places(MOST_LABELS)) == (["identifier"], [0], [0])
+    features.known = known
+    same(features.matrix({"id": [5, 7.0, None]}, learn=True), [[NAN]] * 3)
+    reader = RowReader(features)
+    assert reader.read({"id": 9.0}, learn=True)
+    assert np.isnan(reader.row[0])
+    assert not reader.read({"id": 9.5}, learn=True)
+    assert features.nbytes < 5000
+    assert Features.from_header(features.to_header()) == features
+    assert features.known.nbytes == Features.from_header(features.to_header()).known.nbytes
 
 
 def test_a_declared_category_takes_numbers_as_labels():
@@ -348,7 +455,7 @@ BAD_HEADERS = [
     (changed(labels=[[], [None], [], [], []]), "None is no label"),
     (changed(labels=[[], [2**64], [], [], []]), "is no label"),
     (changed(labels=[[], [LONG], [], [], []]), "is no label"),
-    (changed(labels=[[], list(range(64)), [], [], []]), "labels are wrong"),
+    (changed(labels=[[], list(range(2**16 + 1)), [], [], []]), "labels are wrong"),
     (changed(labels=[[], {}, [], [], []]), "labels are wrong"),
     (changed(labels=[["x"], [], [], [], []]), "'a' has labels"),
     (changed(categorical=["a"]), "a kind is wrong"),
@@ -385,4 +492,4 @@ def test_bytes_are_counted():
     least = sum(map(sys.getsizeof, parts)) + labels - shared
     least += sum(map(sys.getsizeof, features.names))
     assert least <= features.nbytes < 1.5 * least
-    assert repr(features) == "<Features: 0 number, 500 category, 0 unknown>"
+    assert repr(features) == "<Features: 0 number, 500 category, 0 unknown, 0 identifier>"

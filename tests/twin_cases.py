@@ -11,7 +11,7 @@ import numpy as np
 
 from naive_tree import NaiveTree, Slots
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver
-from sapwood.tree.layout import CATEGORY, LEAF
+from sapwood.tree.layout import CATEGORY, LEAF, LISTED
 
 TOLERANCE = 1e-9  # of predictions, by the spread of y
 
@@ -57,9 +57,11 @@ def categories(rng, rows=900):
     return rows_of(columns, y)
 
 
-def many_labels(rng, rows=900):
-    """More labels than there are codes; the later ones are rare at first."""
+def many_labels(rng, rows=1500):
+    """More labels than there are codes; the later ones are rare at first, but for one, of which
+    more rows come than a level remembers."""
     label = np.minimum(rng.geometric(0.03, rows) + np.arange(rows) // 40, 90)
+    label[2 * rows // 3 :][rng.random(rows - 2 * rows // 3) < 0.7] = 90
     x = rng.random(rows)
     y = 3.0 * (label % 3 == 0) + x + 0.3 * rng.normal(size=rows)
     return rows_of({"label": [f"l{i}" for i in label], "x": x}, y)
@@ -233,7 +235,7 @@ def gain_of(node):
 def cut_of_node(tree, node):
     """Of a node of the tree: the feature, where missing values go, and what codes do."""
     codes = [bool(int(node["subset"]) >> code & 1) for code in range(64)]
-    name, is_category = tree.features[node["feature"]], node["kind"] == CATEGORY
+    name, is_category = tree.features[node["feature"]], node["kind"] in (CATEGORY, LISTED)
     return name, bool(node["missing_left"]), codes if is_category else None
 
 
@@ -280,9 +282,8 @@ def same_model(kernel, number, leaf):
     betas = page[: 4 * terms].reshape(terms, 4)[:known].T.copy()
     betas[:, 0] += kernel.leaf_table[number]["origin"]
     close(betas, models.betas)
-    for place, (watch, scale) in enumerate(zip(leaf.watches.values(), models.scales, strict=True)):
-        first = 0.0 if isinstance(watch, Slots) else kernel.first  # y of categories are from there
-        expected = [scale[0] - first, 1 / scale[1]] if scale else [0.0, 0.0]
+    for place, scale in enumerate(models.scales):
+        expected = [scale[0], 1 / scale[1]] if scale else [0.0, 0.0]
         close(page[[centres + place, scales + place]], expected)
     P = np.array(models.P)
     if terms > 40:

@@ -270,9 +270,33 @@ class Regressor(StoredModel, ForeignCalls):
         bad = self._kernel.check(targets, weights)
         if bad >= 0:
             refuse_row(targets[bad], weights[bad], bad)
-        self._kernel.learn(
-            plan.matrix, targets, weights, predictions, partial(self._registration, plan), **own
-        )
+        regions = own.pop("regions", None)
+        if not plan.is_whole:
+            self._registration(plan)  # there is room for all of it, or none of it is learned
+        for part, is_turn, rows in plan.parts():
+            before = self._first_of(rows) if is_turn and predictions is not None else None
+            placing = {} if regions is None else {"regions": regions[part]}
+            self._kernel.learn(
+                rows.matrix,
+                targets[part],
+                weights[part],
+                None if predictions is None else predictions[part],
+                partial(self._registration, rows),
+                **placing,
+                **own,
+            )
+            if before is not None and predictions is not None:
+                predictions[part.start], region = before
+                if regions is not None:
+                    regions[part.start] = region
+
+    def _first_of(self, plan: Plan) -> tuple[float, int]:
+        """Predict the first row of a part before anything new is registered; and by which node."""
+        row = np.ascontiguousarray(plan.matrix[:1, : plan.width_before])
+        prediction, region = np.empty(1), np.zeros(1, np.int32)
+        own = {"regions": region} if hasattr(self._kernel, "place_one") else {}
+        self._kernel.predict(row, prediction, asked=False, **own)
+        return float(prediction[0]), int(region[0])
 
     @abstractmethod
     def _registration(self, plan: Plan) -> Registration | None:
@@ -298,7 +322,11 @@ class Regressor(StoredModel, ForeignCalls):
 
     @property
     def feature_kinds(self) -> dict[Label, str]:
-        """What each feature is: "number", "category", or "unknown" if it was always missing."""
+        """What each feature is: "number" or "category".
+
+        It is "unknown" if it was always missing, and "identifier" if it is a category whose
+        values hardly ever came twice: then it counts as missing.
+        """
         known = self._features.known
         return dict(zip(known.names, known.kinds, strict=True))
 

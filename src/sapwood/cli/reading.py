@@ -164,7 +164,7 @@ class _Renamed(Stream):
 
 def _known_by(tree: Any) -> dict[str, Kind]:
     return {
-        str(name): "category" if kind == "category" else "number"
+        str(name): "category" if kind in ("category", "identifier") else "number"
         for name, kind in tree.feature_kinds.items()
     }
 

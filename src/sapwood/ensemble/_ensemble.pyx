@@ -349,6 +349,7 @@ cdef class EnsembleKernel:
         cdef TreeKernel tree
         cdef Py_ssize_t place
         cdef uint64_t key
+        cdef const double* row
         self.begin_reading()
         try:
             if not reader.fill(x, False) or reader.width != (<TreeKernel>self.trees[0]).features:
@@ -361,8 +362,9 @@ cdef class EnsembleKernel:
                 tree = <TreeKernel>self.trees[place]
                 said.trees[place] = 0.0
                 if tree.rows > 0.0:
-                    outlook.leaf = leaf_of(tree.nodes, reader.values)
-                    tree.look(reader.values, tree.scratch, &outlook)
+                    row = tree.with_levels(reader.values, tree.room)
+                    outlook.leaf = leaf_of(tree.nodes, row)
+                    tree.look(row, tree.scratch, &outlook)
                     said.trees[place] = outlook.saying.prediction
             self.say_together(&said)
             if self.tracking:
@@ -397,6 +399,7 @@ cdef class EnsembleKernel:
         cdef Outlook[MOST_TREES] outlooks
         cdef double[MOST_TREES] weights
         cdef const uint64_t[::1] thresholds
+        cdef (const double*)[MOST_TREES] rows
         cdef TreeKernel tree
         cdef Py_ssize_t place, trees = self.members + 1
         cdef uint64_t key = self.reference().key_of(row, 0, NULL) if self.tracking else 0
@@ -407,16 +410,17 @@ cdef class EnsembleKernel:
                 thresholds = self.thresholds[self.records[place].rate]
                 weights[place] *= self.copies(self.records + place, &thresholds[0], 0)
             tree.settle()
-            outlooks[place].leaf = leaf_of(tree.nodes, row)
+            rows[place] = tree.with_levels(row, tree.room)
+            outlooks[place].leaf = leaf_of(tree.nodes, rows[place])
             if weights[place] > 0.0:
                 measure_if_due(tree)
                 tree.make_ready(outlooks[place].leaf, weights[place])
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             if weights[place] > 0.0:
-                tree.learn_row(row, y, weights[place], 0, True, &outlooks[place])
+                tree.learn_row(rows[place], y, weights[place], 0, True, &outlooks[place])
             else:
-                tree.look(row, tree.scratch, &outlooks[place])
+                tree.look(rows[place], tree.scratch, &outlooks[place])
             said.trees[place] = outlooks[place].saying.prediction
         self.say_together(&said)
         self.take_label(&said, y, w, key, False)
@@ -615,10 +619,12 @@ cdef class EnsembleKernel:
             row += 1
         tree.learn(work.X[row:], work.y[row:], weights[row:], work.said[place, row:])
 
-    def predict(self, const double[:, ::1] X, double[::1] predictions, is_current=None):
+    def predict(
+        self, const double[:, ::1] X, double[::1] predictions, is_current=None, bint asked=True
+    ):
         """Predict all rows; as `TreeKernel.predict`."""
         cdef Py_ssize_t row, place, start = 0, end, rows = X.shape[0], trees = self.asked
-        cdef Py_ssize_t noted = min(rows, self.notes.most) if self.tracking else 0
+        cdef Py_ssize_t noted = min(rows, self.notes.most) if self.tracking and asked else 0
         cdef double[:, ::1] said
         cdef double[:, ::1] notes = np.empty((noted, self.notes.width if noted else 0))
         cdef uint64_t[::1] keys = np.empty(noted, np.uint64)
@@ -632,7 +638,7 @@ cdef class EnsembleKernel:
                 return False
             if self.rows == 0.0:
                 predictions[:] = 0.0
-                if self.tracking:
+                if self.tracking and asked:
                     count_blanks(self.notes, rows)
                 return True
             tree = self.reference()

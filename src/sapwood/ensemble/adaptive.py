@@ -11,7 +11,7 @@ from sapwood.ensemble.rules import EnsembleRules
 from sapwood.inspect import snapshot, view
 from sapwood.inspect.tree_views import TreeViews
 from sapwood.observers.base import TableObserver
-from sapwood.rows.features import Features
+from sapwood.rows.features import Features, labels_within
 from sapwood.tree.growth import SplitOn
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.tree.settings import Leaf, Track, TreeSettings
@@ -56,7 +56,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
     """
 
     kind: ClassVar[str] = "AdaptiveTreeRegressor"
-    format: ClassVar[int] = 1
+    format: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -86,12 +86,13 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
             track=track,
             max_bytes=None,
         )
-        features = Features(categorical)
+        limit = checked_max_bytes(max_bytes, 2)
+        features = Features(categorical, labels_within(limit))
         parameters: dict[str, Any] = {
             "threads": None if threads is None else door.whole(threads, "threads", 1, 1024),
             **plain.parameters,
             "observer": observer,
-            "max_bytes": checked_max_bytes(max_bytes, 2),
+            "max_bytes": limit,
             "categorical": features.declared,
         }
         self._plain = Role("plain", TreeSettings.checked(**{**plain.parameters, "track": None}))

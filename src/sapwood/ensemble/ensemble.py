@@ -20,6 +20,7 @@ from sapwood.ensemble.view import EnsembleExplanation, EnsembleSummary, Member
 from sapwood.inspect import snapshot, view
 from sapwood.model import State
 from sapwood.regressor import Regressor
+from sapwood.rows._dict_row import RowReader
 from sapwood.rows.encoder import Plan
 from sapwood.rows.features import Features
 from sapwood.tree import _memory, memory, tree_state
@@ -145,7 +146,7 @@ class Ensemble(Regressor):
         return tree, record
 
     def _registration(self, plan: Plan) -> Registration | None:
-        known = plan.known()
+        known = plan.known(self._kernel.rows)
         if known is self._features.known:
             return None
         relays = [memory.relay(tree, self._features, known, 0) for tree in self._kernel.trees]
@@ -238,7 +239,8 @@ class Ensemble(Regressor):
         tree = HoeffdingTreeRegressor(
             **{**settings.parameters, "categorical": self._parameters["categorical"]}
         )
-        tree._features.known = self._features.known
+        tree._features = self._features.copy()
+        tree._reader = RowReader(tree._features)
         arrays = tree_state.kernel_arrays(kernel)
         copies = {name: array.copy() for name, array in arrays.items()}
         pending = kernel.pending if kernel.pending >= 0 else None

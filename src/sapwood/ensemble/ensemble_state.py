@@ -115,9 +115,9 @@ def restored(kind: type[Kind], state: State) -> Kind:
 def _empty(kind: type[Kind], header: dict[str, Any]) -> Kind:
     parameters = header["parameters"]
     check(isinstance(parameters, dict), "its parameters are no dict")
-    features = Features.from_header(header["features"])
     observer = tree_state.observer_of(parameters.get("observer"))
     model = kind(**{**parameters, "observer": observer})
+    features = Features.from_header(header["features"], model._features.most_labels)
     same = features.categorical == model._features.categorical
     check(same, "its parameters and its features differ in what is categorical")
     model._features.known = features.known

@@ -10,7 +10,7 @@ from sapwood.ensemble.renewal import Reserve
 from sapwood.ensemble.rules import EnsembleRules
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
-from sapwood.rows.features import Features
+from sapwood.rows.features import Features, labels_within
 from sapwood.tree.growth import SplitOn
 from sapwood.tree.settings import Leaf, Track, TreeSettings
 
@@ -71,7 +71,7 @@ class ForestRegressor(Ensemble):
     """
 
     kind: ClassVar[str] = "ForestRegressor"
-    format: ClassVar[int] = 1
+    format: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -104,14 +104,15 @@ class ForestRegressor(Ensemble):
             max_bytes=None,
         )
         count = door.whole(members, "members", FEWEST, MOST)
-        features = Features(categorical)
+        limit = checked_max_bytes(max_bytes, count + 1)
+        features = Features(categorical, labels_within(limit))
         parameters: dict[str, Any] = {
             "members": count,
             "seed": door.whole(seed, "seed", 0, 2**64 - 1),
             "threads": None if threads is None else door.whole(threads, "threads", 1, 1024),
             **plain.parameters,
             "observer": observer,
-            "max_bytes": checked_max_bytes(max_bytes, count + 1),
+            "max_bytes": limit,
             "categorical": features.declared,
         }
         alone = {**plain.parameters, "track": None}

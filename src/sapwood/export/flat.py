@@ -2,6 +2,7 @@
 
 import importlib
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sapwood.inspect.view import TreePicture
 from sapwood.model import Readable, readable_part
 from sapwood.rows.column import OTHERS
 from sapwood.tree._kernel import RANGE_MARGIN, TreeKernel
-from sapwood.tree.layout import CATEGORY, LEAF, NUMBER
+from sapwood.tree.layout import CATEGORY, LEAF, LISTED, NUMBER
 
 __all__ = [
     "CODES",
@@ -105,8 +106,9 @@ class FlatTree:
     missing and `missing_left` is set.
     """
 
-    names: list[Label]  # of the features
-    labels: list[list[Label]]  # of the categories of each feature, in the order of their codes
+    names: list[Label]  # of the columns of `encode`
+    labels: list[list[Label]]  # of the categories of each, in the order of their codes; none where
+    # there are more than 63, as they are numbers then
     kind: IntArray  # LEAF, or the kind of feature that the node splits on: NUMBER or CATEGORY
     left: IntArray  # -1 for a leaf, as are the next two
     right: IntArray
@@ -237,13 +239,18 @@ def _in_order(
     inner = nodes["kind"] != LEAF
     number, category = nodes["kind"] == NUMBER, nodes["kind"] == CATEGORY
     child = np.where(inner, nodes["child"], 0)
+    listed, tables = _listed(tree._kernel), tree._features.categories
+    feature = np.where(inner, nodes["feature"], -1).astype(np.int64)
+    by_code = category & np.isin(feature, listed)
+    feature[by_code] = len(tables) + np.searchsorted(listed, feature[by_code])
     return FlatTree(
-        names=tree.features,
-        labels=[list(table) for table in tree._features.categories],
+        names=[*tree.features, *(f"code of {tree.features[each]}" for each in listed)],
+        labels=[list(table) if len(table) <= OTHERS else [] for table in tables]
+        + [list(islice(tables[each], OTHERS)) for each in listed],
         kind=nodes["kind"].astype(np.int64),
         left=np.where(inner, place[child], -1),
         right=np.where(inner, place[np.where(inner, child + 1, 0)], -1),
-        feature=np.where(inner, nodes["feature"], -1).astype(np.int64),
+        feature=feature,
         threshold=np.where(number, nodes["threshold"], 0.0),
         subset=np.where(category, nodes["subset"], np.uint64(0)),
         missing_left=inner & (nodes["missing_left"] != 0),
@@ -256,6 +263,12 @@ def _in_order(
         models=models,
         tracking=tracking,
     )
+
+
+def _listed(kernel: TreeKernel) -> list[int]:
+    """Return the features of many categories that were cut by their codes while these were few."""
+    nodes = kernel.node_table[: kernel.node_count]
+    return sorted(set(nodes["feature"][nodes["kind"] == LISTED].tolist()))
 
 
 def _tracking(kernel: TreeKernel) -> Tracking | None:
@@ -288,17 +301,25 @@ def _models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
     table = kernel.leaf_table[rows]
     shares = snapshot.shares_of(kernel, table)
     margin = RANGE_MARGIN * (kernel.high - kernel.low)
-    level_weight, level = kernel.level_table.reshape(width, CODES, 2).transpose(2, 0, 1)
+    few = kernel.level_table[: width * CODES]
+    level_weight, level = few.reshape(width, CODES, 2).transpose(2, 0, 1)
+    centres = pages[:, centres_at:scales_at].copy()
+    centres[:, kernel.columns.place_table >= 0] += kernel.first  # as `encode` does with levels
+    codes = len(_listed(kernel))  # columns that are but for splits: their terms are 0
     return LeafModels(
         base=table["origin"] + shares[:, 0] * table["mean"],
         shares=shares[:, 1:],
         intercepts=coefficients[:, 0],
-        coefficients=coefficients[:, 1:].transpose(0, 2, 1),
-        centres=pages[:, centres_at:scales_at],
-        scales=pages[:, scales_at:covariance_at],
+        coefficients=np.pad(coefficients[:, 1:].transpose(0, 2, 1), ((0, 0), (0, 0), (0, codes))),
+        centres=np.pad(centres, ((0, 0), (0, codes))),
+        scales=np.pad(pages[:, scales_at:covariance_at], ((0, 0), (0, codes))),
         lowest=kernel.low - margin - table["origin"],
         highest=kernel.high + margin - table["origin"],
-        levels=np.where(level_weight > 0.0, level, np.nan),
+        levels=np.pad(
+            np.where(level_weight > 0.0, level, np.nan),
+            ((0, codes), (0, 0)),
+            constant_values=np.nan,
+        ),
     )
 
 
@@ -327,8 +348,12 @@ def encode(tree: Readable, X: Any) -> FloatArray:
     -------
     ndarray of float64, shape (rows, features)
         The columns are `tree.features`. A number is as it was, a category is its code (from 0 in
-        the order in which they were learned; 63 for all from the 64th on), and NaN is a value
-        that is missing, or a category that was never learned.
+        the order in which they were learned), and NaN is a value that is missing, or a category
+        that was never learned. Where a feature has more than 63 categories, a category is a
+        number, its level: the mean y of its rows, shrunk towards the mean of all; a category that
+        was never learned has the latter. If the tree has cut that feature by its codes before
+        there were so many, these follow in a column of their own, behind all others: 63 is that of
+        all from the 64th on.
 
     Examples
     --------
@@ -339,8 +364,17 @@ def encode(tree: Readable, X: Any) -> FloatArray:
     array([[17.,  1.],
            [nan, nan]])
     """
-    matrix: FloatArray = _tree_in(tree)._features.read(X, learn=False).matrix
-    return matrix
+    held = _tree_in(tree)
+    matrix: FloatArray = held._features.read(X, learn=False).matrix
+    places = held._kernel.columns.place_table
+    codes = np.minimum(matrix[:, _listed(held._kernel)], OTHERS)
+    for feature in np.flatnonzero(places >= 0).tolist():
+        matrix = matrix.copy()
+        levels = np.append(held._kernel.levels_of(feature), np.nan)
+        rows = np.minimum(matrix[:, feature], places[feature])
+        rows = np.where(np.isnan(rows), len(levels) - 1, rows)
+        matrix[:, feature] = levels[rows.astype(np.intp)]
+    return np.hstack([matrix, codes]) if codes.shape[1] else matrix
 
 
 def needed(module: str, package: str, function: str) -> Any:

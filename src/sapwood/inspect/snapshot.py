@@ -1,6 +1,7 @@
 """The inside of a tree, for the views: its nodes as they are now, and how it predicts a row."""
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ from numpy.typing import NDArray
 from sapwood.blend._layer import LEVEL_RATES, layer_parts
 from sapwood.inspect.explanation import Contribution, Expert, Explanation, path_to
 from sapwood.inspect.view import PICTURE_RECORD, TreePicture
-from sapwood.rows.features import Features
+from sapwood.rows.features import IDENTIFIER, OTHERS, Features
 from sapwood.tree._kernel import LEAST_SHARES, TreeKernel
-from sapwood.tree.layout import ERRORS, LEAF, SAID_ERRORS
+from sapwood.tree.layout import CATEGORY, ERRORS, LEAF, LISTED, NUMBER, SAID_ERRORS
 
 __all__ = ["explain", "picture", "shares_of"]
 
@@ -36,8 +37,16 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
     errors = np.array([records[name] for name in _judges(kernel)])
     by_mean = not kernel.linear or (kernel.averaging & (errors[0] <= errors[1:].min(axis=0)))
     nodes["model"][at] = np.where(by_mean, "mean", "linear")
-    labels = [[str(label) for label in table] for table in features.categories]
-    return TreePicture(nodes, _texts(features), labels)
+    nodes["kind"][nodes["kind"] == LISTED] = CATEGORY
+    names, known = _texts(features), features.known
+    labels = [[str(label) for label in islice(table, OTHERS + 1)] for table in known.categories]
+    levels = {}
+    for feature in np.flatnonzero(kernel.columns.place_table >= 0).tolist():
+        levels[feature] = kernel.levels_of(feature)[: known.counts[feature]]
+        by_level = (nodes["kind"] == NUMBER) & (nodes["feature"] == feature)
+        nodes["threshold"][by_level] += kernel.first
+    ids = [name for name, kind in zip(names, known.kinds, strict=True) if kind == IDENTIFIER]
+    return TreePicture(nodes, names, labels, levels, ids)
 
 
 def _texts(features: Features) -> list[str]:

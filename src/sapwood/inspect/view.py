@@ -1,8 +1,8 @@
 """Looking inside a tree: as text, as a table, and in numbers."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,11 +26,14 @@ __all__ = [
     "to_text",
 ]
 
+FloatArray = NDArray[np.float64]
+
 # A node as the views see it; a leaf also tells whether it may still split, and what predicts there.
 PICTURE_RECORD = np.dtype([*NODE_RECORD.descr, ("watching", np.bool_), ("model", np.str_, 8)])
 
 KINDS = {LEAF: "leaf", NUMBER: "number", CATEGORY: "category"}
-OTHERS = 63  # the code of all categories that got none of their own
+OTHERS = 63  # the code of all categories that a split by codes cannot tell apart
+IDS = "identifiers"
 MOST_GUIDES = 24  # levels that a line of text is indented by; deeper ones are counted instead
 
 
@@ -57,6 +60,8 @@ class TreePicture:
     nodes: NDArray[Any]  # of PICTURE_RECORD; the first is the root
     names: Sequence[str]  # of the features
     categories: Sequence[Sequence[str]]  # of each feature in the order of their codes
+    levels: Mapping[int, FloatArray] = field(default_factory=dict)  # of categories of many
+    identifiers: Sequence[str] = ()  # features that count as missing, as their values never repeat
 
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
@@ -233,9 +238,14 @@ class Summary(NamedTuple):
     watching: int  # leaves that may still split
     depth: int  # of the deepest leaf; the root is at 0
     nbytes: int
+    identifiers: tuple[str, ...] = ()  # features that count as missing: their values never repeat
 
     def __str__(self) -> str:
-        return table([[name, number(value, 15)] for name, value in self._asdict().items()])
+        rows = [[name, number(value, 15)] for name, value in self._asdict().items() if name != IDS]
+        told = table(rows)
+        for name in self.identifiers:
+            told += f"\n{plain(name, MOST_LETTERS)}: its values hardly ever repeat, it is left out"
+        return told
 
 
 def summary(picture: TreePicture, *, rows: int, weight: float, nbytes: int) -> Summary:
@@ -258,23 +268,41 @@ def summary(picture: TreePicture, *, rows: int, weight: float, nbytes: int) -> S
     watching = int(np.count_nonzero(leaves["watching"]))
     depth = int(nodes["depth"].max())
     return Summary(
-        rows, weight, len(picture.names), len(nodes), len(leaves), watching, depth, nbytes
+        rows,
+        weight,
+        len(picture.names),
+        len(nodes),
+        len(leaves),
+        watching,
+        depth,
+        nbytes,
+        tuple(picture.identifiers),
     )
 
 
 def question(
     picture: TreePicture, node: int, limits: Limits | None = None, left: bool = True
 ) -> str:
-    """Return what a split asks, or its opposite; without limits, in full."""
+    """Return what a split asks, or its opposite; without limits, in full.
+
+    A split of a category of many asks whether its level, the mean y of its rows, is below some y;
+    how many of all categories that holds for is told as it is now.
+    """
     columns = picture.columns
     feature = columns["feature"][node]
     name = plain(picture.names[feature], limits and limits.letters)
     if columns["kind"][node] == NUMBER:
         threshold = number(columns["threshold"][node], limits and limits.digits)
+        if feature in picture.levels:
+            levels = picture.levels[feature]
+            below = int(np.count_nonzero(levels < columns["threshold"][node]))
+            those = below if left else len(levels) - below
+            where = "below" if left else "above"
+            return f"{name}: those {where} {threshold} ({those:,} of {len(levels):,})"
         return f"{name} {'<' if left else '>='} {threshold}"
     known, subset = picture.categories[feature], columns["subset"][node]
     # Codes that no label has yet are those of categories that the split has not seen.
-    named = [*range(len(known)), *([OTHERS] if len(known) == OTHERS else [])]
+    named = [*range(min(len(known), OTHERS)), *([OTHERS] if len(known) == OTHERS else [])]
     codes = [code for code in named if subset >> code & 1]
     most = len(codes) if limits is None or len(codes) <= limits.labels else limits.labels - 1
     labels = [

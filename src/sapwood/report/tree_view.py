@@ -225,7 +225,7 @@ def leaf_rule(picture: TreePicture, leaf: int) -> str:
         left, feature = picture.is_left(node), columns["feature"][parent]
         lets = left == bool(columns["missing_left"][parent])
         missing[feature] = missing.pop(feature, True) and lets  # and to the end of the dict
-        if columns["kind"][parent] == NUMBER:
+        if columns["kind"][parent] == NUMBER and feature not in picture.levels:
             threshold = number(columns["threshold"][parent], LIMITS.digits)
             bounds.setdefault(feature, {}).setdefault(left, threshold)
         else:
@@ -234,7 +234,9 @@ def leaf_rule(picture: TreePicture, leaf: int) -> str:
     told = []
     for feature, lets in reversed(missing.items()):  # as they are asked about from the root on
         if feature in sets:
-            words = ", ".join(sets[feature]) + (", unseen or missing" if lets else "")
+            words = ", ".join(sets[feature])
+            if lets:
+                words += " or missing" if feature in picture.levels else ", unseen or missing"
         else:
             words = _between(plain(picture.names[feature], LIMITS.letters), bounds[feature])
             words += " or missing" if lets else ""

@@ -22,7 +22,9 @@ cdef class RowReader:
     cdef dict index                 # the features' own: name -> column
     cdef list tables                # the features' own, of each column: label -> code
     cdef object kind_array
-    cdef char* kinds                # of each column: in `kind_array`
+    cdef Py_ssize_t* kinds          # of each column: in `kind_array`, as the next
+    cdef Py_ssize_t* counts         # labels of each column that count
+    cdef Py_ssize_t most            # labels of a column that may have codes of their own
     cdef Place* places              # of a dict, in its order
     cdef Py_ssize_t room            # how many places there are
     cdef Py_ssize_t holding         # how many scalars are held
@@ -37,4 +39,5 @@ cdef class RowReader:
     cdef bint put_scalar(self, int column, object scalar, bint learn) except -1
     cdef bint put_number(self, int column, double number, bint learn) noexcept
     cdef bint put_label(self, int column, PyObject* label, bint learn) noexcept
+    cdef bint is_long(self, PyObject* label) noexcept
     cdef int make_room(self, Py_ssize_t wanted) except -1

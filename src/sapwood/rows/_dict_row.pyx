@@ -11,6 +11,7 @@ import numpy as np
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.float cimport DBL_MAX
 from libc.math cimport NAN, fabs, floor
+from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from sapwood import door
@@ -31,6 +32,10 @@ cdef extern from "Python.h":
     PyObject* PyLong_FromDouble(double)
     long PyLong_AsLong(PyObject*)
     Py_ssize_t PyUnicode_GET_LENGTH(PyObject*)
+    int PyUnicode_KIND(PyObject*)
+    void* PyUnicode_DATA(PyObject*)
+    Py_UCS4 PyUnicode_READ(int, void*, Py_ssize_t)
+    unsigned long long PyLong_AsUnsignedLongLongMask(PyObject*)
     PyObject* PyErr_Occurred()
     void PyErr_Clear()
     void* Py_TYPE(PyObject*)
@@ -42,15 +47,21 @@ cdef enum:
     NUMBER = 1
     CATEGORY = 2
     DECLARED = 3  # a category of which whole floats are labels too
-    MOST_LABELS = 63  # that have codes, and the code of all others: as in sapwood.rows.column
+    FEW_LABELS = 63  # of a category of few, and the code of all others: OTHERS of sapwood.rows.column
+    LONG_LABEL = 64  # characters of a label, as in sapwood.rows.column
+    ALL_LABELS = 65_536  # that may have codes of their own, if memory is not limited: MOST_LABELS there
+    SHARED = 4  # as there
     MOST_KEYS = 4096  # there are no more features
     SOME_KEYS = 16  # that are remembered beside twice as many as there are features
     SCALARS = 12
+    IDS = -1  # instead of the number of labels, where they are not told apart
     NOWHERE = -1  # no column has this name
     ODD = -2  # the key has to be looked at with care
     LONG = 100_000  # values that others need not wait for while they are looked at
 
-cdef dict KIND_CODES = {"unknown": UNKNOWN, "number": NUMBER, "category": CATEGORY}
+cdef dict KIND_CODES = {
+    "unknown": UNKNOWN, "number": NUMBER, "category": CATEGORY, "identifier": CATEGORY,
+}
 cdef Py_ssize_t LONGEST = door.LONGEST
 
 # Their values are got by code of NumPy alone. A float64 is a float anyway.
@@ -73,6 +84,33 @@ cdef inline bint is_scalar(PyObject* value) noexcept:
         if Py_TYPE(value) == scalar_types[place]:
             return True
     return False
+
+
+cdef Py_ssize_t place_by_hash(PyObject* label, Py_ssize_t places) noexcept:
+    """The place of a label among those that share some: by FNV-1a, the same on all machines."""
+    cdef uint64_t found = 14695981039346656037u
+    cdef Py_ssize_t at
+    cdef int kind
+    cdef void* data
+    if PyUnicode_CheckExact(label):
+        kind, data = PyUnicode_KIND(label), PyUnicode_DATA(label)
+        for at in range(PyUnicode_GET_LENGTH(label)):
+            found = (found ^ <uint64_t>PyUnicode_READ(kind, data, at)) * 1099511628211u
+    else:
+        found = (found ^ PyLong_AsUnsignedLongLongMask(label)) * 1099511628211u
+    found ^= found >> 32
+    return <Py_ssize_t>(found % <uint64_t>places)
+
+
+def shared_place(label, Py_ssize_t places):
+    """Return the place of a label, a str or int, among those that share so many places.
+
+    Examples
+    --------
+    >>> shared_place("Oslo", 16384), shared_place(7, 16384), shared_place(True, 16384)
+    (13002, 2186, 2656)
+    """
+    return place_by_hash(<PyObject*>label, places)
 
 
 cdef class FeatureTable:
@@ -119,21 +157,26 @@ cdef class RowReader:
             raise RuntimeError("the reader was never initialised")
         known = self.features.known
         cdef dict index = known.index
-        cdef list names = known.names, tables = known.categories, words = known.kinds
+        cdef list names = known.names, tables = known.tables, words = known.kinds
+        cdef list counted = known.counts
         width = len(names)
-        if not (len(words) == len(tables) == width <= MOST_KEYS):
+        if not (len(words) == len(tables) == len(counted) == width <= MOST_KEYS):
             raise ValueError("the features are in disorder")
         categorical = self.features.categorical
+        cdef Py_ssize_t most = self.features.most_labels
         row = np.full(width, np.nan)
         view = row
-        cdef char[::1] kinds = np.zeros(width + 1, np.int8)
+        cdef Py_ssize_t[::1] counts = np.zeros(2 * width + 1, np.intp)
+        cdef Py_ssize_t* kinds = &counts[0] + width
         for column in range(width):
             kinds[column] = KIND_CODES[words[column]]
+            counts[column] = IDS if words[column] == "identifier" else counted[column]
             if kinds[column] == CATEGORY and names[column] in categorical:
                 kinds[column] = DECLARED
         # Nothing fails from here on.
-        self.known, self.kind_array = known, kinds.base
-        self.kinds, self.width = &kinds[0], width
+        self.known, self.kind_array = known, counts.base
+        self.kinds, self.width = kinds, width
+        self.counts, self.most = &counts[0], most
         self.index, self.tables, self.row = index, tables, row
         self.values = &view[0] if width > 0 else NULL
         for place in range(self.room):
@@ -277,7 +320,7 @@ cdef class RowReader:
 
     cdef bint put(self, int column, PyObject* value, bint learn) noexcept:
         """Write a value of one of Python's own types; whether it was plain."""
-        cdef char kind = self.kinds[column]
+        cdef Py_ssize_t kind = self.kinds[column]
         cdef double number
         cdef int overflow = 0
         cdef PyObject* label
@@ -319,18 +362,35 @@ cdef class RowReader:
     cdef bint put_label(self, int column, PyObject* label, bint learn) noexcept:
         """Write the code of a label, unless it has to be learned; whether that was done."""
         cdef PyObject* table = <PyObject*>self.tables[column]
+        cdef Py_ssize_t count = self.counts[column]
         cdef PyObject* code
         if self.kinds[column] < CATEGORY:
             return self.kinds[column] == UNKNOWN and not learn
+        if count == IDS:
+            return True
         code = PyDict_GetItemWithError(table, label)
-        if code != NULL:
+        if code != NULL and PyLong_AsLong(code) < count:
             self.values[column] = PyLong_AsLong(code)
             return True
         PyErr_Clear()
-        if PyDict_Size(table) < MOST_LABELS:
-            return not learn
-        self.values[column] = MOST_LABELS
+        if count > FEW_LABELS and (count >= self.most or self.is_long(label)):
+            self.values[column] = self.most + place_by_hash(label, self.most // SHARED)
+            return True
+        if learn:
+            return False
+        if count >= FEW_LABELS:
+            self.values[column] = (
+                FEW_LABELS if count == FEW_LABELS else self.most + self.most // SHARED
+            )
         return True
+
+    cdef bint is_long(self, PyObject* label) noexcept:
+        """Whether a label shares its code with others for its length."""
+        return (
+            self.most < ALL_LABELS
+            and PyUnicode_CheckExact(label)
+            and PyUnicode_GET_LENGTH(label) > LONG_LABEL
+        )
 
     cdef int make_room(self, Py_ssize_t wanted) except -1:
         """Room for the keys of a longer dict."""
@@ -344,7 +404,7 @@ cdef class RowReader:
     @property
     def nbytes(self):
         """Bytes that the reader occupies, and the keys that it remembers."""
-        cdef Py_ssize_t place, total = self.width + self.room * sizeof(Place)
+        cdef Py_ssize_t place, total = 16 * self.width + self.room * sizeof(Place)
         for place in range(self.room):
             if self.places[place].key != NULL:
                 total += sys.getsizeof(<object>self.places[place].key)

@@ -9,11 +9,35 @@ from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.door import FloatArray, Label, Plain
+from sapwood.rows._dict_row import shared_place
 
-__all__ = ["CATEGORY", "NUMBER", "OTHERS", "UNKNOWN", "Coded", "Column", "Refused", "as_doubles"]
+__all__ = [
+    "CATEGORY",
+    "IDENTIFIER",
+    "IDS",
+    "MOST_LABELS",
+    "NUMBER",
+    "OTHERS",
+    "UNKNOWN",
+    "Coded",
+    "Column",
+    "Refused",
+    "as_doubles",
+    "places_of",
+]
 
-NUMBER, CATEGORY, UNKNOWN = "number", "category", "unknown"
-OTHERS = 63  # labels with a code of their own, and the code that all later ones share
+NUMBER: str = "number"
+CATEGORY: str = "category"
+UNKNOWN: str = "unknown"
+IDENTIFIER: str = (
+    "identifier"  # a category whose labels hardly ever came twice: it counts as missing
+)
+OTHERS = 63  # labels of a category of few; with one more it becomes one of many
+MOST_LABELS = 2**16  # that have a code of their own, if memory is not limited
+IDS = 2**14  # with so many labels it is looked whether they ever come twice
+TURNS = (OTHERS + 1, IDS)  # numbers of labels that make another feature of a category
+LONG_LABEL = 64  # characters; where memory is limited, longer ones of many share codes
+SHARED = 4  # labels without a code of their own share so many times fewer
 
 PLAIN_TYPES = frozenset({str, bool, int, float, type(None)})
 
@@ -95,20 +119,47 @@ class Column:
         What its values are.
     known : dict
         The codes of its labels.
+    count : int
+        How many of them count, from the first on.
     declared : bool
         Whether it was declared to be a category: then whole floats are labels too.
     learn : bool
         Whether new labels get codes.
+    most : int
+        How many labels may have a code of their own.
+
+    Attributes
+    ----------
+    fresh : dict
+        The codes of labels that are new.
+    turns : list of tuple
+        The rows with which the number of labels becomes one of TURNS, and that number.
     """
 
-    __slots__ = ("declared", "fresh", "kind", "known", "learn", "name")
+    __slots__ = ("count", "declared", "fresh", "kind", "known", "learn", "most", "name", "turns")
 
     def __init__(
-        self, name: Label, kind: str, known: Mapping[Label, int], declared: bool, learn: bool
+        self,
+        name: Label,
+        kind: str,
+        *,
+        known: Mapping[Label, int],
+        count: int,
+        declared: bool,
+        learn: bool,
+        most: int,
     ):
-        self.name, self.kind, self.known = name, kind, known
-        self.declared, self.learn = declared, learn
+        self.name, self.kind, self.known, self.count = name, kind, known, count
+        self.declared, self.learn, self.most = declared, learn, most
         self.fresh: dict[Label, int] = {}
+        self.turns: list[tuple[int, int]] = []
+
+    def fresh_before(self, row: int | None) -> dict[Label, int]:
+        """Return the labels that are new, up to a turn at this row or later; all if it is None."""
+        if row is None:
+            return self.fresh
+        most = min((count - 1 for at, count in self.turns if at >= row), default=self.most)
+        return {label: code for label, code in self.fresh.items() if code < most}
 
     def read(self, values: Values, categorical: bool = False) -> FloatArray:
         """Return the values as doubles, NaN where missing; raise `Refused` at a bad one."""
@@ -118,7 +169,7 @@ class Column:
             return self._never_learned(values)
         if categorical and self.kind == UNKNOWN:
             self.kind = CATEGORY
-        if isinstance(values, np.ndarray) and self.kind != CATEGORY:
+        if isinstance(values, np.ndarray) and self.kind not in (CATEGORY, IDENTIFIER):
             return self._of_array(values)
         listed = values.tolist() if isinstance(values, np.ndarray) else values
         return self._of_list(listed, self.declared or categorical)
@@ -129,7 +180,7 @@ class Column:
         value = door.plain(value)
         if self.kind == UNKNOWN:
             self.kind = _kind_of((value,))
-        if self.kind == CATEGORY:
+        if self.kind in (CATEGORY, IDENTIFIER):
             label = door.label(value, self.declared)
             number = np.nan if label is None else self._code(label)
         else:
@@ -140,9 +191,11 @@ class Column:
     def _of_coded(self, values: Coded, categorical: bool) -> FloatArray:
         """Read each value once; their order is that in which all rows would bring them."""
         try:
-            return values.spread(self.read(values.distinct(), categorical))
+            codes = self.read(values.distinct(), categorical)
         except Refused as error:
             raise Refused(int(values.first_rows[error.row]), error.rule) from None
+        self.turns = [(int(values.first_rows[row]), count) for row, count in self.turns]
+        return values.spread(codes)
 
     def _never_learned(self, values: NDArray[Any] | list[Any]) -> FloatArray:
         """Return NaN for all values: each may be of any kind, but must be of one."""
@@ -174,8 +227,10 @@ class Column:
             types = set(map(type, values))
         if self.kind == UNKNOWN:
             self.kind = _kind_of(values)
-        if self.kind != CATEGORY:
+        if self.kind not in (CATEGORY, IDENTIFIER):
             numbers = _numbers(values, str in types)
+        elif self.kind == IDENTIFIER and _are_short_texts(values, types):
+            numbers = np.full(len(values), np.nan)
         else:
             if float in types and not whole:  # it may equal a label, but it is none
                 values, refused = _up_to_a_float(values, refused)
@@ -187,25 +242,76 @@ class Column:
     def _codes(self, values: Sequence[Plain], whole: bool) -> FloatArray:
         codes: dict[Plain, float] = {}
         for value in dict.fromkeys(values):
+            before = len(self.fresh)
             try:
                 label = door.label(value, whole)
                 codes[value] = np.nan if label is None else self._code(label)
             except door.Unfit as rule:
                 raise Refused(values.index(value), str(rule)) from None
+            count = self.count + len(self.fresh)
+            if len(self.fresh) > before and count in TURNS:
+                self.turns.append((values.index(value), count))
         return np.fromiter(map(codes.__getitem__, values), np.float64, len(values))
 
     def _code(self, label: Label) -> float:
-        code = self.known.get(label, self.fresh.get(label))
-        if code is not None:
+        """Return the code of a label, which gets one if it is new and to be learned."""
+        code = self.known.get(label, self.most)
+        code = code if code < self.count else self.fresh.get(label, self.most)
+        if code < self.most:
             return code
-        count = len(self.known) + len(self.fresh)
-        if count >= OTHERS:
-            return OTHERS
-        if not self.learn:
+        count = self.count + len(self.fresh)
+        if count > OTHERS and (count >= self.most or self._is_long(label)):
+            return self.most + shared_place(label, self.most // SHARED)
+        if self.learn and self.kind != IDENTIFIER:
+            door.check_text(label)
+            self.fresh[label] = count
+            return count
+        if count < OTHERS:  # as it is where labels are ids
             return np.nan
-        door.check_text(label)
-        self.fresh[label] = count
-        return count
+        return OTHERS if count == OTHERS else self.most + self.most // SHARED
+
+    def _is_long(self, label: Label) -> bool:
+        return self.most < MOST_LABELS and isinstance(label, str) and len(label) > LONG_LABEL
+
+
+def places_of(kind: str, count: int, most: int) -> int:
+    """Return how many codes a category of many needs places for; -1 for other features.
+
+    Parameters
+    ----------
+    kind : str
+        Of the feature.
+    count, most : int
+        How many labels it has, and may have.
+
+    Examples
+    --------
+    >>> places_of("number", 0, 65536), places_of("category", 63, 65536)
+    (-1, -1)
+    >>> places_of("category", 64, 65536), places_of("category", 300, 65536)  # with some to spare
+    (128, 512)
+    >>> places_of("category", 65536, 65536)  # with those that all others share
+    81920
+    >>> places_of("category", 64, 4096)  # all at once where memory is limited
+    5120
+    >>> places_of("identifier", 0, 65536)
+    0
+    """
+    if kind == IDENTIFIER:
+        return 0
+    if kind != CATEGORY or count <= OTHERS:
+        return -1
+    if count >= most or most < MOST_LABELS:
+        return most + most // SHARED
+    return min(most, 1 << count.bit_length())
+
+
+def _are_short_texts(values: Sequence[Plain], types: set[type]) -> bool:
+    """Whether all values are None or strings that may be labels, without looking at each."""
+    return (
+        types <= {str, type(None)}
+        and max(map(len, filter(None, values)), default=0) <= door.LONGEST  # type: ignore[arg-type]
+    )
 
 
 def _plain(values: Sequence[Any]) -> tuple[list[Plain], Refused | None]:

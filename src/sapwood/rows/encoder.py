@@ -6,8 +6,9 @@ caller to commit once all else was found good too.
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,16 @@ from sapwood import door
 from sapwood.door import FloatArray, Label
 from sapwood.rows import frames
 from sapwood.rows._dict_row import first_infinite
-from sapwood.rows.column import CATEGORY, NUMBER, UNKNOWN, Column, Refused, Values, as_doubles
+from sapwood.rows.column import (
+    CATEGORY,
+    IDENTIFIER,
+    NUMBER,
+    UNKNOWN,
+    Column,
+    Refused,
+    Values,
+    as_doubles,
+)
 
 if TYPE_CHECKING:
     from sapwood.rows.features import Features, Known
@@ -32,20 +42,59 @@ Convert = Callable[[Column, Any], tuple[Values, bool]]  # -> values, are they th
 class Plan:
     """A matrix whose rows are good, and what they add to the features."""
 
-    __slots__ = ("_before", "_columns", "_features", "matrix")
+    __slots__ = ("_before", "_columns", "_end", "_features", "matrix")
 
     def __init__(
-        self, features: Features, before: Known, matrix: FloatArray, columns: Sequence[Column] = ()
+        self,
+        features: Features,
+        before: Known,
+        matrix: FloatArray,
+        columns: Sequence[Column] = (),
+        end: int | None = None,
     ):
-        self.matrix = matrix
+        self.matrix, self._end = matrix, end
         self._features, self._before, self._columns = features, before, columns
+
+    def parts(self) -> Iterator[tuple[slice, bool, Plan]]:
+        """Yield the rows in parts, whether each is a turn, and what it adds to the features.
+
+        At a turn a category becomes one of many, or may become one of ids: if rows came one by
+        one, the first of the part would be predicted before that, and learned after it. Each part
+        is to be committed before the next is asked for.
+        """
+        turns = {row for column in self._columns for row, _ in column.turns}
+        if not turns:
+            yield slice(0, None), False, self
+            return
+        starts = [0, *sorted(turns - {0})]
+        ends: list[int | None] = [*starts[1:], None]
+        for start, end in zip(starts, ends, strict=True):
+            before = self._before if start == 0 else self._features.known
+            part = slice(start, end)
+            own = Plan(self._features, before, self.matrix[part], self._columns, end)
+            yield part, start in turns, own
+
+    @property
+    def width_before(self) -> int:
+        """How many features there are before anything new is registered."""
+        return len(self._before.names)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is but one part."""
+        return not any(row for column in self._columns for row, _ in column.turns)
 
     def is_current(self) -> bool:
         """Whether nothing was learned of the features since X was read."""
         return self._features.known is self._before
 
-    def known(self) -> Known:
+    def known(self, rows: float = math.inf) -> Known:
         """Return what is known of the features once these rows are learned.
+
+        Parameters
+        ----------
+        rows : float
+            How many rows were learned before; by default it is not looked for ids.
 
         Raises
         ------
@@ -54,7 +103,7 @@ class Plan:
         """
         if not self.is_current():
             raise RuntimeError("the features changed while rows were read; read them again")
-        return self._before.and_columns(self._columns)
+        return self._before.and_columns(self._columns, self._end, rows)
 
     def commit(self) -> None:
         """Register what is new, or raise as `known`."""
@@ -141,7 +190,7 @@ def _read_columns(
     if rows == 0:
         return Plan(features, before, np.empty((0, known)))
     matrix = _in_place([contents[place][0] for place in sorted(contents)], rows, width)
-    if matrix is not None and all(column.kind != CATEGORY for column, _ in columns.values()):
+    if matrix is not None and not any(_is_category(column) for column, _ in columns.values()):
         in_order = [columns[place][0] for place in range(width)]
         _check_finite(matrix, [column.name for column in in_order])
         return _read_numbers(features, before, in_order, matrix, learn)
@@ -230,7 +279,7 @@ def _read_array(features: Features, X: Any, learn: bool) -> Plan:
     """Read rows without names: the columns are the features in their order."""
     before = features.known
     names = before.names
-    array = _as_array(X, bool(features.categorical) or CATEGORY in features.kinds)
+    array = _as_array(X, bool(features.categorical) or any(map(_is_category_kind, features.kinds)))
     if array.ndim != 2:
         raise ValueError(f"X has shape {array.shape}: (rows, features) is expected")
     rows, width = array.shape
@@ -247,7 +296,7 @@ def _read_array(features: Features, X: Any, learn: bool) -> Plan:
     columns: list[Column] = []
     if not features.all_numbers:
         columns = [features._column(name, learn) for name in names]
-    if array.dtype.kind == "O" or any(column.kind == CATEGORY for column in columns):
+    if array.dtype.kind == "O" or any(map(_is_category, columns)):
         return _read_columns(features, zip(names, array.T, strict=True), _of_mapping, rows, learn)
     matrix = np.ascontiguousarray(as_doubles(array))
     _check_finite(matrix, names)
@@ -269,6 +318,14 @@ def _read_numbers(
         if not (np.isnan(matrix[:1, place]).all() and np.isnan(matrix[:, place]).all()):
             columns[place].kind = NUMBER
     return Plan(features, before, matrix, columns if learn and len(matrix) else ())
+
+
+def _is_category(column: Column) -> bool:
+    return _is_category_kind(column.kind)
+
+
+def _is_category_kind(kind: str) -> bool:
+    return kind in (CATEGORY, IDENTIFIER)
 
 
 def _check_finite(matrix: FloatArray, names: Sequence[Label]) -> None:

@@ -1,30 +1,80 @@
 """What a tree knows of its columns: their names, their kinds, and the codes of categories."""
 
+import math
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, Self
 
 from sapwood import door
 from sapwood.door import FloatArray, Label
 from sapwood.rows import encoder
 from sapwood.rows._dict_row import FeatureTable
-from sapwood.rows.column import CATEGORY, NUMBER, OTHERS, UNKNOWN, Column
+from sapwood.rows.column import (
+    CATEGORY,
+    IDENTIFIER,
+    IDS,
+    MOST_LABELS,
+    NUMBER,
+    OTHERS,
+    UNKNOWN,
+    Column,
+    places_of,
+)
 from sapwood.rows.encoder import MAX_FEATURES, Plan
 
-__all__ = ["CATEGORY", "MAX_FEATURES", "NUMBER", "OTHERS", "UNKNOWN", "Features", "Known"]
+__all__ = [
+    "CATEGORY",
+    "IDENTIFIER",
+    "MAX_FEATURES",
+    "MOST_LABELS",
+    "NUMBER",
+    "OTHERS",
+    "UNKNOWN",
+    "Features",
+    "Known",
+    "labels_within",
+]
 
-KINDS = (NUMBER, CATEGORY, UNKNOWN)
+KINDS = (NUMBER, CATEGORY, UNKNOWN, IDENTIFIER)
+# Where memory is limited, a feature has a label of its own for each so many bytes, and at least
+# this number.
+BYTES_PER_LABEL = 4096
+LEAST_LABELS = OTHERS + 1
+# Labels are those of ids if at least this share of the rows brought a new one.
+NEW_SHARE = 0.99
 HEADER = ("names", "kinds", "labels", "categorical")
 SHARED_INTS = 257  # from 0 on, Python keeps but one of each
+
+
+def labels_within(max_bytes: int | None) -> int:
+    """Return how many labels of a feature may have codes of their own within a limit of memory.
+
+    Examples
+    --------
+    >>> labels_within(None), labels_within(1_000_000), labels_within(20_000)
+    (65536, 244, 64)
+    """
+    if not max_bytes:
+        return MOST_LABELS
+    return min(max(max_bytes // BYTES_PER_LABEL, LEAST_LABELS), MOST_LABELS)
 
 
 class Known:
     """What is known of features at one moment; it never changes.
 
+    The labels of a category of many are in a dict that later moments share: it only grows, and
+    of it the first ones count, as many as there were at this moment. So a moment that never comes
+    about leaves no trace but in the dict, which whoever is next then copies.
+
     Attributes
     ----------
-    names, index, kinds, categories
+    names, index, kinds
         As those of `Features`.
+    tables : list of dict
+        The code of each label, and perhaps of labels that came later, or never.
+    counts : list of int
+        How many of the labels in each table count, from the first on.
     version : int
         How many changes have led here.
     content_bytes : int
@@ -32,56 +82,132 @@ class Known:
         last named the features, which may be strings of their own.
     """
 
-    __slots__ = ("categories", "content_bytes", "index", "kinds", "names", "version")
+    __slots__ = ("content_bytes", "counts", "index", "kinds", "names", "tables", "version")
 
     def __init__(self) -> None:
         self.names: list[Label] = []
         self.index: dict[Label, int] = {}
         self.kinds: list[str] = []
-        self.categories: list[dict[Label, int]] = []
+        self.tables: list[dict[Label, int]] = []
+        self.counts: list[int] = []
         self.version = 0
         self.content_bytes = 0
 
-    def and_columns(self, columns: Sequence[Column]) -> "Known":
-        """Return what is known once some columns are learned: itself if they bring nothing new."""
-        news = [column for column in columns if column.learn and self._is_news(column)]
+    def and_columns(
+        self, columns: Sequence[Column], before: int | None = None, rows: float = math.inf
+    ) -> "Known":
+        """Return what is known once some columns are learned: itself if they bring nothing new.
+
+        Parameters
+        ----------
+        columns : sequence of Column
+            That were read.
+        before : int, optional
+            Only what they bring before this row is learned.
+        rows : float
+            How many rows were learned before them; by default it is not looked for ids.
+        """
+        news = [
+            (column, fresh)
+            for column in columns
+            if column.learn and self._is_news(column, fresh := self._fresh(column, before))
+        ]
         if not news:
             return self
-        known = Known()
-        known.names, known.index = list(self.names), dict(self.index)
-        known.kinds, known.categories = list(self.kinds), list(self.categories)
-        known.version, known.content_bytes = self.version, self.content_bytes
-        for column in news:
+        known = self._copy()
+        for column, fresh in news:
             place = known.index.get(column.name)
             if place is None:
-                known.add(column.name, column.kind, dict(column.fresh))
-                continue
-            known.kinds[place] = column.kind
-            known.content_bytes -= _bytes_of(known.categories[place])
-            known.categories[place] = {**known.categories[place], **column.fresh}
-            known.content_bytes += _bytes_of(known.categories[place])
-            known.version += 1
+                known.add(column.name, column.kind, {})
+                place = known.index[column.name]
+            else:
+                known.kinds[place] = column.kind
+                known.version += 1
+            known._add_labels(place, fresh)
+            if known.counts[place] >= IDS > self._count(column) and NEW_SHARE * (rows + 1) <= IDS:
+                known._forget_labels(place)
         return known
 
-    def _is_news(self, column: Column) -> bool:
+    def _copy(self) -> "Known":
+        known = Known()
+        known.names, known.index = list(self.names), dict(self.index)
+        known.kinds, known.tables, known.counts = [*self.kinds], [*self.tables], [*self.counts]
+        known.version, known.content_bytes = self.version, self.content_bytes
+        return known
+
+    def _count(self, column: Column) -> int:
         place = self.index.get(column.name)
-        return place is None or bool(column.fresh) or column.kind != self.kinds[place]
+        return 0 if place is None else self.counts[place]
+
+    def _fresh(self, column: Column, before: int | None) -> dict[Label, int]:
+        """Return the labels of a column that are new here, and come before a row."""
+        count = self._count(column)
+        fresh = column.fresh_before(before)
+        if count > column.count:  # earlier rows of the same reading were learned
+            fresh = {label: code for label, code in fresh.items() if code >= count}
+        return fresh
+
+    def _is_news(self, column: Column, fresh: dict[Label, int]) -> bool:
+        place = self.index.get(column.name)
+        if place is None:
+            return True
+        if self.kinds[place] == IDENTIFIER:  # since the column was read
+            return False
+        return bool(fresh) or column.kind != self.kinds[place]
+
+    def _add_labels(self, place: int, fresh: dict[Label, int]) -> None:
+        """Add labels of a feature; only while nobody else sees this object."""
+        table, count = self.tables[place], self.counts[place]
+        total = count + len(fresh)
+        if total <= OTHERS or len(table) != count:
+            table = dict(islice(table.items(), count))
+        self.content_bytes += _dict_bytes(total) - _dict_bytes(count) + _bytes_of(fresh)
+        table.update(fresh)
+        self.tables[place], self.counts[place] = table, total
+
+    def _forget_labels(self, place: int) -> None:
+        """Let a feature be one of ids; only while nobody else sees this object."""
+        labels = islice(self.tables[place], self.counts[place])
+        self.content_bytes += _dict_bytes(0) - _dict_bytes(self.counts[place]) - _bytes_of(labels)
+        self.kinds[place], self.tables[place], self.counts[place] = IDENTIFIER, {}, 0
 
     def add(self, name: Label, kind: str, labels: dict[Label, int]) -> None:
         """Add a feature; only while nobody else sees this object."""
         self.index[name] = len(self.names)
         self.names.append(name)
         self.kinds.append(kind)
-        self.categories.append(labels)
-        self.content_bytes += 2 * sys.getsizeof(name) + _bytes_of(labels)
+        self.tables.append(labels)
+        self.counts.append(len(labels))
+        self.content_bytes += 2 * sys.getsizeof(name) + _dict_bytes(len(labels)) + _bytes_of(labels)
         self.version += 1
+
+    @property
+    def categories(self) -> list[dict[Label, int]]:
+        """The code of each label; not to be changed."""
+        return [
+            table if len(table) == count else dict(islice(table.items(), count))
+            for table, count in zip(self.tables, self.counts, strict=True)
+        ]
+
+    def places(self, most: int) -> list[int]:
+        """Return for how many codes each category of many needs places; -1 for other features.
+
+        Parameters
+        ----------
+        most : int
+            How many labels may have codes of their own.
+        """
+        return [
+            places_of(kind, count, most)
+            for kind, count in zip(self.kinds, self.counts, strict=True)
+        ]
 
     @property
     def nbytes(self) -> int:
         """Bytes that all names, labels and tables occupy, at the most; whatever led here."""
         count = len(self.names)
         places = max(0, count - SHARED_INTS) * sys.getsizeof(MAX_FEATURES)
-        lists = 3 * (sys.getsizeof([]) + 8 * (count + count // 8 + 6))
+        lists = 4 * (sys.getsizeof([]) + 8 * (count + count // 8 + 6))
         return self.content_bytes + places + lists + _dict_bytes(count) + sys.getsizeof(self)
 
 
@@ -89,14 +215,20 @@ class Features(FeatureTable):
     """The features of a stream, in the order of their first appearance.
 
     A feature's kind is fixed by its first value that is not missing: a string makes it a category,
-    a number or bool a number. The first 63 labels of a category have codes of their own; all later
-    ones share the code 63, "others", and are not stored. ``True`` and ``1`` are one label.
+    a number or bool a number. Labels have codes in the order in which they appear, ``True`` and
+    ``1`` being one label. The 64th makes the feature one of many categories. From `most_labels` on,
+    new ones share a quarter as many codes by their hash (FNV-1a), and are not stored; where
+    `most_labels` is less than 65,536, so do labels of many that have more than 64 characters. If
+    the first 16,384 labels came with (next to) no row in which one came again, the feature is one
+    of ids: it counts as missing from then on, and its labels are forgotten.
 
     Parameters
     ----------
     categorical : iterable of str or int
         Names of features that are categories although their values may be numbers; a whole float
         is a label too, ``3.0`` the label 3.
+    most_labels : int
+        How many labels of a feature may have codes of their own.
 
     Attributes
     ----------
@@ -104,7 +236,7 @@ class Features(FeatureTable):
         The features.
     index : dict
         The column of each name.
-    kinds : list of {"number", "category", "unknown"}
+    kinds : list of {"number", "category", "unknown", "identifier"}
         Unknown is a feature that was missing in every row so far.
     categories : list of dict
         The code of each label; empty for numbers.
@@ -124,9 +256,9 @@ class Features(FeatureTable):
            [nan, nan]])
     """
 
-    __slots__ = ("categorical",)
+    __slots__ = ("categorical", "most_labels")
 
-    def __init__(self, categorical: Iterable[Label] = ()):
+    def __init__(self, categorical: Iterable[Label] = (), most_labels: int = MOST_LABELS):
         if isinstance(categorical, str | bytes) or not isinstance(categorical, Iterable):
             raise ValueError(
                 f"categorical = {door.shown(categorical)}: a list of names is expected"
@@ -134,6 +266,7 @@ class Features(FeatureTable):
         self.categorical = frozenset(door.feature_name(name) for name in categorical)
         if len(self.categorical) > MAX_FEATURES:
             raise ValueError(f"categorical has more than {MAX_FEATURES} names")
+        self.most_labels = most_labels
         self.known = Known()
 
     @property
@@ -240,12 +373,13 @@ class Features(FeatureTable):
 
     def copy(self) -> Self:
         """Return features that are equal and share nothing that changes."""
-        twin = type(self)(self.categorical)
-        twin.known = self.known  # which never changes
+        twin = type(self)(self.categorical, self.most_labels)
+        twin.known = self.known._copy()
+        twin.known.tables = [dict(table) for table in self.categories]  # as each adds to its own
         return twin
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_header, (self.to_header(),)
+        return type(self).from_header, (self.to_header(), self.most_labels)
 
     def to_header(self) -> dict[str, Any]:
         """Return all that is known, in terms of JSON.
@@ -265,13 +399,15 @@ class Features(FeatureTable):
         }
 
     @classmethod
-    def from_header(cls, header: Any) -> Self:
+    def from_header(cls, header: Any, most_labels: int = MOST_LABELS) -> Self:
         """Return the features that a header describes.
 
         Parameters
         ----------
         header : dict
             What `to_header` returned; nothing of it is trusted.
+        most_labels : int
+            How many labels of a feature may have codes of their own.
 
         Raises
         ------
@@ -285,13 +421,14 @@ class Features(FeatureTable):
         _check(len(names) <= MAX_FEATURES, "there are too many features")
         _check_distinct([*names], "name")
         _check_distinct([*categorical], "declared name")
-        features = cls(categorical)
+        features = cls(categorical, most_labels)
         known = Known()
         for name, kind, own in zip(names, kinds, labels, strict=True):
             _check(type(kind) is str and kind in KINDS, f"{door.shown(kind)} is no kind")
-            _check(type(own) is list and len(own) <= OTHERS, "labels are wrong")
+            _check(type(own) is list and len(own) <= most_labels, "labels are wrong")
             _check(kind == CATEGORY or not own, f"{door.shown(name)} has labels")
-            _check(kind == CATEGORY or name not in features.categorical, "a kind is wrong")
+            declared = name in features.categorical
+            _check(kind in (CATEGORY, IDENTIFIER) or not declared, "a kind is wrong")
             _check_distinct(own, "label")
             known.add(name, kind, {label: code for code, label in enumerate(own)})
         features.known = known
@@ -300,14 +437,26 @@ class Features(FeatureTable):
     def _column(self, name: Label, learn: bool) -> Column:
         """Return what is known of a feature, for a reading."""
         declared = name in self.categorical
+        table: dict[Label, int]
         place = self.index.get(name)
         if place is None:
-            return Column(name, CATEGORY if declared else UNKNOWN, {}, declared, learn)
-        return Column(name, self.kinds[place], self.categories[place], declared, learn)
+            kind, table, count = CATEGORY if declared else UNKNOWN, {}, 0
+        else:
+            known = self.known
+            kind, table, count = known.kinds[place], known.tables[place], known.counts[place]
+        return Column(
+            name,
+            kind,
+            known=table,
+            count=count,
+            declared=declared,
+            learn=learn,
+            most=self.most_labels,
+        )
 
 
-def _bytes_of(labels: dict[Label, int]) -> int:
-    return _dict_bytes(len(labels)) + sum(map(sys.getsizeof, labels))
+def _bytes_of(labels: Iterable[Label]) -> int:
+    return sum(map(sys.getsizeof, labels))
 
 
 def _dict_bytes(entries: int) -> int:

@@ -54,6 +54,7 @@ cdef class TreeKernel(TreeTables):
     cdef inline void judge_experts(
         self, double target, double w, const Outlook* outlook
     ) noexcept nogil
+    cdef inline const double* with_levels(self, const double* row, double* room) noexcept nogil
     cdef void set_levels(self, const double* row, double* values) noexcept nogil
     cdef void learn_row(
         self, const double* row, double y, double w, uint64_t key, bint at_once, Outlook* outlook

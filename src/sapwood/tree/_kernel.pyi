@@ -36,6 +36,7 @@ class TreeKernel(TreeTables):
     def outlook(
         self, row: NDArray[np.float64]
     ) -> tuple[int, list[float], list[float], float, list[float], float]: ...
+    def levels_of(self, feature: int) -> NDArray[np.float64]: ...
     def predict(
         self,
         X: NDArray[np.float64],

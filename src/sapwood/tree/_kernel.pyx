@@ -24,6 +24,7 @@ from sapwood.observers._store cimport Store
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, held_near, largest_y
+from sapwood.tree._levels cimport HEAD, is_known, learn_level, level_of, set_many_levels
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._model cimport (
     HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, Z_CREDIBLE, Z_REACH, direction, move_coefficients,
@@ -135,6 +136,15 @@ cdef class TreeKernel(TreeTables):
         if self.tracking:
             say(self.layer, self.layer_rules, outlook.tree, self.rows, &outlook.saying)
 
+    cdef inline const double* with_levels(self, const double* row, double* room) noexcept nogil:
+        """A row as the tree takes it: itself, or with levels if there are categories of many."""
+        cdef double row_weight = self.weight / self.rows if self.rows > 0.0 else 1.0
+        if not self.has_many:
+            return row
+        return set_many_levels(
+            row, room, self.places, self.many_levels, self.features, row_weight
+        )
+
     cdef void set_levels(self, const double* row, double* values) noexcept nogil:
         """Copy a row, with the mean y of a category in place of its code."""
         cdef Py_ssize_t feature, code
@@ -193,17 +203,23 @@ cdef class TreeKernel(TreeTables):
         """By what the note about a row is found again: by the values that it was predicted from.
 
         Categories of which no y was learned are not among them, nor a feature up to the row that
-        brings its first value.
+        brings its first value. Those of many count by their codes, as levels change.
         """
         cdef uint64_t key = 0
+        cdef const double* many = self.many_levels
         cdef Py_ssize_t feature
         cdef double value
-        if first_value == NULL and not self.has_categories:
+        if first_value == NULL and not self.has_categories and not self.has_many:
             for feature in range(self.features):
                 key += value_key(row[feature], feature)
             return key
         for feature in range(self.features):
             value = row[feature]
+            if self.has_many and self.places[feature] >= 0:
+                if is_known(many, self.places[feature], value):
+                    key += value_key(value, feature)
+                many += 2 * (HEAD + self.places[feature])
+                continue
             if first_value != NULL and number <= first_value[feature]:
                 continue
             if self.is_category[feature] and value == value:
@@ -279,7 +295,7 @@ cdef class TreeKernel(TreeTables):
         record.residual_m2 += w * delta * delta * (1.0 - share)
         if record.watching:
             self.watch_row(outlook.leaf, row, target, residual, w)
-        if self.has_categories:
+        if self.has_categories or self.has_many:
             self.learn_levels(row, y - self.first, w)
         if self.rows <= EARLY and fabs(y) < NEARER * fabs(record.origin):
             self.move_origin(outlook.leaf, y)
@@ -423,6 +439,16 @@ cdef class TreeKernel(TreeTables):
         """Keep the mean y of each category, by which it enters the linear models."""
         cdef Py_ssize_t feature
         cdef double* level
+        cdef double* many = self.many_levels
+        if self.has_many:
+            for feature in range(self.features):
+                if self.places[feature] >= 0:
+                    if row[-1 - feature] == row[-1 - feature]:
+                        learn_level(
+                            many, self.places[feature], row[-1 - feature], y, w,
+                            self.weight / self.rows,
+                        )
+                    many += 2 * (HEAD + self.places[feature])
         for feature in range(self.features):
             if self.is_category[feature] and row[feature] == row[feature]:
                 level = self.levels + 2 * (CATEGORIES * feature + <Py_ssize_t>row[feature])
@@ -495,6 +521,7 @@ cdef class TreeKernel(TreeTables):
         cdef uint64_t key
         cdef Waiter* waiter = self.sharing.who_ask()
         cdef Waiter* following
+        cdef const double* row
         while waiter != NULL:
             following = waiter.next
             if waiter.width == self.features:
@@ -503,8 +530,9 @@ cdef class TreeKernel(TreeTables):
                     if self.tracking:
                         count_blanks(self.notes, 1)
                 else:
-                    outlook.leaf = leaf_of(self.nodes, waiter.values)
-                    self.look(waiter.values, self.scratch, &outlook)
+                    row = self.with_levels(waiter.values, self.room)
+                    outlook.leaf = leaf_of(self.nodes, row)
+                    self.look(row, self.scratch, &outlook)
                     if self.tracking:
                         key = self.key_of(waiter.values, 0, NULL)
                         self.take_down(&outlook, <TreeNote*>self.notes.leave(key))
@@ -551,6 +579,7 @@ cdef class TreeKernel(TreeTables):
         cdef Py_ssize_t[::1] first_values
         cdef const Py_ssize_t* first_value = NULL
         cdef uint64_t key = 0
+        cdef const double* taken
         if X.shape[0] != rows or w.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
         if predicting and predictions.shape[0] != rows or placing and regions.shape[0] != rows:
@@ -563,7 +592,8 @@ cdef class TreeKernel(TreeTables):
                 self.settle()
                 if register is not None and rows > 0 and X.shape[1] >= self.features:
                     # Whatever the first row needs is there before anything is registered.
-                    self.make_ready(leaf_of(self.nodes, row_at(X, 0)), w[0])
+                    taken = self.with_levels(row_at(X, 0), self.room)
+                    self.make_ready(leaf_of(self.nodes, taken), w[0])
                     self.sharing.pause()
                     registration = register()
                     start_writing(self.sharing)
@@ -578,14 +608,16 @@ cdef class TreeKernel(TreeTables):
                 pace = start_pace(self.features)
                 with nogil:
                     for row in range(rows):
+                        taken = self.with_levels(row_at(X, row), self.room)
                         if row >= known:
                             start = row
                             known = row + walk_ahead(
-                                self.nodes, row_at(X, row), self.features, rows - row, leaves
+                                self.nodes, taken, self.features,
+                                1 if self.has_many else rows - row, leaves,
                             )
                         leaf = outlook.leaf = leaves[row - start]
                         if w[row] == 0.0:
-                            self.look(row_at(X, row), self.scratch, &outlook)
+                            self.look(taken, self.scratch, &outlook)
                         else:
                             if self.slots == 0:
                                 measure_if_due(self)
@@ -593,9 +625,7 @@ cdef class TreeKernel(TreeTables):
                             if self.tracking and self.notes.count > 0:
                                 self.notes.reserve(1)
                                 key = self.key_of(row_at(X, row), row, first_value)
-                            self.learn_row(
-                                row_at(X, row), y[row], w[row], key, at_once, &outlook
-                            )
+                            self.learn_row(taken, y[row], w[row], key, at_once, &outlook)
                         if predicting:
                             # Before its first row a tree predicts 0.
                             predictions[row] = (
@@ -637,6 +667,7 @@ cdef class TreeKernel(TreeTables):
         cdef Outlook outlook
         cdef uint64_t key = 0
         cdef Sharing sharing = self.sharing
+        cdef const double* row
         take_turn(sharing)
         try:
             if not admissible(y, w, self.weight + w, LARGEST_WEIGHT):
@@ -646,12 +677,13 @@ cdef class TreeKernel(TreeTables):
             if not reader.fill(x, True) or reader.width != self.features:
                 return False
             self.settle()
-            outlook.leaf = leaf_of(self.nodes, reader.values)
+            row = self.with_levels(reader.values, self.room)
+            outlook.leaf = leaf_of(self.nodes, row)
             measure_if_due(self)
             self.make_ready(outlook.leaf, w)
             if self.tracking and self.notes.count > 0:
                 key = self.key_of(reader.values, 0, NULL)
-            self.learn_row(reader.values, y, w, key, False, &outlook)
+            self.learn_row(row, y, w, key, False, &outlook)
             if self.leaves[outlook.leaf].weight >= self.leaves[outlook.leaf].due:
                 decide(self, outlook.leaf)
         finally:
@@ -687,16 +719,18 @@ cdef class TreeKernel(TreeTables):
         """
         cdef uint64_t key
         # Nothing here runs code of others, or lets go of the GIL.
+        cdef const double* row
         try:
             if not reader.fill(x, False) or reader.width != self.features:
                 return False
-            outlook.leaf = leaf_of(self.nodes, reader.values)
+            row = self.with_levels(reader.values, self.room)
+            outlook.leaf = leaf_of(self.nodes, row)
             if self.rows == 0.0:
                 outlook.saying.prediction = 0.0
                 if self.tracking and asked:
                     count_blanks(self.notes, 1)
                 return True
-            self.look(reader.values, self.scratch, outlook)
+            self.look(row, self.scratch, outlook)
             if self.tracking and asked:
                 if self.notes.count > 0:
                     self.notes.reserve(1)
@@ -739,11 +773,14 @@ cdef class TreeKernel(TreeTables):
         """
         cdef Outlook outlook
         cdef double[::1] scratch = np.zeros(self.features + terms_of(self.features))
+        cdef double[::1] room = np.zeros(2 * self.features + 1)
+        cdef const double* taken
         self.sharing.begin_reading()
         try:
             self.check_width(row.shape[0], self.features)
-            outlook.leaf = leaf_of(self.nodes, &row[0] if self.features else NULL)
-            self.look(&row[0] if self.features else NULL, &scratch[0], &outlook)
+            taken = self.with_levels(&row[0] if self.features else NULL, &room[0])
+            outlook.leaf = leaf_of(self.nodes, taken)
+            self.look(taken, &scratch[0], &outlook)
         finally:
             self.sharing.end_reading()
         return (
@@ -756,6 +793,24 @@ cdef class TreeKernel(TreeTables):
             else [],
             outlook.saying.prediction,
         )
+
+    def levels_of(self, Py_ssize_t feature):
+        """Return the level of each code of a category of many, and last that of a new one.
+
+        They are those of y itself; NaN where there is none.
+        """
+        cdef double row_weight = self.weight / self.rows if self.rows > 0.0 else 1.0
+        cdef const double* levels = self.many_levels
+        cdef Py_ssize_t each, code
+        if not 0 <= feature < self.features or self.places[feature] < 0:
+            raise IndexError(feature)
+        for each in range(feature):
+            if self.places[each] >= 0:
+                levels += 2 * (HEAD + self.places[each])
+        cdef double[::1] found = np.empty(self.places[feature] + 1)
+        for code in range(self.places[feature] + 1):
+            found[code] = self.first + level_of(levels, self.places[feature], code, row_weight)
+        return found.base
 
     def predict(
         self,
@@ -809,7 +864,7 @@ cdef class TreeKernel(TreeTables):
                     count_blanks(self.notes, X.shape[0])
                 return True
             scratch = <double*>PyMem_RawCalloc(
-                self.features + terms_of(self.features), sizeof(double)
+                3 * self.features + terms_of(self.features), sizeof(double)
             )
             if noted:
                 notes = <NoteOfRow*>PyMem_RawCalloc(noted, sizeof(NoteOfRow))
@@ -843,15 +898,18 @@ cdef class TreeKernel(TreeTables):
         cdef Py_ssize_t leaves[AHEAD]
         cdef bint placing = regions is not None
         cdef Outlook outlook
+        cdef double* room = scratch + self.features + terms_of(self.features)
+        cdef const double* taken
         with nogil:
             for row in range(rows):
+                taken = self.with_levels(row_at(X, row), room)
                 if row >= known:
                     start = row
                     known = row + walk_ahead(
-                        self.nodes, row_at(X, row), self.features, rows - row, leaves
+                        self.nodes, taken, self.features, 1 if self.has_many else rows - row, leaves
                     )
                 outlook.leaf = leaves[row - start]
-                self.look(row_at(X, row), scratch, &outlook)
+                self.look(taken, scratch, &outlook)
                 predictions[row] = outlook.saying.prediction
                 if placing:
                     regions[row] = self.leaves[outlook.leaf].node

@@ -12,6 +12,7 @@ from libc.stdlib cimport qsort
 
 from sapwood.blend._layer cimport LayerState
 from sapwood.observers._store cimport Store
+from sapwood.tree._levels cimport HEAD
 from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
     CATEGORIES, EXPERTS, LeafRecord, NodeRecord, model_size, terms_of,
@@ -85,6 +86,18 @@ cdef int64_t fresh_bytes(TreeTables tables) noexcept nogil:
     return page_bytes(tables, tables.watch_table.doubles) + observer_bytes(tables, -1)
 
 
+cdef int64_t many_bytes(TreeTables tables) noexcept nogil:
+    """The bytes of the levels of categories of many, and of rows that have them."""
+    cdef int64_t total = 0
+    cdef Py_ssize_t feature
+    if tables.has_many:
+        for feature in range(tables.features):
+            total += 2 * sizeof(double)
+            if tables.places[feature] >= 0:
+                total += 2 * sizeof(double) * (HEAD + tables.places[feature])
+    return total
+
+
 cdef int64_t rest_bytes(TreeTables tables) noexcept nogil:
     """The bytes of all but what leaves watch by."""
     cdef int64_t per_feature = sizeof(int) + sizeof(Py_ssize_t) + sizeof(double) + sizeof(Slot*)
@@ -95,6 +108,7 @@ cdef int64_t rest_bytes(TreeTables tables) noexcept nogil:
         + tables.leaf_count * model_bytes(tables)
         + tables.features * (tables.memory.feature_bytes + 2 * CATEGORIES * 8)
         + per_feature * (tables.features + 1)
+        + many_bytes(tables)
         + 2 * <int64_t>sizeof(double) * terms_of(tables.features)
         + layer_bytes(tables)
     )
@@ -389,7 +403,7 @@ def check_bound(TreeTables tables not None):
 
 
 def leaves_without_room(
-    TreeTables tables not None, is_category, int64_t name_bytes, int64_t new_bytes
+    TreeTables tables not None, is_category, places, int64_t name_bytes, int64_t new_bytes
 ):
     """Return which leaves have to stop watching so that other features find room.
 
@@ -398,7 +412,9 @@ def leaves_without_room(
     tables : TreeTables
         Of a tree with `max_bytes`.
     is_category : array of bool
-        Of each feature that there is going to be.
+        Of each feature that there is going to be whether it is a category of few.
+    places : array of int
+        For how many codes a category of many has places; -1 for other features.
     name_bytes : int
         Of all names of features and categories that there are going to be.
     new_bytes : int
@@ -418,14 +434,15 @@ def leaves_without_room(
     cdef int64_t fresh = fresh_bytes(tables)
     cdef Py_ssize_t new = len(is_category) - tables.features, place
     cdef bint is_relaid = not np.array_equal(is_category, tables.columns.is_category)
-    model, watch, levels = tables.sizes_for(is_category)
+    model, watch, levels = tables.sizes_for(is_category, places)
     rest = rest_bytes(tables) + name_bytes - tables.name_bytes + new_bytes
     rest += 8 * tables.leaf_count * (model - tables.model_table.doubles)
     grown = page_bytes(tables, watch) - page_bytes(tables, tables.watch_table.doubles)
     if tables.slots == 0:
         grown += new * (tables.memory.empty_observer + 16 + 16 * tables.memory.element_bytes)
         rest += 2 * tables.memory.element_bytes * len(is_category)  # that the first row may take
-    rest += 8 * (levels - 2 * CATEGORIES * tables.features)
+    rest += 8 * (levels - 2 * len(tables.columns.level_table))
+    rest += 16 * len(is_category) * <int>bool(np.any(places >= 0))
     needed = rest + (fresh + grown if is_relaid else 0)
     if needed > limit:
         raise ValueError(

@@ -18,6 +18,7 @@ cdef enum:
     LEAF = 0
     NUMBER = 1
     CATEGORY = 2
+    LISTED = 3
 
 cdef enum:
     RATES = 4           # linear models in a leaf

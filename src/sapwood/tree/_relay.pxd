@@ -8,7 +8,8 @@ from sapwood.tree._tables cimport Columns, TreeTables
 
 cdef class Relay:
     cdef TreeTables tables
-    cdef Columns columns      # None if the layout of pages stays
+    cdef Columns columns      # None if all that depends on the features stays
+    cdef bint is_relaid       # whether the layout of pages changes
     cdef Pages model_table
     cdef Pages watch_table
     cdef double* spare_model  # for a child, if the first row makes its leaf split

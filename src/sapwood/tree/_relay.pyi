@@ -11,6 +11,7 @@ class Relay:
         self,
         tables: TreeTables,
         is_category: NDArray[np.bool_],
+        places: NDArray[np.intp],
         name_bytes: int,
         stopping: NDArray[np.bool_],
     ) -> None: ...

@@ -9,15 +9,17 @@ from libc.string cimport memcpy
 
 from sapwood.observers._store cimport Store
 from sapwood.rows._dict_row cimport FeatureTable
+from sapwood.tree._levels cimport HEAD
 from sapwood.tree._memory cimport promised_bytes, used_bytes
 from sapwood.tree._pages cimport Pages, give_back
 from sapwood.tree._records cimport (
-    CATEGORIES, RATES, SQUARE_TERMS, centres_at, covariance_at, model_size, scales_at, terms_of,
+    CATEGORIES, CATEGORY, LISTED, RATES, SQUARE_TERMS, centres_at, covariance_at, model_size, scales_at, terms_of,
 )
 from sapwood.tree._tables cimport Columns, TreeTables, Watchers, clear_watch, set_fresh_model
 from sapwood.tree._watch cimport Grid, Slot
 
 from sapwood.rows.column import UNKNOWN
+from sapwood.tree._tables import level_rows
 
 
 cdef class Relay:
@@ -28,24 +30,30 @@ cdef class Relay:
     tables : TreeTables
         Of the tree, which stays as it is until `commit`.
     is_category : array of bool
-        Of each feature that there is going to be; those that there are come first.
+        Of each feature that there is going to be whether it is a category of few; those that there
+        are come first.
+    places : array of int
+        For how many codes a category of many has places; -1 for other features.
     name_bytes : int
         What the names of features and categories will occupy.
     stopping : array of bool
         Which leaves have to stop watching, as there is no more room for them.
     """
 
-    def __init__(self, TreeTables tables not None, is_category, int64_t name_bytes, stopping):
+    def __init__(
+        self, TreeTables tables not None, is_category, places, int64_t name_bytes, stopping
+    ):
         cdef Columns old = tables.columns
         self.tables, self.name_bytes, self.stopping = tables, name_bytes, stopping
         self.stops = stopping.view(np.uint8)
         if len(self.stops) != tables.leaf_count:
             raise ValueError("it is not said of each leaf whether it stops")
-        if np.array_equal(is_category, old.is_category):
+        self.is_relaid = not np.array_equal(is_category, old.is_category)
+        if not self.is_relaid and np.array_equal(places, old.place_table):
             return
-        levels = np.zeros((len(is_category) * CATEGORIES, 2))
-        levels[: len(old.level_table)] = old.level_table
-        self.columns = Columns(is_category, tables.slots, levels)
+        self.columns = Columns(is_category, tables.slots, places, levels_for(old, places))
+        if not self.is_relaid:
+            return
         self.model_table = Pages(
             model_size(self.columns.features) if tables.linear else 0, tables.leaf_room
         )
@@ -111,23 +119,62 @@ cdef class Relay:
         for leaf in range(tables.leaf_count):
             if self.stops[leaf]:
                 tables.stop_watching(leaf)
-        if self.columns is not None:
+        if self.is_relaid:
             tables.model_table.swap(self.model_table)
             tables.watch_table.swap(self.watch_table)
             tables.models, tables.watches = tables.model_table.at, tables.watch_table.at
             tables.watchers, self.watchers = self.watchers, tables.watchers
             tables.store_table, self.store_table = self.store_table, tables.store_table
             tables.stores = self.stores
-            tables.use_columns(self.columns)
             tables.drop_spares()
             tables.spare_model, self.spare_model = self.spare_model, NULL
             tables.spare_watch, self.spare_watch = self.spare_watch, NULL
+        if self.columns is not None:
+            tables.use_columns(self.columns)
+            list_codes(tables)
         is_fuller = self.columns is not None or self.name_bytes != tables.name_bytes
         tables.name_bytes = self.name_bytes
         if tables.slots == 0 and tables.memory.max_bytes and is_fuller:
             # There is room for one row more, but less than was known when that was set.
             tables.measure_at = tables.rows + 1.0
             tables.bound = used_bytes(tables) + promised_bytes(tables)
+
+
+def levels_for(Columns old not None, places):
+    """Return the levels of some features for other places.
+
+    A category of few that has become one of many keeps the levels of its codes. That of all others,
+    which files of old have, belongs to none of them, but to the mean of all.
+    """
+    levels = np.zeros((level_rows(places), 2))
+    before, at = old.level_table, CATEGORIES * len(old.place_table)
+    own = CATEGORIES * len(places)
+    for feature, count in enumerate(places.tolist()):
+        few = slice(CATEGORIES * feature, CATEGORIES * (feature + 1))
+        known = old.place_table[feature] if feature < old.features else -1
+        if known >= 0:
+            kept = HEAD + min(known, count)
+            levels[own : own + kept] = before[at : at + kept]
+            at += HEAD + known
+        elif feature < old.features and count < 0:
+            levels[few] = before[few]
+        elif feature < old.features and count > 0:
+            weight, mean = before[few].T
+            levels[own] = weight.sum(), (weight @ mean) / max(weight.sum(), 1e-300)
+            codes = own + HEAD + np.arange(CATEGORIES - 1)
+            levels[codes] = before[few][: CATEGORIES - 1]
+        own += HEAD + count if count >= 0 else 0
+    return levels
+
+
+cdef void list_codes(TreeTables tables) noexcept nogil:
+    """Let splits of a category go on by its codes, though it has become one of many."""
+    cdef Py_ssize_t node
+    if not tables.has_many:
+        return
+    for node in range(tables.node_count):
+        if tables.nodes[node].kind == CATEGORY and tables.places[tables.nodes[node].feature] >= 0:
+            tables.nodes[node].kind = LISTED
 
 
 cdef void copy_model(
@@ -164,7 +211,7 @@ cdef void copy_watch(
                 before + old.slot_starts[feature],
                 (old.slot_starts[feature + 1] - old.slot_starts[feature]) * sizeof(Slot),
             )
-        else:  # it was missing in all rows so far
+        else:  # it was missing in all rows so far, or becomes a category of many
             after[new.slot_starts[feature + 1] - 1] = before[old.slot_starts[feature + 1] - 1]
 
 

@@ -22,12 +22,17 @@ cdef class Watchers:
 
 
 cdef class Columns:
-    cdef readonly object is_category   # of each feature
+    cdef readonly object is_category   # of each feature: whether it is a category of few
+    cdef readonly object place_table   # of each feature: places of a category of many, else -1
     cdef readonly object level_table   # for each category of each feature: weight and mean of y
     cdef readonly Py_ssize_t features
     cdef bint has_categories
+    cdef bint has_many
     cdef list buffers                  # the arrays to which these point:
-    cdef int* kinds                    # whether a feature is a category
+    cdef int* kinds                    # whether a feature is a category of few
+    cdef Py_ssize_t* places            # of `place_table`
+    cdef double* room                  # for a row with levels; see _levels.pxd. In that of `scratch`
+    cdef double* many_levels           # of `level_table`: those after the few of all features
     cdef Py_ssize_t* slot_starts       # where a feature's slots start, in slots; one past the end
     cdef double* scratch               # for learning: values, terms, direction
     cdef Slot** found                  # for learning: the slot of each feature of the row
@@ -85,6 +90,10 @@ cdef class TreeTables:
     cdef void*** stores                # of `store_table`
     cdef int* is_category              # of `columns`, as all to the end of this paragraph
     cdef bint has_categories
+    cdef bint has_many
+    cdef Py_ssize_t* places
+    cdef double* room
+    cdef double* many_levels
     cdef Py_ssize_t* slot_starts
     cdef double* scratch
     cdef Slot** found

@@ -12,18 +12,22 @@ T = TypeVar("T")
 
 GRID_DOUBLES: int
 SLOT_DOUBLES: int
+LEVEL_HEAD: int
 
 def most_kept_rows(slots: int) -> int: ...
 def table_room(rows: int) -> int: ...
+def level_rows(places: NDArray[np.intp]) -> int: ...
 
 class Columns:
     is_category: NDArray[np.bool_]
+    place_table: NDArray[np.intp]
     level_table: NDArray[np.float64]
     features: int
     def __init__(
         self,
         is_category: NDArray[np.bool_],
         slots: int,
+        places: NDArray[np.intp] | None = None,
         levels: NDArray[np.float64] | None = None,
     ) -> None: ...
     @property
@@ -109,7 +113,9 @@ class TreeTables:
         watch: NDArray[np.float64] | None,
         observers: list[TableObserver] | None = None,
     ) -> None: ...
-    def sizes_for(self, is_category: NDArray[np.bool_]) -> tuple[int, int, int]: ...
+    def sizes_for(
+        self, is_category: NDArray[np.bool_], places: NDArray[np.intp]
+    ) -> tuple[int, int, int]: ...
     @property
     def model_doubles(self) -> int: ...
     @property

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from sapwood.blend._layer cimport layer_rules
+from sapwood.tree._levels cimport HEAD
 from sapwood.tree._model cimport PRIOR, PRIOR_OF_CONSTANT
 from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
@@ -20,6 +21,7 @@ from sapwood.tree.layout import LEAF_RECORD, NODE_RECORD
 
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
 SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
+LEVEL_HEAD = int(HEAD)
 
 
 def most_kept_rows(Py_ssize_t slots):
@@ -51,6 +53,12 @@ cdef void clear_watch(Columns columns, double* page) noexcept nogil:
                 (<Grid*>page)[feature] = Grid(0.0, 1.0, 1.0, 0.0)
 
 
+def level_rows(places):
+    """Return how many levels there are for some features, given the places of those of many."""
+    places = np.asarray(places)
+    return CATEGORIES * len(places) + int((places[places >= 0] + HEAD).sum())
+
+
 cdef class Watchers:
     """The observers of a leaf.
 
@@ -75,22 +83,32 @@ cdef class Columns:
     Parameters
     ----------
     is_category : array of bool
-        Of each feature.
+        Of each feature whether it is a category of few.
     slots : int
         Slots of a number.
-    levels : array of float, shape (64 * features, 2), optional
-        The weight and the mean y of each category of each feature; none is known by default.
+    places : array of int, optional
+        For how many codes a category of many has places; -1 for other features, as all are by
+        default.
+    levels : array of float, shape (`level_rows`, 2), optional
+        The weight and the mean y: of 64 categories of each feature, and then, of each category of
+        many, of all (three pairs: see _levels.pxd) and of each place. None is known by default.
     """
 
-    def __init__(self, is_category, Py_ssize_t slots, levels=None):
+    def __init__(self, is_category, Py_ssize_t slots, places=None, levels=None):
         cdef Py_ssize_t features = len(is_category), feature
+        if places is None:
+            places = np.full(features, -1)
         if levels is None:
-            levels = np.zeros((features * CATEGORIES, 2))
+            levels = np.zeros((level_rows(places), 2))
         cdef double[:, ::1] level_view = levels
+        if level_view.shape[0] != level_rows(places) or len(places) != features:
+            raise ValueError("the levels are not those of the features")
+        cdef bint has_many = bool(np.any(np.asarray(places) >= 0))
+        cdef Py_ssize_t work = features + 2 * terms_of(features)
         cdef int[::1] kinds = np.zeros(features + 1, np.intc)
         cdef Py_ssize_t[::1] starts = np.zeros(features + 1, np.intp)
-        cdef double[::1] scratch = np.zeros(features + 2 * terms_of(features))
-        cdef Py_ssize_t[::1] found = np.zeros(features + 1, np.intp)
+        cdef double[::1] scratch = np.zeros(work + (2 * features if has_many else 0))
+        cdef Py_ssize_t[::1] found = np.zeros(2 * features + 1, np.intp)
         for feature in range(features):
             kinds[feature] = is_category[feature]
             starts[feature + 1] = (
@@ -99,11 +117,16 @@ cdef class Columns:
         self.is_category = is_category
         self.features = features
         self.has_categories = bool(np.any(is_category))
+        self.has_many = has_many
         self.buffers = [kinds.base, starts.base, scratch.base, found.base]
+        self.place_table = found.base[features + 1 :]
+        self.place_table[:] = places
+        self.places, self.room = &found[0] + features + 1, &scratch[0] + work
         self.kinds, self.slot_starts = &kinds[0], &starts[0]
         self.scratch, self.found = &scratch[0], <Slot**>&found[0]
         self.level_table = levels
         self.levels = &level_view[0, 0] if features else NULL
+        self.many_levels = self.levels + 2 * CATEGORIES * features
 
     @property
     def watch_doubles(self):
@@ -243,6 +266,8 @@ cdef class TreeTables:
         """Take over what depends on the features."""
         self.columns = columns
         self.features, self.has_categories = columns.features, columns.has_categories
+        self.has_many, self.places, self.room = columns.has_many, columns.places, columns.room
+        self.many_levels = columns.many_levels
         self.is_category, self.slot_starts = columns.kinds, columns.slot_starts
         self.scratch, self.found = columns.scratch, columns.found
         self.levels = columns.levels
@@ -301,7 +326,7 @@ cdef class TreeTables:
 
     # -- their layout -------------------------------------------------------------------------
 
-    def sizes_for(self, is_category):
+    def sizes_for(self, is_category, places):
         """Return the doubles of a model page, a watch page and the levels for some features."""
         features = len(is_category)
         categories = int(np.count_nonzero(is_category))
@@ -309,7 +334,7 @@ cdef class TreeTables:
         return (
             model_size(features) if self.linear else 0,
             GRID_DOUBLES * features + SLOT_DOUBLES * slots,
-            2 * CATEGORIES * features,
+            2 * level_rows(places),
         )
 
     @property

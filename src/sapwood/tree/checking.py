@@ -14,8 +14,8 @@ from sapwood.blend._layer import LEVEL_RATES, layer_parts
 from sapwood.observers.base import TableObserver
 from sapwood.observers.packing import CELL, CELLS, WEIGHT
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES, most_kept_rows
-from sapwood.tree.layout import CATEGORY, LEAF, LEAF_RECORD, NUMBER
+from sapwood.tree._tables import GRID_DOUBLES, LEVEL_HEAD, SLOT_DOUBLES, most_kept_rows
+from sapwood.tree.layout import CATEGORY, LEAF, LEAF_RECORD, LISTED, NUMBER
 
 __all__ = [
     "STREAM",
@@ -100,7 +100,7 @@ def check_nodes(
     nodes: Array,
     leaves: Array,
     stream: Array,
-    kinds: tuple[BoolArray, BoolArray],
+    kinds: tuple[BoolArray, BoolArray, BoolArray],
     max_depth: int,
 ) -> None:
     """Check that nodes are a tree whose leaves are the leaves, each of them once.
@@ -110,7 +110,8 @@ def check_nodes(
     nodes, leaves, stream : arrays
         The tables.
     kinds : tuple of arrays
-        Of each feature whether it is a category, and whether it is not known what it is.
+        Of each feature whether it is a category of few, whether it is not known what it is, and
+        whether it is a category of many.
     max_depth : int
         How deep the tree may be.
     """
@@ -119,7 +120,7 @@ def check_nodes(
         nodes[name].astype(np.int64) for name in ("kind", "child", "parent", "depth", "feature")
     )
     inner = kind != LEAF
-    _check_all(np.isin(kind, (LEAF, NUMBER, CATEGORY)), "node {} is of no kind")
+    _check_all(np.isin(kind, (LEAF, NUMBER, CATEGORY, LISTED)), "node {} is of no kind")
     check(parent[0] == -1 and depth[0] == 0, "the first node is not the root")
     _check_all(~inner | ((child > number) & (child < count - 1)), "the child of node {} is no node")
     children = np.sort(np.concatenate([child[inner], child[inner] + 1]))
@@ -132,13 +133,15 @@ def check_nodes(
     rows = child[~inner]
     check(np.array_equal(np.sort(rows), np.arange(len(leaves))), "nodes share a leaf, or have none")
     check(np.array_equal(leaves["node"][rows], number[~inner]), "a leaf belongs to another node")
-    is_category, is_unknown = kinds
+    is_category, is_unknown, is_many = kinds
     among = (feature >= 0) & (feature < max(1, len(is_category)))
     _check_all(among, "node {} has a feature that there is not")
     own = feature[inner]
     check(len(is_category) > 0 or not len(own), "a node splits without a feature")
     check(
-        np.array_equal(is_category[own], kind[inner] == CATEGORY) and not is_unknown[own].any(),
+        np.array_equal(is_category[own], kind[inner] == CATEGORY)
+        and not is_unknown[own].any()
+        and bool((is_many[own] | (kind[inner] != LISTED)).all()),
         "a node splits on a feature of another kind",
     )
     _check_all(np.isin(nodes["missing_left"], (0, 1)), "node {} sends missing values nowhere")
@@ -228,15 +231,38 @@ def check_notes(notes: Array, rows: float) -> None:
     _check_all(abs(notes[:, 1:]) <= FAR, "what note {} says is wrong")
 
 
-def check_levels(levels: Array, stream: Array, is_category: BoolArray) -> None:
-    """Check the weights and means of categories; other features have none."""
+def check_levels(
+    levels: Array, stream: Array, is_category: BoolArray, places: NDArray[np.intp]
+) -> None:
+    """Check the weights and means of categories; other features have none.
+
+    Parameters
+    ----------
+    levels, stream : arrays
+        The tables.
+    is_category : array
+        Of each feature whether it is a category of few.
+    places : array
+        Those of a category of many; -1 for other features.
+    """
     features = len(is_category)
-    table = levels.reshape(features, len(levels) // max(1, features), 2)
+    few = len(levels) - int((places[places >= 0] + LEVEL_HEAD).sum())
+    table = levels[:few].reshape(features, few // max(1, features), 2)
     _check_all(is_category[:, None, None] | (table == 0), "feature {} is no category, but has one")
     weight = ROUNDING * stream[STREAM.index("weight")]
     good = (table[..., 0] >= 0) & (table[..., 0] <= weight)
     _check_all(good, "the weight of a category of feature {} is wrong")
     _check_all(abs(table[..., 1]) <= NEAR, "the mean of a category of feature {} is wrong")
+    many = levels[few:]
+    _check_all((many[:, 0] >= 0) & (many[:, 0] <= weight), "the weight of level {} is wrong")
+    for feature in np.flatnonzero(places >= 0):
+        end = LEVEL_HEAD + places[feature]
+        squares, own = many[1:LEVEL_HEAD], many[LEVEL_HEAD:end]
+        means = abs(np.append(own[:, 1], many[0, 1])) <= NEAR
+        _check_all(means, f"the mean of a category of feature {feature} is wrong")
+        good = (squares[:, 1] >= 0) & (squares[:, 1] <= SQUARE)
+        _check_all(good, f"the squares of the categories of feature {feature} are wrong")
+        many = many[end:]
 
 
 def check_models(models: Array, kernel: TreeKernel) -> None:

@@ -7,10 +7,20 @@ records for the kernels.
 
 import numpy as np
 
-__all__ = ["CATEGORY", "ERRORS", "LEAF", "LEAF_RECORD", "NODE_RECORD", "NUMBER", "SAID_ERRORS"]
+__all__ = [
+    "CATEGORY",
+    "ERRORS",
+    "LEAF",
+    "LEAF_RECORD",
+    "LISTED",
+    "NODE_RECORD",
+    "NUMBER",
+    "SAID_ERRORS",
+]
 
-# What a node is.
-LEAF, NUMBER, CATEGORY = 0, 1, 2
+# What a node is. A category of many is cut as a number, by its level; but where it was cut by a
+# list of codes while they were few, the split is LISTED from then on.
+LEAF, NUMBER, CATEGORY, LISTED = 0, 1, 2, 3
 
 NODE_RECORD = np.dtype(
     [

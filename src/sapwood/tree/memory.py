@@ -24,7 +24,15 @@ from sapwood.tree._relay import Relay
 from sapwood.tree._tables import TreeTables
 from sapwood.tree.leaf_observers import LeafObservers
 
-__all__ = ["LEAST_BYTES", "RULES", "MemoryRules", "most_notes", "name_bytes", "relay"]
+__all__ = [
+    "LEAST_BYTES",
+    "RULES",
+    "MemoryRules",
+    "column_kinds",
+    "most_notes",
+    "name_bytes",
+    "relay",
+]
 
 # What a tree may occupy has to be at least this, which is more than it does without a feature.
 LEAST_BYTES = 16_384
@@ -143,10 +151,23 @@ def relay(tables: TreeTables, features: Features, known: Known, names: int | Non
     ValueError
         If `max_bytes` has no room for it.
     """
-    is_category = np.array([kind == CATEGORY for kind in known.kinds], dtype=np.bool_)
+    columns = column_kinds(features, known)
     if names is None:
         names = name_bytes(features, known)
-    return Relay(tables, is_category, names, _leaves_that_stop(tables, is_category, names, known))
+    return Relay(tables, *columns, names, _leaves_that_stop(tables, *columns, names))
+
+
+def column_kinds(features: Features, known: Known) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Return of each feature whether it is a category of few, and the places of one of many.
+
+    Parameters
+    ----------
+    features, known
+        By which rows are read, and what is known of them.
+    """
+    places = np.array(known.places(features.most_labels), dtype=np.intp)
+    is_category = np.array([kind == CATEGORY for kind in known.kinds], dtype=np.bool_)
+    return is_category & (places < 0), places
 
 
 def most_notes(max_bytes: int | None, doubles: int = NOTE_DOUBLES) -> int:
@@ -171,11 +192,11 @@ def name_bytes(features: Features, known: Known) -> int:
 
 
 def _leaves_that_stop(
-    tables: TreeTables, is_category: NDArray[np.bool_], names: int, known: Known
+    tables: TreeTables, is_category: NDArray[np.bool_], places: NDArray[np.intp], names: int
 ) -> NDArray[np.bool_]:
     if not tables.max_bytes:
         return np.zeros(tables.leaf_count, dtype=np.bool_)
     new = len(is_category) - tables.features
     return _memory.leaves_without_room(
-        tables, is_category, names, new * (FEATURE_BYTES + NAME_BYTES)
+        tables, is_category, places, names, new * (FEATURE_BYTES + NAME_BYTES)
     )

@@ -15,7 +15,7 @@ from sapwood.observers.base import TableObserver
 from sapwood.regressor import Regressor
 from sapwood.rows import frames
 from sapwood.rows.encoder import Plan
-from sapwood.rows.features import Features
+from sapwood.rows.features import Features, labels_within
 from sapwood.tree import _memory, memory, tree_state
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._relay import Registration
@@ -83,6 +83,15 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     counts as the mean. Numbers that are infinite, y that are not finite, and weights that are not
     positive are refused, before anything is changed.
 
+    Up to 63 categories of a feature are told apart in splits one by one. With the 64th, its *level*
+    stands for a category wherever numbers are meant: the mean of its y so far, before that of the
+    row itself, shrunk towards the mean of all as far as rows of a category differ more than
+    categories do. A new category has the mean of all. Up to 65,536 categories of a feature have
+    levels of their own (with `max_bytes` one for each 4,096 bytes, and at least 64); all others
+    share a quarter as many, by their hash. If the first 16,384 categories come with next to no row
+    in which one comes again, they are ids: the feature counts as missing from then on, which
+    `feature_kinds` and `summary` tell.
+
     References
     ----------
     E. Ikonomovska, J. Gama and S. Džeroski, "Learning model trees from evolving data streams",
@@ -104,7 +113,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     """
 
     kind: ClassVar[str] = "HoeffdingTreeRegressor"
-    format: ClassVar[int] = 2
+    format: ClassVar[int] = 3
     _kernel: TreeKernel
 
     def __init__(
@@ -134,7 +143,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             track=track,
             max_bytes=max_bytes,
         )
-        features = Features(categorical)
+        features = Features(categorical, labels_within(settings.parameters["max_bytes"]))
         parameters = {**settings.parameters, "categorical": features.declared}
         super().__init__(parameters, features, settings.new_kernel(features))
 
@@ -204,7 +213,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     def _registration(self, plan: Plan) -> Registration | None:
         """Return what rows bring that is new, once nobody else may change the tree."""
-        known = plan.known()
+        known = plan.known(self._kernel.rows)
         if known is self._features.known:
             return None
         relay = memory.relay(self._kernel, self._features, known)

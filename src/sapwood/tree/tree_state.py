@@ -10,7 +10,7 @@ from sapwood.blend._notes import Notes
 from sapwood.model import State, check_unchanged
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.observers.base import TableObserver
-from sapwood.rows.features import CATEGORY, UNKNOWN, Features
+from sapwood.rows.features import UNKNOWN, Features, labels_within
 from sapwood.tree import _memory, checking, first_release, memory
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import Columns, table_room
@@ -37,6 +37,7 @@ Array = NDArray[Any]
 Tree = TypeVar("Tree", bound="HoeffdingTreeRegressor")
 
 PENDING = "pending"  # a leaf that is yet to be decided on
+MOST_LABELS = "most_labels"  # of a feature, if they are not those of max_bytes
 OBSERVERS: dict[str, type[TableObserver]] = {
     kind.__name__: kind for kind in (QuantizerObserver, EBSTObserver, TEBSTObserver)
 }
@@ -95,6 +96,9 @@ def _header(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
         "categorical": list(tree._parameters["categorical"]),
     }
     header: dict[str, Any] = {"parameters": parameters, "features": tree._features.to_header()}
+    most = tree._features.most_labels
+    if most != labels_within(tree._parameters["max_bytes"]):
+        header[MOST_LABELS] = most
     if tree._kernel.pending >= 0:
         header[PENDING] = tree._kernel.pending
     return header
@@ -161,14 +165,17 @@ def restored(kind: type[Tree], state: State, format: int) -> Tree:
 
 def _empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     """Return a tree with the parameters and features of a header."""
-    known = header.keys() - {PENDING} == {"parameters", "features"}
+    known = header.keys() - {PENDING, MOST_LABELS} == {"parameters", "features"}
     check(known, "its header has other entries than it should")
     parameters = header["parameters"]
     check(isinstance(parameters, dict), "its parameters are no dict")
     observer = observer_of(parameters.get("observer"))
     check(observer is not None, "its observer is no name and parameters")
-    features = Features.from_header(header["features"])
     tree = kind(**{**parameters, "observer": observer})
+    if MOST_LABELS in header:
+        least, most = labels_within(1), labels_within(None)
+        tree._features.most_labels = door.whole(header[MOST_LABELS], MOST_LABELS, least, most)
+    features = Features.from_header(header["features"], tree._features.most_labels)
     same = features.categorical == tree._features.categorical
     check(same, "its parameters and its features differ in what is categorical")
     tree._features.known = features.known
@@ -206,22 +213,22 @@ def fill_kernel(
     """
     arrays = first_release.upgraded(arrays, kernel.tracking)
     check(arrays.keys() == set(ARRAYS), f"its arrays are not {', '.join(ARRAYS)}")
-    is_category = np.array([each == CATEGORY for each in features.kinds], dtype=np.bool_)
+    is_category, places = memory.column_kinds(features, features.known)
     is_unknown = np.array([each == UNKNOWN for each in features.kinds], dtype=np.bool_)
-    kinds = is_category, is_unknown
+    kinds = is_category, is_unknown, places >= 0
     nodes = _records(arrays["nodes"], NODE_RECORD, "nodes")
     leaves = _records(arrays["leaves"], LEAF_RECORD, "leaves")
     watching = np.flatnonzero(leaves["watching"])
     good = 0 < len(nodes) == 2 * len(leaves) - 1 < 2**31
     check(good, f"there cannot be {len(nodes)} nodes and {len(leaves)} leaves")
-    model, watch, level = kernel.sizes_for(is_category)
+    model, watch, level = kernel.sizes_for(is_category, places)
     stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
     layer = doubles(arrays["layer"], kernel.layer_table.shape, "the numbers of the last layer")
     levels = doubles(arrays["levels"], (level // 2, 2), "the levels")
     models = doubles(arrays["models"], (len(leaves), model), "the models")
     watches = doubles(arrays["watches"], (len(watching), watch), "the pages of what is watched")
     kernel.set_tables(
-        Columns(is_category, kernel.slots, levels),
+        Columns(is_category, kernel.slots, places, levels),
         _roomy(nodes, step=2),
         _roomy(leaves, step=1),
         len(nodes),
@@ -232,9 +239,9 @@ def fill_kernel(
     checking.check_nodes(nodes, leaves, stream, kinds, kernel.max_depth)
     checking.check_leaves(leaves, stream)
     checking.check_layer(layer, stream)
-    checking.check_levels(levels, stream, is_category)
+    checking.check_levels(levels, stream, is_category, places)
     checking.check_models(models, kernel)
-    checking.check_watches(watches, leaves[watching], kinds, kernel)
+    checking.check_watches(watches, leaves[watching], kinds[:2], kernel)
     observers = _observers(kernel, arrays, leaves[watching], ~is_category & ~is_unknown)
 
     kernel.set_stream(*stream.tolist())
