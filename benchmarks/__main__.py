@@ -24,6 +24,7 @@ from benchmarks import (
     tree_growth,
     tree_speed,
 )
+from benchmarks.ensembles import question as ensembles
 from benchmarks.tables import Answer, Bound, Table
 
 RESULTS = Path(__file__).parent / "results"
@@ -42,6 +43,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "timings": timings.run,
     "evaluate_speed": evaluate_speed.run,
     "forests": forests.run,
+    "ensembles": ensembles.run,
     "newcomers": newcomers.run,
     "intervals": intervals.run,
     "drift": drift.run,

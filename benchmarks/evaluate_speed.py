@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.moa_tree import moa_command
+from benchmarks.moa_process import moa_command
 from benchmarks.tables import Answer, Bound, Table
 from sapwood import streams
 

@@ -69,28 +69,34 @@ def rivers_tree(name: str, data: DataSet) -> Any:
     return rivers_pipeline(kind, options, data)
 
 
-def rivers_pipeline(kind: type, options: dict[str, Any], data: DataSet) -> Any:
-    """Return a tree of river's behind what it needs for some data.
+def rivers_pipeline(
+    kind: type, options: dict[str, Any], data: DataSet, linear: str = "leaf_model"
+) -> Any:
+    """Return a model of river's behind what it needs for some data.
 
-    Numbers are scaled, missing ones replaced by the mean so far. Words go to the tree as they
+    Numbers are scaled, missing ones replaced by the mean so far. Words go to a tree as they
     are, which takes them as nominal; but its linear leaves refuse them, and are given the numbers
     alone.
 
     Parameters
     ----------
     kind : type
-        The class of the tree.
+        The class of the model.
     options : dict
         Its parameters.
     data : DataSet
         What it will be given.
+    linear : str
+        The parameter for the linear models inside it; empty for a model of numbers alone, for
+        which each category becomes a 0 or 1.
     """
     words = [column for column, values in data.columns.items() if values.dtype == object]
     numbers = [column for column in data.columns if column not in words]
     scaled: Any = compose.Select(*numbers) | preprocessing.StandardScaler()
     if words:
-        scaled += compose.Select(*words)
-        options = options | {"leaf_model": NumbersOnly()}
+        chosen: Any = compose.Select(*words)
+        scaled += chosen if linear else chosen | preprocessing.OneHotEncoder()
+        options = options | ({linear: NumbersOnly()} if linear else {})
     incomplete = [column for column in numbers if np.isnan(data.columns[column]).any()]
     if incomplete:
         scaled = preprocessing.StatImputer(*((c, stats.Mean()) for c in incomplete)) | scaled

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.data_sets import friedman
-from benchmarks.moa_tree import MoaTiming, time_fimtdd
+from benchmarks.moa_process import MoaTiming, time_fimtdd
 from benchmarks.river_trees import quantizer_tree
 from benchmarks.tables import Answer, Bound, Cell, Table
 from benchmarks.timing import best_seconds

@@ -12,7 +12,7 @@ from benchmarks.peers import run as runs
 from benchmarks.peers.findings import Findings, Loss
 from benchmarks.peers.jobs import Plan, run_job, scores
 from benchmarks.peers.learners import category_codes, matrix
-from benchmarks.peers.moa import _Imputer
+from benchmarks.peers.moa import Imputer
 from benchmarks.peers.page import write_page
 from benchmarks.peers.records import FAILURE, Job, Record, ResultsFile
 from benchmarks.peers.roster import DEFAULT, OURS, PEERS, learners, peer
@@ -102,18 +102,18 @@ def test_words_become_codes_and_missing_ones_a_category():
 def test_moas_missing_numbers_become_the_mean_of_those_before():
     rows = np.array([[np.nan, 1.0], [4.0, np.nan], [np.nan, 3.0], [8.0, np.nan], [np.nan, 0.0]])
     expected = [[0, 1], [4, 1], [4, 3], [8, 2], [6, 0]]
-    assert _Imputer().filled(rows).tolist() == expected
-    in_parts = _Imputer()
+    assert Imputer().filled(rows).tolist() == expected
+    in_parts = Imputer()
     assert [*in_parts.filled(rows[:2]).tolist(), *in_parts.filled(rows[2:]).tolist()] == expected
 
 
 @pytest.mark.skipif(bool(peer("MOA").missing()), reason="no Java or no capymoa")
 def test_moa_goes_on_with_a_new_java_after_one_has_given_up():
-    from benchmarks.moa_tree import Fimtdd
+    from benchmarks.moa_process import MoaProcess
 
     data = friedman_set(600)
     rows = np.column_stack([*data.columns.values(), data.y])
-    with Fimtdd([0] * 10) as java:
+    with MoaProcess([0] * 10) as java:
         java.start("-g 50")
         at_once, nanoseconds = java.follow(rows)
         java.start("-g 50")

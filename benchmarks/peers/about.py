@@ -35,7 +35,7 @@ MEASURING = (
     "moa.py",
     "roster.py",
     "sets.py",
-    "../Fimtdd.java",
+    "../Moa.java",
     "../row_costs.py",
 )
 

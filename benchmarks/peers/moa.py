@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data_sets import DataSet
-from benchmarks.moa_tree import Fimtdd
+from benchmarks.moa_process import MoaProcess
 from benchmarks.peers.learners import Options, TimedLearner, category_codes, matrix
 
-__all__ = ["CapyMoa", "MoaInJava", "moas_options"]
+__all__ = ["CapyMoa", "Imputer", "MoaInJava", "moas_options"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -37,7 +37,7 @@ class MoaInJava(TimedLearner):
 
     def __init__(self, data: DataSet, options: Options) -> None:
         self.codes = category_codes(data)
-        self.imputer = _Imputer()
+        self.imputer = Imputer()
         self.java = _java(tuple(len(self.codes.get(name, ())) for name in data.columns))
         self.java.start(options.get("cli", ""))
         self.sizes: tuple[int, int] | None = None
@@ -97,7 +97,7 @@ class CapyMoa(TimedLearner):
 
     def __init__(self, data: DataSet, options: Options) -> None:
         self.codes = category_codes(data)
-        self.imputer = _Imputer()
+        self.imputer = Imputer()
         schemas = import_module("capymoa.stream").Schema
         self.instance: Any = import_module("capymoa.core").RegressionInstance.from_array
         self.java: Any = import_module("jpype").JClass
@@ -140,18 +140,18 @@ class CapyMoa(TimedLearner):
         return int(runtime.totalMemory() - runtime.freeMemory())
 
 
-def _java(kinds: tuple[int, ...]) -> Fimtdd:
+def _java(kinds: tuple[int, ...]) -> MoaProcess:
     """Return a Java process for such rows: that of the last learner, as it is warm."""
     found = _processes.get(kinds)
     if found is None or not found.running:
-        found = _processes[kinds] = Fimtdd(kinds)
+        found = _processes[kinds] = MoaProcess(kinds)
     return found
 
 
-_processes: dict[tuple[int, ...], Fimtdd] = {}
+_processes: dict[tuple[int, ...], MoaProcess] = {}
 
 
-class _Imputer:
+class Imputer:
     """Replaces missing numbers by the mean of those before; 0 if there was none yet."""
 
     def __init__(self) -> None:
@@ -159,6 +159,13 @@ class _Imputer:
         self.counts: FloatArray | None = None
 
     def filled(self, rows: FloatArray) -> FloatArray:
+        """Return rows without gaps, and remember the means.
+
+        Parameters
+        ----------
+        rows : array of float
+            NaN where a number is missing.
+        """
         if self.totals is None or self.counts is None:
             self.totals, self.counts = np.zeros((2, rows.shape[1]))
         is_there = ~np.isnan(rows)

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from importlib.util import find_spec
 from itertools import product
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from benchmarks.apart import records_apart
 from benchmarks.data_sets import DataSet
 from benchmarks.peers import sets
 from benchmarks.peers.about import describe
@@ -199,31 +198,5 @@ def _is_twin(job: Job) -> bool:
 
 def _apart(job: Job, plan: Plan, data: Path | None, has_grid: bool) -> list[Record]:
     """Do a job in a new process; if that dies or takes too long, this is what was found."""
-    context = get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(sender, job, plan, data, has_grid), daemon=True)
-    process.start()
-    sender.close()
-    found: list[Record] = []
-    end = time.monotonic() + plan.patience
-    try:
-        while receiver.poll(max(0.0, end - time.monotonic())):
-            record = receiver.recv()
-            if record is None:
-                return found
-            found.append(record)
-        why = f"no result after {plan.patience:.0f} seconds"
-    except EOFError:
-        process.join()
-        why = f"the process has ended with exit code {process.exitcode}"
-    finally:
-        process.kill()
-        process.join()
-        receiver.close()
-    return [*found, failure(job, REST if found else DEFAULT, why)]
-
-
-def _work(sender: Connection, job: Job, plan: Plan, data: Path | None, has_grid: bool) -> None:
-    for record in run_job(job, plan, data, has_grid):
-        sender.send(record)
-    sender.send(None)
+    found, why = records_apart(run_job, (job, plan, data, has_grid), plan.patience)
+    return found if why is None else [*found, failure(job, REST if found else DEFAULT, why)]

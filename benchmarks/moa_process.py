@@ -1,4 +1,4 @@
-"""MOA's FIMT-DD in pure Java: what it costs without any bridge to Python.
+"""Learners of MOA's in pure Java: what they cost without any bridge to Python.
 
 MOA is taken from the jar in capymoa's wheel, which is looked up and not imported: neither its
 other dependencies nor a Java machine inside Python are needed.
@@ -18,18 +18,19 @@ from typing import NamedTuple, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fimtdd", "MoaTiming", "moa_command", "time_fimtdd"]
+__all__ = ["MoaProcess", "MoaTiming", "moa_command", "time_fimtdd"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-PROGRAM = Path(__file__).with_name("Fimtdd.java")
+PROGRAM = Path(__file__).with_name("Moa.java")
 COMPILED = Path(__file__).parent / "__pycache__"
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
 EXACT = "-XX:MarkSweepAlwaysCompactCount=1"
 """Lets every collection leave nothing dead, so that the heap tells what is alive."""
-START, FOLLOW, FOLLOW_SINGLY, MEASURE = range(4)
+START, FOLLOW, FOLLOW_SINGLY, MEASURE, FOLLOW_LATE = range(5)
 BLOCK = 10_000
+FIMTDD = "moa.classifiers.trees.FIMTDD"
 MOST_LETTERS = 300
 
 
@@ -40,13 +41,15 @@ class MoaTiming(NamedTuple):
     r2: float
 
 
-class Fimtdd:
-    """FIMT-DD in a Java process of its own, which keeps the time.
+class MoaProcess:
+    """A learner of MOA's in a Java process of its own, which keeps the time.
 
     Parameters
     ----------
     kinds : sequence of int
         How many categories each feature has; 0 for a number.
+    learner : str
+        Its class; FIMT-DD if not given.
 
     Raises
     ------
@@ -54,8 +57,8 @@ class Fimtdd:
         If there is no Java or no MOA; and whenever Java gives up, with its own words.
     """
 
-    def __init__(self, kinds: Sequence[int]) -> None:
-        command = moa_command(EXACT, PROGRAM.stem, ",".join(map(str, kinds)))
+    def __init__(self, kinds: Sequence[int], learner: str = FIMTDD) -> None:
+        command = moa_command(EXACT, PROGRAM.stem, learner, ",".join(map(str, kinds)))
         if isinstance(command, str):
             raise RuntimeError(f"MOA cannot be run: {command}")
         _compile()
@@ -110,7 +113,20 @@ class Fimtdd:
         nanoseconds : int
             What it took of the thread's CPU time.
         """
-        self._say(struct.pack(">Bi", FOLLOW, len(rows)) + rows.astype(">f8").tobytes())
+        return self._follow(FOLLOW, rows)
+
+    def follow_late(self, rows: FloatArray) -> tuple[FloatArray, int]:
+        """Predict all rows, and then learn them; as `follow`.
+
+        Parameters
+        ----------
+        rows : array of float, shape (rows, features + 1)
+            As for `follow`.
+        """
+        return self._follow(FOLLOW_LATE, rows)
+
+    def _follow(self, command: int, rows: FloatArray) -> tuple[FloatArray, int]:
+        self._say(struct.pack(">Bi", command, len(rows)) + rows.astype(">f8").tobytes())
         nanoseconds = int(self._hear(">i8", 1)[0])
         return self._hear(">f8", len(rows)).astype(np.float64), nanoseconds
 
@@ -184,7 +200,7 @@ def time_fimtdd(x: FloatArray, y: FloatArray, passes: int) -> MoaTiming | str:
     rows = np.column_stack([x, y])
     blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
     times = []
-    with Fimtdd([0] * x.shape[1]) as learner:
+    with MoaProcess([0] * x.shape[1]) as learner:
         for _ in range(passes):
             learner.start()
             found = [learner.follow(block) for block in blocks]

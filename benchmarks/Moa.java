@@ -17,13 +17,14 @@ import java.nio.ByteBuffer;
 import java.nio.DoubleBuffer;
 import java.util.ArrayList;
 import java.util.List;
-import moa.classifiers.trees.FIMTDD;
+import moa.classifiers.AbstractClassifier;
 
 /**
- * MOA's FIMT-DD at the end of a pipe: java -cp moa.jar Fimtdd.java KINDS.
+ * A learner of MOA's at the end of a pipe: java -cp moa.jar Moa.java CLASS KINDS.
  *
- * <p>KINDS tells of each feature how many categories it has, 0 for a number: "0,0,5". Then commands
- * are read, all numbers big-endian, and answered:
+ * <p>CLASS is that of the learner, such as moa.classifiers.trees.FIMTDD. KINDS tells of each feature
+ * how many categories it has, 0 for a number: "0,0,5". Then commands are read, all numbers
+ * big-endian, and answered:
  *
  * <ul>
  *   <li>0 and a text: start with a fresh learner and these options of MOA's; no answer.
@@ -33,22 +34,25 @@ import moa.classifiers.trees.FIMTDD;
  *       predictions.
  *   <li>3: the bytes of the heap that a copy of the learner takes, and those of its serialized form;
  *       -1 where the learner is too deep or too large for that.
+ *   <li>4, n, and rows: as 1, but no row is learned before all of them are predicted.
  * </ul>
  */
-public class Fimtdd {
+public class Moa {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
+    private final Class<?> kind;
     private final InstancesHeader header;
-    private FIMTDD learner;
+    private AbstractClassifier learner;
     private boolean hasCopied;
 
-    private Fimtdd(InstancesHeader header) {
+    private Moa(Class<?> kind, InstancesHeader header) {
+        this.kind = kind;
         this.header = header;
     }
 
-    public static void main(String[] arguments) throws IOException {
-        String[] kinds = arguments[0].split(",");
-        Fimtdd program = new Fimtdd(header(kinds));
+    public static void main(String[] arguments) throws IOException, ReflectiveOperationException {
+        String[] kinds = arguments[1].split(",");
+        Moa program = new Moa(Class.forName(arguments[0]), header(kinds));
         DataInputStream in = new DataInputStream(new BufferedInputStream(System.in));
         DataOutputStream out = new DataOutputStream(new BufferedOutputStream(System.out));
         for (int command = in.read(); command >= 0; command = in.read()) {
@@ -56,7 +60,8 @@ public class Fimtdd {
                 case 0 -> program.start(in.readUTF());
                 case 1 -> program.follow(program.read(in), out);
                 case 2 -> program.followSingly(program.read(in), out);
-                default -> program.measure(out);
+                case 3 -> program.measure(out);
+                default -> program.followLate(program.read(in), out);
             }
             out.flush();
         }
@@ -78,8 +83,8 @@ public class Fimtdd {
         return header;
     }
 
-    private void start(String options) {
-        learner = new FIMTDD();
+    private void start(String options) throws ReflectiveOperationException {
+        learner = (AbstractClassifier) kind.getDeclaredConstructor().newInstance();
         learner.getOptions().setViaCLIString(options);
         learner.setModelContext(header);
         learner.prepareForUse();
@@ -126,9 +131,27 @@ public class Fimtdd {
         write(predictions, out);
     }
 
+    private void followLate(List<Instance> rows, DataOutputStream out) throws IOException {
+        double[] predictions = new double[rows.size()];
+        long start = THREADS.getCurrentThreadCpuTime();
+        for (int i = 0; i < predictions.length; i++) {
+            predictions[i] = predict(rows.get(i));
+        }
+        for (Instance row : rows) {
+            learner.trainOnInstance(row);
+        }
+        out.writeLong(THREADS.getCurrentThreadCpuTime() - start);
+        write(predictions, out);
+    }
+
     private double predictAndLearn(Instance row) {
-        double[] votes = learner.getVotesForInstance(row);
+        double prediction = predict(row);
         learner.trainOnInstance(row);
+        return prediction;
+    }
+
+    private double predict(Instance row) {
+        double[] votes = learner.getVotesForInstance(row);
         return votes.length > 0 ? votes[0] : 0.0;
     }
 

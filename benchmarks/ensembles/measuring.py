@@ -1,0 +1,124 @@
+"""Lets learners follow streams, each in a process of its own and for a while at most.
+
+What was found of other libraries' learners is kept in a CSV file, so that a run which was stopped
+goes on; what is Sapwood's own is quick, and measured anew in each run.
+"""
+
+import pickle
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from benchmarks.apart import records_apart
+from benchmarks.ensembles.following import follow
+from benchmarks.ensembles.learners import BATCH
+from benchmarks.ensembles.roster import AT_ONCE, CONTENDERS, LATE, OF_TEN, OURS
+from benchmarks.peers import sets
+from benchmarks.peers.jobs import failure
+from benchmarks.peers.records import Job, Record, ResultsFile
+
+__all__ = ["COST_STREAM", "Effort", "measure"]
+
+COST_STREAM = "friedman"
+WORKERS = 2
+PATIENCE = 60.0  # times the budget, as other work may take most of the machine
+
+
+class Effort(NamedTuple):
+    """How much is done.
+
+    Attributes
+    ----------
+    streams : tuple of str
+        The real ones first.
+    rows : int
+        How many of each stream, at most.
+    budget : float
+        The seconds of CPU time after which a learner need not go on with a stream.
+    """
+
+    streams: tuple[str, ...]
+    rows: int
+    budget: float
+
+
+def measure(effort: Effort, kept: Path, say: Callable[[str], object] = print) -> list[Record]:
+    """Return what was found now or before, Sapwood's own models last.
+
+    Parameters
+    ----------
+    effort : Effort
+        How much to do.
+    kept : Path
+        The file of what was found of others; delete it to measure anew.
+    say : callable
+        Is told what has been done.
+    """
+    results = ResultsFile(kept)
+    with TemporaryDirectory() as folder:
+        files = dict(_files(effort, Path(folder)))
+        theirs = [
+            Job(labels, stream, name)
+            for streams in _real_first(files)
+            for labels in (AT_ONCE, LATE)
+            for stream in streams
+            for name, entry in CONTENDERS.items()
+            if labels in entry.labels and name not in OURS and not entry.missing()
+        ]
+        theirs += [
+            Job(AT_ONCE, COST_STREAM, name)
+            for name, entry in OF_TEN.items()
+            if name not in CONTENDERS and not entry.missing() and COST_STREAM in files
+        ]
+        left = [job for job in theirs if job not in results.done]
+        start = time.monotonic()
+        for place, (job, found) in enumerate(_each(left, files, effort.budget), 1):
+            results.add(job, found)
+            say(f"{time.monotonic() - start:6.0f} s  {place}/{len(left)}  {' | '.join(job)}")
+        ours = [
+            record
+            for stream, file in files.items()
+            for labels in (AT_ONCE, LATE)
+            for name in OURS
+            for record in follow(Job(labels, stream, name), file, effort.budget)
+        ]
+    wanted = set(theirs)
+    return [*(record for record in results.records if record.job in wanted), *ours]
+
+
+def _files(effort: Effort, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield each stream that is there, in a file for the processes of the jobs."""
+    for number, name in enumerate(effort.streams):
+        data = sets.real(name) if name in sets.REAL else sets.generated(name, effort.rows)
+        if data is not None:
+            file = folder / str(number)
+            # The last batch is whole, so that all learners note the same places.
+            rows = min(len(data.y), effort.rows) // BATCH * BATCH
+            file.write_bytes(pickle.dumps(data.head(rows)))
+            yield name, file
+
+
+def _real_first(streams: Sequence[str] | dict[str, Path]) -> tuple[list[str], list[str]]:
+    real = [name for name in streams if name in sets.REAL]
+    return real, [name for name in streams if name not in real]
+
+
+def _each(
+    jobs: Sequence[Job], files: dict[str, Path], budget: float
+) -> Iterator[tuple[Job, list[Record]]]:
+    """Yield each job with what it found, as soon as it is done."""
+
+    def one(job: Job) -> tuple[Job, list[Record]]:
+        arguments = (job, files[job.stream], budget)
+        found, why = records_apart(follow, arguments, PATIENCE * budget)
+        return job, found if why is None else [*found, failure(job, "", why)]
+
+    pool = ThreadPoolExecutor(WORKERS)
+    try:
+        for future in as_completed([pool.submit(one, job) for job in jobs]):
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
