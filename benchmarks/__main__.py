@@ -23,6 +23,7 @@ from benchmarks import (
     tree_accuracy,
     tree_growth,
     tree_speed,
+    units,
 )
 from benchmarks.ensembles import question as ensembles
 from benchmarks.tables import Answer, Bound, Table
@@ -44,6 +45,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "evaluate_speed": evaluate_speed.run,
     "forests": forests.run,
     "ensembles": ensembles.run,
+    "units": units.run,
     "newcomers": newcomers.run,
     "intervals": intervals.run,
     "drift": drift.run,
