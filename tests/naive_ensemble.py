@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+import naive_drift
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver
 from sapwood.blend._layer import LastLayer
 
@@ -60,17 +61,25 @@ class Ensemble:
     def __init__(self, *, seed, error_fade, interval, shortest, longest, track):
         self.seed, self.error_fade, self.interval = seed, error_fade, interval
         self.shortest, self.longest, self.lifetime = shortest, longest, shortest
-        self.layer = LastLayer() if track else None
-        self.rows, self.usual, self.replaced = 0, 0.0, []
+        self.track, self.rows, self.replaced = track, 0, []
+        self.begin()
+
+    def begin(self):
+        """Remember nothing."""
+        self.layer = LastLayer() if self.track else None
+        self.begun, self.usual, self.errors = self.rows, 0.0, []
+        self.gain = self.gain_square = 0.0
 
     def predict_learn(self, x, y, w=1.0):
         said = [tree.predict(x) for tree in self.trees]
-        together = self.together(said)
+        is_first = self.rows == self.begun
+        together = said[0] if is_first else self.together(said)
         prediction, notes = together, None
-        if self.layer is not None:
+        if self.layer is not None and not is_first:
             (prediction,), notes = self.layer.say(np.array([together]))
-        held = y if self.rows == 0 else self.held(y, prediction)
-        if self.rows > 0:
+        held = y if is_first else self.held(y, prediction)
+        if not is_first:
+            self.watch(held - prediction, held - said[-1], w)
             for tree, value in zip(self.trees, said, strict=True):
                 if self.rows > tree.born:
                     tree.square = self.error_fade * tree.square + w * (held - value) ** 2
@@ -92,24 +101,60 @@ class Ensemble:
         error = y - prediction
         limit = max(1000.0 * self.usual, (0.25 * (self.high - self.low)) ** 2)
         square = error * error
-        if square > limit > 0 and self.rows >= 100:
+        if square > limit > 0 and self.rows - self.begun >= 100:
             square = limit
             y = prediction + math.copysign(math.sqrt(limit), error)
         self.usual += (square - self.usual) / 1000.0
         return y
 
+    def watch(self, error, others, w):
+        """Remember the error, and how much smaller that of the tree that waits was."""
+        self.errors.append(abs(error))
+        if self.rows >= self.trees[-1].born + 100:
+            self.gain = 0.999 * self.gain + w * (error**2 - others**2)
+            self.gain_square = 0.999 * self.gain_square + w * (error**2 - others**2) ** 2
+
     def look(self):
-        age = self.rows - self.trees[-1].born
-        place = self.beaten(age)
-        if place is None and age < self.lifetime:
-            return
-        if place is not None:
-            self.trees[place] = self.trees[-1]
-            self.replaced.append((self.rows, place))
+        waiting = self.trees[-1]
+        age = self.rows - waiting.born
         number = max(tree.number for tree in self.trees) + 1
-        self.trees[-1] = self.fresh(number)
-        self.lead = self.lead_square = 0.0
-        self.lifetime = min(2 * self.lifetime, self.longest) if place is None else self.shortest
+        place = None
+        if self.is_all_lost(age):
+            self.replaced.append((self.rows, 0))
+            self.begin()
+            roles = range(1, len(self.trees))
+            self.trees = [waiting, *(self.anew(number + place, place) for place in roles)]
+            self.lifetime = self.shortest
+        else:
+            place = self.beaten(age)
+            if place is not None:
+                self.trees[place] = waiting
+                self.replaced.append((self.rows, place))
+                self.lifetime = self.shortest
+            elif self.is_changed(since=waiting.born):
+                self.lifetime = self.shortest
+            elif age >= self.lifetime:
+                self.lifetime = min(2 * self.lifetime, self.longest)
+            else:
+                return
+            self.trees[-1] = self.fresh(number)
+        self.lead = self.lead_square = self.gain = self.gain_square = 0.0
+
+    def is_changed(self, since=-1):
+        """Whether errors have been much larger after a change, which was later than some row."""
+        found = naive_drift.changes(self.errors, 1e6, "up")
+        if not found:
+            return False
+        _, first, before, _ = found[-1]
+        later = self.errors[first - 1 :]
+        is_later = self.begun + first > since
+        return is_later and len(later) >= 100 and sum(later) > 2 * len(later) * before
+
+    def is_all_lost(self, age):
+        if age < 500 or not self.gain_square:
+            return False
+        gain = self.gain / math.sqrt(self.gain_square)
+        return gain > 4 or (gain > -2 and self.is_changed() and self.are_lost())
 
 
 class Forest(Ensemble):
@@ -123,14 +168,29 @@ class Forest(Ensemble):
             track=track,
         )
         self.grace_period, self.parameters = grace_period, parameters
-        self.trees = [self.bagged(number, 6.0) for number in range(members - 2)]
-        plain = {"grace_period": grace_period, **parameters}
-        self.trees.append(Tree(members - 2, "plain", 0.0, 0, **plain))
-        self.trees.append(Tree(members - 1, "leaf", 0.0, 0, **{**plain, "max_depth": 0}))
+        self.trees = [self.first(number, number, members) for number in range(members)]
         self.trees.append(self.bagged(members, 6.0))
-        self.theta = np.full(members, 1 / members)
+        self.begin()
+
+    def begin(self):
+        super().begin()
+        members = len(getattr(self, "trees", [None])) - 1
+        self.theta = np.full(members, 1 / max(members, 1))
         self.products, self.joint = np.zeros((members, members)), np.zeros(members)
         self.square = self.weight = 0.0
+
+    def first(self, number, place, members):
+        """What a member is at first."""
+        plain = {"grace_period": self.grace_period, **self.parameters}
+        if place < members - 2:
+            return self.bagged(number, 6.0)
+        if place == members - 2:
+            return Tree(number, "plain", 0.0, self.rows, **plain)
+        return Tree(number, "leaf", 0.0, self.rows, **{**plain, "max_depth": 0})
+
+    def anew(self, number, place):
+        members = len(self.trees) - 1
+        return self.fresh(number) if place == members else self.first(number, place, members)
 
     def bagged(self, number, mean):
         slots = QuantizerObserver(slots=16)
@@ -153,7 +213,7 @@ class Forest(Ensemble):
         self.joint = 0.9995 * self.joint + w * beyond * rest
         self.square = 0.9995 * self.square + w * (y - together) ** 2
         self.weight = 0.9995 * self.weight + w
-        if self.rows < 10 or self.rows % 10 == 0:
+        if self.rows - self.begun < 10 or self.rows % 10 == 0:
             ridge = self.square / self.weight / 0.2**2
             count = len(members)
             for _ in range(2):
@@ -171,6 +231,11 @@ class Forest(Ensemble):
         worst = int(np.argmax(errors))
         return worst if self.trees[-1].error() < errors[worst] else None
 
+    def are_lost(self):
+        growing = [tree for tree in self.trees[:-1] if tree.role != "leaf"]
+        worse = [tree for tree in growing if tree.error() > 2 * self.trees[-1].error()]
+        return len(worse) > len(growing) / 2
+
 
 class AdaptiveTree(Ensemble):
     def __init__(self, track=True, **parameters):
@@ -183,6 +248,12 @@ class AdaptiveTree(Ensemble):
 
     def fresh(self, number):
         return Tree(number, "plain", 0.0, self.rows, **self.parameters)
+
+    def anew(self, number, place):
+        return self.fresh(number)
+
+    def are_lost(self):
+        return False
 
     def together(self, said):
         main, other = self.trees

@@ -60,6 +60,25 @@ def test_the_forest_is_what_its_twin_is(track):
 
 
 @pytest.mark.parametrize("track", ["auto", None])
+@pytest.mark.parametrize("kind", ["forest", "adaptive"])
+def test_both_begin_anew_as_their_twins_do(kind, track):
+    columns, y = rows(3_000)
+    y += 50.0
+    y[1_200:] *= 0.001  # in other units
+    if kind == "forest":
+        twin = naive_ensemble.Forest(4, seed=7, grace_period=40, track=track == "auto")
+        found = ForestRegressor(members=4, seed=7, grace_period=40, track=track)
+    else:
+        twin = naive_ensemble.AdaptiveTree(grace_period=40, track=track == "auto")
+        found = AdaptiveTreeRegressor(grace_period=40, track=track)
+    expected = [twin.predict_learn(x, label) for x, label in zip(as_dicts(columns), y, strict=True)]
+    predicted = found.predict_learn_many(columns, y)
+    np.testing.assert_allclose(predicted, expected, rtol=1e-6, atol=1e-12)
+    assert "began anew" in [event["event"] for event in found.replacements]
+    assert np.mean((predicted - y)[-500:] ** 2) < 0.3 * y[-500:].var()
+
+
+@pytest.mark.parametrize("track", ["auto", None])
 def test_the_adaptive_tree_is_what_its_twin_is(track):
     columns, y = rows(3_000, change=1_000)
     twin = naive_ensemble.AdaptiveTree(grace_period=40, track=track == "auto")

@@ -23,7 +23,7 @@ from sapwood.evaluate.ranking import rank
 __all__ = ["Findings", "run"]
 
 RESULTS = Path(__file__).parents[1] / "results" / "ensembles"
-FULL = Effort((*sets.REAL, *sets.GENERATED), rows=50_000, budget=8.0)
+FULL = Effort((*sets.REAL, *sets.GENERATED), rows=50_000, budget=4.0)
 QUICK = Effort(("storms", "fair", "friedman"), rows=3_000, budget=1.0)
 LEAST_TIMES_RIVER, LEAST_TIMES_MOA = 100.0, 5.0
 
@@ -99,8 +99,9 @@ def run(quick: bool = False) -> Answer:
     quick : bool
         Take three streams and a second for each learner, and promise nothing.
     """
-    kept = RESULTS / ("quick.csv" if quick else "others.csv")
-    records = measure(QUICK if quick else FULL, kept, partial(print, flush=True))
+    effort = QUICK if quick else FULL
+    kept = RESULTS / f"others-{effort.rows}-{effort.budget:g}.csv"
+    records = measure(effort, kept, partial(print, flush=True))
     found = Findings(records)
     tables = [table for labels in (AT_ONCE, LATE) for table in _tables(found, labels)]
     bounds = [] if quick else list(_bounds(found))

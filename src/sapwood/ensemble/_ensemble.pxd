@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 from sapwood.blend._blend cimport BlendRules
 from sapwood.blend._layer cimport LayerState, Saying
 from sapwood.blend._notes cimport Notes
+from sapwood.drift._detector cimport Detector
 from sapwood.tree._kernel cimport TreeKernel
 from sapwood.tree._sharing cimport Sharing
 
@@ -54,10 +55,17 @@ cdef class EnsembleKernel:
     cdef readonly double looked_at     # rows when it was last looked who should be replaced
     cdef readonly double lead          # of the challenger: faded sum of what its squared errors
     cdef readonly double lead_square   # are less than the tree's, and of the squares of that
+    cdef readonly double gain          # the same of the last tree, against what was predicted
+    cdef readonly double gain_square
+    cdef readonly double begun         # rows when all of it last began anew
+    cdef readonly double changed       # the row with which errors last became larger,
+    cdef readonly double calm          # the mean of the errors before, and their sum since then
+    cdef readonly double stir
     cdef readonly bint tracking
     cdef readonly object tree_table
     cdef readonly object blend_table
     cdef readonly object layer_table
+    cdef readonly object detector_table
     cdef readonly Notes notes          # what was said of rows whose labels are to come
     cdef readonly object work          # rows that not all trees have learned yet, or None
     cdef readonly double lifetime      # rows after which the reserve starts anew
@@ -69,6 +77,7 @@ cdef class EnsembleKernel:
     cdef TreeRecord* records
     cdef double* blend
     cdef LayerState* layer
+    cdef Detector* detector            # of larger errors
     cdef Sharing sharing
 
     cdef BlendRules blend_rules(self) noexcept nogil
@@ -92,6 +101,7 @@ cdef class EnsembleKernel:
         uint64_t* keys,
     ) noexcept nogil
     cdef void take_down(self, const Said* said, double* note) noexcept nogil
+    cdef void watch(self, const Said* said, double y, double w) noexcept nogil
     cdef bint recall(
         self, const Said* now, uint64_t key, bint at_once, Said* then
     ) noexcept nogil

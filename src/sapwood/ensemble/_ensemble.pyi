@@ -26,10 +26,17 @@ class EnsembleKernel:
     looked_at: float
     lead: float
     lead_square: float
+    gain: float
+    gain_square: float
+    begun: float
+    changed: float
+    calm: float
+    stir: float
     tracking: bool
     tree_table: NDArray[Any]
     blend_table: FloatArray
     layer_table: FloatArray
+    detector_table: FloatArray
     notes: Notes | None
     work: Work | None
     lifetime: float
@@ -48,7 +55,11 @@ class EnsembleKernel:
         threads: int,
     ) -> None: ...
     def use_tables(
-        self, tree_table: NDArray[Any], blend: FloatArray, layer: FloatArray
+        self,
+        tree_table: NDArray[Any],
+        blend: FloatArray,
+        layer: FloatArray,
+        detector: FloatArray,
     ) -> None: ...
     def use_trees(
         self,
@@ -56,10 +67,13 @@ class EnsembleKernel:
         tree_table: NDArray[Any],
         blend: FloatArray,
         layer: FloatArray,
+        detector: FloatArray,
         lifetime: float,
         events: list[dict[str, Any]],
     ) -> None: ...
     def set_stream(self, *values: float) -> None: ...
+    @property
+    def worth(self) -> float: ...
     def predict_one(self, reader: RowReader, x: Any) -> float | None: ...
     def learn_one(self, reader: RowReader, x: Any, y: float, w: float) -> bool: ...
     def check(self, y: FloatArray, w: FloatArray) -> int: ...
@@ -87,7 +101,7 @@ class EnsembleKernel:
         self,
         lifetime: float,
         events: list[dict[str, Any]],
-        member: int = -1,
-        fresh: TreeKernel | None = None,
-        record: Any = None,
+        trees: list[TreeKernel] | None = None,
+        table: NDArray[Any] | None = None,
+        anew: bool = False,
     ) -> None: ...

@@ -6,16 +6,19 @@ one twice. What the trees said of the block is then taken in row by row, without
 """
 
 import numpy as np
+from libc.math cimport fabs
 from libc.stdint cimport uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from sapwood.blend._blend cimport (
     BlendRules, blend_doubles, blended, judge_blend, settle_blend, start_blend, weights_of,
 )
+from sapwood.blend._evidence cimport LATE
 from sapwood.blend._layer cimport Saying, follow, judge, layer_rules, say, start_layer
 from sapwood.blend._notes cimport (
     LEAST_ROOM, Notes, count_at_once, count_blanks, take_blank, value_key,
 )
+from sapwood.drift._detector cimport SHIFTS, Detector, Found, see
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, held_near
@@ -33,6 +36,8 @@ from sapwood.ensemble._workers import give_back, take_workers
 from sapwood.ensemble.layout import RULES, TREE_RECORD
 from sapwood.tree._kernel import refuse_row
 
+DETECTOR_DOUBLES = sizeof(Detector) // sizeof(double)
+
 cdef enum:
     STACK = 0  # members weighted by a blend around their mean
     DUEL = 1   # a tree and its challenger, by their errors
@@ -44,6 +49,10 @@ cdef enum:
 cdef double SETTLING_ROWS = 10.0
 # What is left a row later of the sums by which a challenger is ahead.
 cdef double LEAD_FADE = 0.999
+# The evidence at which errors are said to have become larger; rows before a tree is compared with
+# what was predicted, as it has hardly begun.
+cdef double ALARM = 1e6
+cdef double HARDLY_BEGUN = 100.0
 # Weights of rows are multiplied by draws, and the sum of all may not exceed what a tree bears.
 cdef double LARGEST_WEIGHT = 1e48
 
@@ -115,29 +124,46 @@ cdef class EnsembleKernel:
         self.lifetime, self.events = lifetime, []
         # A reserve has no say in a stack, but is judged by what it would have said.
         self.asked = len(trees) if tracking or self.rules.combine == DUEL else self.members
-        self.use_tables(tree_table, np.zeros(blend_doubles(self.members)), fresh_layer())
-        cdef BlendRules blend_rules = self.blend_rules()
-        start_blend(self.blend, self.members, &blend_rules)
+        self.use_tables(tree_table, self.fresh_blend(), fresh_layer(), np.zeros(DETECTOR_DOUBLES))
 
-    def use_tables(self, tree_table, double[::1] blend, double[::1] layer):
-        """Take over what is remembered of trees, their weights, and the last layer."""
+    def fresh_blend(self):
+        """Return the doubles of weights of which nothing is known."""
+        cdef double[::1] blend = np.zeros(blend_doubles(self.members))
+        cdef BlendRules blend_rules = self.blend_rules()
+        start_blend(&blend[0], self.members, &blend_rules)
+        return blend.base
+
+    def use_tables(
+        self, tree_table, double[::1] blend, double[::1] layer, double[::1] detector
+    ):
+        """Take over what is remembered of trees, their weights, the last layer, and of errors."""
         cdef unsigned char[::1] records = tree_table.view(np.uint8)
+        # Nothing can fail from here on.
         self.tree_table, self.blend_table, self.layer_table = tree_table, blend.base, layer.base
+        self.detector_table = detector.base
         self.records = <TreeRecord*>&records[0]
         self.blend, self.layer = &blend[0], <LayerState*>&layer[0]
+        self.detector = <Detector*>&detector[0]
 
-    def use_trees(self, list trees, tree_table, blend, layer, double lifetime, list events):
+    def use_trees(
+        self, list trees, tree_table, blend, layer, detector, double lifetime, list events
+    ):
         """Take over trees that were saved, and what was known of them."""
         if len(trees) != len(self.trees):
             raise ValueError(f"there are {len(trees)} trees, not {len(self.trees)}")
         self.trees, self.lifetime, self.events = trees, lifetime, events
-        self.use_tables(tree_table, blend, layer)
+        self.use_tables(tree_table, blend, layer, detector)
 
-    def set_stream(self, rows, weight, low, high, usual, looked_at, lead, lead_square):
+    def set_stream(
+        self, rows, weight, low, high, usual, looked_at, lead, lead_square, gain, gain_square,
+        begun, changed, calm, stir,
+    ):
         """Restore what is known of all rows."""
         self.rows, self.weight, self.low, self.high = rows, weight, low, high
         self.usual, self.looked_at = usual, looked_at
         self.lead, self.lead_square = lead, lead_square
+        self.gain, self.gain_square, self.begun = gain, gain_square, begun
+        self.changed, self.calm, self.stir = changed, calm, stir
 
     cdef BlendRules blend_rules(self) noexcept nogil:
         return BlendRules(
@@ -150,6 +176,12 @@ cdef class EnsembleKernel:
         """Say what comes of what the trees said."""
         cdef Py_ssize_t tree
         cdef double share
+        if self.rows == self.begun:
+            # But for the first tree, all have yet to learn.
+            memset(&said.saying, 0, sizeof(Saying))
+            said.base = said.together = said.saying.prediction = said.trees[0]
+            said.saying.known = self.rows
+            return
         if self.rules.combine == DUEL:
             share = self.challenger_share()
             said.base = said.trees[0]
@@ -160,7 +192,7 @@ cdef class EnsembleKernel:
                 said.base += said.trees[tree]
             said.base /= self.members
             said.together = blended(self.blend, self.members, said.base, said.trees)
-        said.saying.prediction = said.together
+        said.saying.prediction, said.saying.known = said.together, self.rows
         if self.tracking:
             say(self.layer, layer_rules(), said.together, self.rows, &said.saying)
 
@@ -238,7 +270,8 @@ cdef class EnsembleKernel:
             if at_once:
                 self.take_down(now, self.notes.leave(key))
             found = self.notes.take(key, self.rows)
-            if found != NULL:
+            # What was said before all began anew tells nothing of what is there now.
+            if found != NULL and (<const Saying*>found).known > self.begun:
                 then.saying = (<const Saying*>found)[0]
                 found += SAYING_DOUBLES
                 then.base, then.together = found[0], found[1]
@@ -267,14 +300,14 @@ cdef class EnsembleKernel:
         cdef Py_ssize_t tree
         cdef TreeRecord* record
         cdef double error
-        if self.rows == 0.0:
+        if self.rows == self.begun:
             self.low = self.high = y
             start_layer(self.layer, layer_rules(), y)
             if self.tracking and not at_once:
                 take_blank(self.notes)
         else:
             y = held_near(
-                y, now.saying.prediction, self.rows, self.low, self.high, &self.usual
+                y, now.saying.prediction, self.rows - self.begun, self.low, self.high, &self.usual
             )
             was_asked = self.recall(now, key, at_once, &then)
             for tree in range(self.members + 1):
@@ -293,8 +326,9 @@ cdef class EnsembleKernel:
                     self.blend, self.members, &blend_rules, said.base, said.trees,
                     said.together, y, w, 1.0,
                 )
-                if self.rows < SETTLING_ROWS or self.rows % SETTLING_ROWS == 0.0:
+                if self.rows - self.begun < SETTLING_ROWS or self.rows % SETTLING_ROWS == 0.0:
                     settle_blend(self.blend, self.members, &blend_rules, SWEEPS)
+            self.watch(said, y, w)
             if self.tracking:
                 if was_asked:
                     judge(self.layer, layer_rules(), &said.saying, y, w, self.rows)
@@ -303,6 +337,24 @@ cdef class EnsembleKernel:
         self.high = y if y > self.high else self.high
         self.rows += 1.0
         self.weight += w
+
+    cdef void watch(self, const Said* said, double y, double w) noexcept nogil:
+        """See whether errors become larger, and whether the last tree would have erred less.
+
+        That is so only of rows that it was asked for when they were predicted.
+        """
+        cdef double error = y - said.saying.prediction, other
+        cdef Found found
+        self.stir += fabs(error)
+        if see(self.detector, fabs(error), ALARM, 0, SHIFTS, &found):
+            self.changed = self.rows - (self.detector.rows - found.since)
+            self.calm = found.before
+            self.stir = found.after * (self.rows + 1.0 - self.changed)
+        if said.saying.known >= self.records[self.members].born + HARDLY_BEGUN:
+            other = y - said.trees[self.members]
+            error = error * error - other * other
+            self.gain = LEAD_FADE * self.gain + w * error
+            self.gain_square = LEAD_FADE * self.gain_square + w * error * error
 
     def say(self, const double[::1] row):
         """Return what each tree, their mean, all of them by their weights, and the last layer say.
@@ -706,9 +758,16 @@ cdef class EnsembleKernel:
 
     # -- who is replaced --------------------------------------------------------------------------
 
+    @property
+    def worth(self):
+        """What a label is worth as evidence: 1 if it comes at once, less the later it does."""
+        if not self.tracking:
+            return 1.0
+        return <double>LATE / (<double>LATE + self.layer.evidence.lateness)
+
     def end_look(
-        self, double lifetime, list events not None, Py_ssize_t member=-1, TreeKernel fresh=None,
-        record=None,
+        self, double lifetime, list events not None, list trees=None, table=None,
+        bint anew=False,
     ):
         """Remember that it was looked, and let who has earned it take another's place.
 
@@ -718,26 +777,24 @@ cdef class EnsembleKernel:
             The rows after which the reserve starts anew.
         events : list
             What has happened so far.
-        member : int
-            Whose place the reserve takes; its own if it only starts anew; -1 for nobody's.
-        fresh : TreeKernel, optional
-            The new reserve.
-        record : record, optional
-            What is known of it.
+        trees : list of TreeKernel, optional
+            All trees from now on, the last of which is new.
+        table : array of TREE_RECORD, optional
+            What is known of them.
+        anew : bool
+            Whether all trees are new but for the first, and nothing else is to be remembered.
         """
-        cdef Py_ssize_t reserve = self.members
-        cdef list trees = list(self.trees)
-        cdef unsigned char[::1] records
-        table = self.tree_table.copy()
-        if member >= 0:
-            if member > reserve or fresh is None:
-                raise IndexError(member)
-            trees[member], table[member] = trees[reserve], table[reserve]
-            trees[reserve], table[reserve] = fresh, record
-        records = table.view(np.uint8)
-        # Nothing can fail from here on.
-        self.trees, self.tree_table, self.events = trees, table, events
-        self.records = <TreeRecord*>&records[0]
-        self.lifetime, self.looked_at = lifetime, self.rows
-        if member >= 0:
-            self.lead = self.lead_square = 0.0
+        if trees is not None:
+            if len(trees) != len(self.trees) or len(table) != len(trees):
+                raise ValueError(f"there are {len(trees)} trees, not {len(self.trees)}")
+            if anew:
+                self.use_tables(
+                    table, self.fresh_blend(), fresh_layer(), np.zeros(DETECTOR_DOUBLES)
+                )
+                self.begun = self.changed = self.rows
+                self.usual = self.calm = self.stir = 0.0
+            else:
+                self.use_tables(table, self.blend_table, self.layer_table, self.detector_table)
+            self.trees = trees
+            self.lead = self.lead_square = self.gain = self.gain_square = 0.0
+        self.events, self.lifetime, self.looked_at = events, lifetime, self.rows

@@ -84,6 +84,7 @@ class Ensemble(Regressor):
         renewal: type[Renewal],
     ) -> None:
         self._roles = {(role.name, role.rate): role for role in (*roles, *self._later_roles())}
+        self._first_roles = roles
         self._listeners: list[Listener] = []
         self._max_bytes = parameters["max_bytes"] or 0
         threads = min(parameters["threads"] or _cores(), len(roles))
@@ -134,9 +135,11 @@ class Ensemble(Regressor):
         limit = table["max_bytes"].item(place)
         return _new_tree(self._role_of(table, place), self._features, limit)
 
-    def _fresh(self, kernel: EnsembleKernel, number: int) -> tuple[TreeKernel, Any]:
-        """Return a new tree that knows the features, and what is known of it."""
-        role, known = self._next_role(number), self._features.known
+    def _fresh(self, kernel: EnsembleKernel, number: int, place: int) -> tuple[TreeKernel, Any]:
+        """Return a new tree for a place that knows the features, and what is known of it."""
+        waits = place == kernel.members
+        role = self._next_role(number) if waits else self._first_roles[place]
+        known = self._features.known
         limit = int(kernel.tree_table["max_bytes"][-1])
         tree = _new_tree(role, self._features, limit)
         relay = memory.relay(tree, self._features, known, 0)

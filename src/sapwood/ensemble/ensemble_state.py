@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door
+from sapwood.drift.detector import check_state
 from sapwood.ensemble.layout import TREE_RECORD
 from sapwood.ensemble.renewal import MOST_EVENTS
 from sapwood.model import State, check_unchanged
@@ -31,8 +32,23 @@ __all__ = ["restored", "state_of"]
 Array = NDArray[Any]
 Kind = TypeVar("Kind", bound="Ensemble")
 
-STREAM = ("rows", "weight", "low", "high", "usual", "looked_at", "lead", "lead_square")
-OWN = ("trees", "stream", "blend", "layer", *NOTES)
+STREAM = (
+    "rows",
+    "weight",
+    "low",
+    "high",
+    "usual",
+    "looked_at",
+    "lead",
+    "lead_square",
+    "gain",
+    "gain_square",
+    "begun",
+    "changed",
+    "calm",
+    "stir",
+)
+OWN = ("trees", "stream", "blend", "layer", "detector", *NOTES)
 ENTRIES = {"parameters", "features", "pending", "lifetime", "events"}
 EVENT = {"event": str, "rows": int, "member": int, "age": int, "error": float}
 
@@ -45,6 +61,7 @@ def state_of(model: "Ensemble") -> State:
         "stream": np.array([float(getattr(kernel, name)) for name in STREAM]),
         "blend": kernel.blend_table,
         "layer": kernel.layer_table,
+        "detector": kernel.detector_table,
         **dict(zip(NOTES, tree_state.notes_state(kernel.notes), strict=True)),
     }
     for place, tree in enumerate(kernel.trees):
@@ -86,6 +103,8 @@ def restored(kind: type[Kind], state: State) -> Kind:
     stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
     blend = doubles(arrays["blend"], kernel.blend_table.shape, "the weights of trees")
     layer = doubles(arrays["layer"], kernel.layer_table.shape, "the last layer")
+    detector = doubles(arrays["detector"], kernel.detector_table.shape, "the watch over errors")
+    check_state(detector)
     _check_stream(stream)
     _check_table(model, table, stream)
     _check_blend(blend, kernel.members)
@@ -106,7 +125,8 @@ def restored(kind: type[Kind], state: State) -> Kind:
     renewal = kernel.renew
     longest = math.nextafter(renewal.longest, math.inf)  # which it may have reached
     lifetime = door.between(header["lifetime"], "lifetime", renewal.shortest, longest)
-    kernel.use_trees(trees, table, blend, layer, lifetime, _checked_events(header["events"]))
+    events = _checked_events(header["events"])
+    kernel.use_trees(trees, table, blend, layer, detector, lifetime, events)
     kernel.set_stream(*stream.tolist())
     tree_state.restore_notes(kernel.notes, arrays, float(stream[0]))
     return model
@@ -138,13 +158,19 @@ def _is_event(event: Any) -> bool:
 
 
 def _check_stream(stream: Array) -> None:
-    rows, weight, low, high, usual, looked_at, lead, lead_square = stream.tolist()
+    rows, weight, low, high, usual, looked_at, lead, lead_square = stream[:8].tolist()
+    gain, gain_square, begun, changed, calm, stir = stream[8:].tolist()
     check(0 <= rows <= MOST_ROWS and rows == int(rows), f"{rows} is no number of rows")
     check(0 <= looked_at <= rows, "it was looked at trees after the last row")
     check((weight > 0) == (rows > 0) and weight <= MOST_WEIGHT, f"{weight} is no weight of rows")
     check(-NEAR <= low <= high <= NEAR, "the range of y is none")
-    check(0 <= usual <= SQUARE and lead_square >= 0, "an error is negative")
-    check(abs(lead) <= SQUARE * MOST_WEIGHT, "the lead of a tree is too large")
+    squares = min(lead_square, gain_square)
+    check(0 <= usual <= SQUARE and squares >= 0, "an error is negative")
+    largest = max(abs(lead), abs(gain))
+    check(largest <= SQUARE * MOST_WEIGHT, "the lead of a tree is too large")
+    check(0 <= begun <= rows and begun == int(begun), "it cannot have begun anew then")
+    check(0 <= changed <= rows and changed == int(changed), "no change can have been then")
+    check(min(calm, stir) >= 0, "an error is negative")
 
 
 def _check_table(model: "Ensemble", table: Array, stream: Array) -> None:

@@ -7,6 +7,7 @@ kernel takes all of it over in one step. Whatever breaks off before that is done
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +35,10 @@ def mean_square(table: NDArray[Any]) -> NDArray[np.float64]:
     return np.where(known, table["square"] / np.where(known, table["weight"], 1.0), np.inf)
 
 
+def _with(events: list[Event], event: Event) -> list[Event]:
+    return [*events[1 - MOST_EVENTS :], event]
+
+
 @dataclass
 class Renewal(ABC):
     """What both rules share.
@@ -41,48 +46,113 @@ class Renewal(ABC):
     Parameters
     ----------
     fresh : callable
-        Makes a tree that knows the features, given the ensemble and the number of the tree.
+        Makes a tree that knows the features, given the ensemble, its number and its place.
     share_memory : callable
         Is called with the ensemble, to let each tree have a part of the memory.
     tell : callable
         Is told what has happened.
     """
 
-    fresh: Callable[[EnsembleKernel, int], Renewed]
+    fresh: Callable[[EnsembleKernel, int, int], Renewed]
     share_memory: Callable[[EnsembleKernel], None]
     tell: Callable[[Event], None]
 
     shortest: ClassVar[float]
     longest: ClassVar[float]
+    stirred: ClassVar[float] = 100.0
+    much_larger: ClassVar[float] = 2.0
+    youngest_anew: ClassVar[float] = 500.0
+    sure_anew: ClassVar[float] = 4.0
+    sure_worse: ClassVar[float] = 2.0
 
     def __call__(self, kernel: EnsembleKernel) -> None:
         """Look who should be replaced."""
         self.share_memory(kernel)
-        age = kernel.rows - float(kernel.tree_table["born"][kernel.members])
+        born = float(kernel.tree_table["born"][kernel.members])
+        age = kernel.rows - born
+        if self._is_all_lost(kernel, age):
+            self._begin_anew(kernel, age)
+            return
         place = self.beaten(kernel, age)
-        if place is None and age < kernel.lifetime:
+        if place is not None:
+            self._replace(kernel, place, age)
+        elif kernel.changed > born and self._is_changed(kernel):
+            self._restart(kernel, age, self.shortest)
+        elif age >= kernel.lifetime:
+            self._restart(kernel, age, min(2.0 * kernel.lifetime, self.longest))
+        else:
             kernel.end_look(kernel.lifetime, kernel.events)
-            return
-        number = int(kernel.tree_table["number"].max()) + 1
-        tree, record = self.fresh(kernel, number)
-        if place is None:
-            lifetime = min(2.0 * kernel.lifetime, self.longest)
-            kernel.end_look(lifetime, kernel.events, kernel.members, tree, record)
-            return
-        event: Event = {
-            "event": "replaced",
+
+    def _is_changed(self, kernel: EnsembleKernel) -> bool:
+        """Return whether errors have been much larger since a change, and for long enough."""
+        since = kernel.rows - kernel.changed
+        larger = self.much_larger / sqrt(kernel.worth)
+        return since >= self.stirred and kernel.stir > larger * since * kernel.calm
+
+    def _is_all_lost(self, kernel: EnsembleKernel, age: float) -> bool:
+        """Return whether what was learned before is worth less than the tree that waits alone.
+
+        That is so if its errors are plainly smaller than those of the predictions; or if they are
+        not plainly larger, and those of most members are far larger since a change.
+        """
+        if age < self.youngest_anew or kernel.gain_square == 0.0:
+            return False
+        gain = kernel.gain / sqrt(kernel.gain_square)
+        if gain * sqrt(kernel.worth) > self.sure_anew:
+            return True
+        return gain > -self.sure_worse and self._is_changed(kernel) and self.are_lost(kernel)
+
+    def _replace(self, kernel: EnsembleKernel, place: int, age: float) -> None:
+        """Let the tree that waits take the place of a member."""
+        event = self._event("replaced", kernel, place, age)
+        trees, table = list(kernel.trees), kernel.tree_table.copy()
+        trees[place], table[place] = trees[-1], table[-1]
+        trees[-1], table[-1] = self.fresh(kernel, self._number(kernel), kernel.members)
+        kernel.end_look(self.shortest, _with(kernel.events, event), trees, table)
+        self.tell(event)
+
+    def _restart(self, kernel: EnsembleKernel, age: float, lifetime: float) -> None:
+        """Let another tree wait."""
+        event = self._event("restarted", kernel, kernel.members, age)
+        trees, table = list(kernel.trees), kernel.tree_table.copy()
+        trees[-1], table[-1] = self.fresh(kernel, self._number(kernel), kernel.members)
+        kernel.end_look(lifetime, kernel.events, trees, table)
+        self.tell(event)
+
+    def _begin_anew(self, kernel: EnsembleKernel, age: float) -> None:
+        """Let the tree that waits be the first, and all others begin."""
+        event = self._event("began anew", kernel, 0, age)
+        trees, table = list(kernel.trees), kernel.tree_table.copy()
+        trees[0], table[0] = trees[-1], table[-1]
+        number = self._number(kernel)
+        for place in range(1, len(trees)):
+            trees[place], table[place] = self.fresh(kernel, number + place, place)
+        kernel.end_look(self.shortest, _with(kernel.events, event), trees, table, anew=True)
+        self.share_memory(kernel)
+        self.tell(event)
+
+    def _number(self, kernel: EnsembleKernel) -> int:
+        """Return the number of the next tree."""
+        return int(kernel.tree_table["number"].max()) + 1
+
+    def _event(self, name: str, kernel: EnsembleKernel, place: int, age: float) -> Event:
+        """Return what has happened, with the error of the tree that waited."""
+        error = float(np.sqrt(mean_square(kernel.tree_table)[kernel.members]))
+        return {
+            "event": name,
             "rows": int(kernel.rows),
             "member": place,
             "age": int(age),
-            "error": float(np.sqrt(mean_square(kernel.tree_table)[kernel.members])),
+            "error": error,
         }
-        events = [*kernel.events[1 - MOST_EVENTS :], event]
-        kernel.end_look(self.shortest, events, place, tree, record)
-        self.tell(event)
 
     @abstractmethod
     def beaten(self, kernel: EnsembleKernel, age: float) -> int | None:
         """Return the member whose place the tree that waits has earned, if there is one."""
+
+    def are_lost(self, kernel: EnsembleKernel) -> bool:
+        """Return whether most members err far more than the tree that waits."""
+        return False
 
 
 class Reserve(Renewal):
@@ -90,6 +160,7 @@ class Reserve(Renewal):
 
     shortest, longest = 2_000.0, 16_000.0
     youngest: ClassVar[float] = 1_000.0
+    far_more: ClassVar[float] = 2.0
 
     def beaten(self, kernel: EnsembleKernel, age: float) -> int | None:
         """Return the worst member, if the reserve is old enough and errs less."""
@@ -99,6 +170,13 @@ class Reserve(Renewal):
         errors[:-1][kernel.tree_table["role"][:-1] == LEAF] = -np.inf
         worst = int(np.argmax(errors[:-1]))
         return worst if errors[-1] < errors[worst] else None
+
+    def are_lost(self, kernel: EnsembleKernel) -> bool:
+        """Return whether most members err far more; the later labels come, the more it takes."""
+        grow = kernel.tree_table["role"][:-1] != LEAF
+        errors = mean_square(kernel.tree_table)
+        are_worse = errors[:-1][grow] > self.far_more / kernel.worth * errors[-1]
+        return bool(2 * are_worse.sum() > len(are_worse))
 
 
 class Challenger(Renewal):
@@ -112,4 +190,4 @@ class Challenger(Renewal):
         """Return the place of the tree, if its challenger has been better for long enough."""
         if age < self.youngest:
             return None
-        return 0 if kernel.lead > self.sure * np.sqrt(kernel.lead_square) else None
+        return 0 if kernel.lead > self.sure * sqrt(kernel.lead_square) else None
