@@ -270,33 +270,25 @@ class Regressor(StoredModel, ForeignCalls):
         bad = self._kernel.check(targets, weights)
         if bad >= 0:
             refuse_row(targets[bad], weights[bad], bad)
-        regions = own.pop("regions", None)
+        regions, asked = own.pop("regions", None), own.pop("asked", True)
         if not plan.is_whole:
             self._registration(plan)  # there is room for all of it, or none of it is learned
-        for part, is_turn, rows in plan.parts():
-            before = self._first_of(rows) if is_turn and predictions is not None else None
-            placing = {} if regions is None else {"regions": regions[part]}
+        for span, is_turn, rows in plan.parts():
+            register: Callable[[], Registration | None] | None
+            part, matrix, register = span, rows.matrix, partial(self._registration, rows)
+            if is_turn and predictions is not None:
+                # The first row is predicted before anything new is registered, and then learned.
+                first = slice(part.start, part.start + 1)
+                row = np.ascontiguousarray(matrix[:1, : rows.width_before])
+                own = {} if regions is None else {"regions": regions[first]}
+                self._kernel.predict(row, predictions[first], asked=asked, **own)
+                self._kernel.learn(matrix[:1], targets[first], weights[first], None, register)
+                part, matrix, register = slice(first.stop, part.stop), matrix[1:], None
+            own = {} if regions is None else {"regions": regions[part]}
+            said = None if predictions is None else predictions[part]
             self._kernel.learn(
-                rows.matrix,
-                targets[part],
-                weights[part],
-                None if predictions is None else predictions[part],
-                partial(self._registration, rows),
-                **placing,
-                **own,
+                matrix, targets[part], weights[part], said, register, asked=asked, **own
             )
-            if before is not None and predictions is not None:
-                predictions[part.start], region = before
-                if regions is not None:
-                    regions[part.start] = region
-
-    def _first_of(self, plan: Plan) -> tuple[float, int]:
-        """Predict the first row of a part before anything new is registered; and by which node."""
-        row = np.ascontiguousarray(plan.matrix[:1, : plan.width_before])
-        prediction, region = np.empty(1), np.zeros(1, np.int32)
-        own = {"regions": region} if hasattr(self._kernel, "place_one") else {}
-        self._kernel.predict(row, prediction, asked=False, **own)
-        return float(prediction[0]), int(region[0])
 
     @abstractmethod
     def _registration(self, plan: Plan) -> Registration | None:

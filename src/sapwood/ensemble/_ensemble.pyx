@@ -22,6 +22,7 @@ from sapwood.drift._detector cimport SHIFTS, Detector, Found, see
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, held_near
+from sapwood.tree._levels cimport HEAD, is_known
 from sapwood.tree._kernel cimport Outlook, TreeKernel
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._records cimport CATEGORIES
@@ -63,6 +64,17 @@ cdef Py_ssize_t SAYING_DOUBLES = sizeof(Saying) // sizeof(double)
 def note_doubles(Py_ssize_t trees):
     """Return how many doubles a note of what so many trees said has."""
     return SAYING_DOUBLES + 2 + trees
+
+
+cdef inline bint came_before(
+    const double[:, ::1] X, Py_ssize_t row, Py_ssize_t feature
+) noexcept nogil:
+    """Whether an earlier row of a block has the same value."""
+    cdef Py_ssize_t earlier
+    for earlier in range(row):
+        if X[earlier, feature] == X[row, feature]:
+            return True
+    return False
 
 
 class Work:
@@ -225,6 +237,7 @@ cdef class EnsembleKernel:
         cdef Py_ssize_t row, feature, code
         cdef uint64_t bit
         cdef double value
+        cdef const double* many
         for feature in range(X.shape[1]):
             seen[feature] = 0 if fresh[feature] else ~<uint64_t>0
             if tree.is_category[feature]:
@@ -234,8 +247,14 @@ cdef class EnsembleKernel:
                         seen[feature] |= <uint64_t>1 << code
         for row in range(X.shape[0]):
             keys[row] = 0
+            many = tree.many_levels
             for feature in range(X.shape[1]):
                 value = X[row, feature]
+                if tree.has_many and tree.places[feature] >= 0:
+                    if is_known(many, tree.places[feature], value) or came_before(X, row, feature):
+                        keys[row] += value_key(value, feature)
+                    many += 2 * (HEAD + tree.places[feature])
+                    continue
                 if value != value:
                     continue
                 bit = ~<uint64_t>0
