@@ -23,6 +23,7 @@ from sapwood.cli.values import split_models
 from sapwood.evaluate.prequential import Prequential
 from sapwood.evaluate.result import UNSCORED, Evaluation
 from sapwood.formatting import number
+from sapwood.streams.kafka_address import is_kafka
 from sapwood.streams.stream import StreamError
 
 if TYPE_CHECKING:
@@ -144,6 +145,11 @@ def _check_names(streams: list[str], models: list[str], diagram: Path | None) ->
             raise UsageError(f"{what} {twice[0]} is named twice")
     if "-" in streams:
         raise UsageError("-: each model reads the streams anew, so save standard input to a file")
+    if topics := [name for name in streams if is_kafka(name)]:
+        raise UsageError(
+            f"{topics[0]}: each model reads the streams anew, and a topic may have more messages "
+            "then, so save it to a file of JSON lines"
+        )
     if diagram is not None:
         from sapwood.evaluate.ranking import ENOUGH
 

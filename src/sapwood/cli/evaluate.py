@@ -85,7 +85,7 @@ def evaluate(
             printed="--json" if as_json else None,
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)
-        run, identity = make_run(stream, reading, learning, targets, scoring)
+        run, identity = make_run(stream, reading, learning, targets, scoring, checkpoint=checkpoint)
         show_columns(terminal, run.stream, run.lags)
         if save is not None:
             check_savable(run.model, f"--save {save}")

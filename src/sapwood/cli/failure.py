@@ -14,6 +14,8 @@ __all__ = ["INTERRUPTED", "Terminal", "UsageError", "failing_in_one_line", "visi
 
 FAILED = 2
 INTERRUPTED = 130
+MORE_EXTRAS = {"confluent_kafka": ("confluent-kafka", "kafka")}
+"""Packages that a command needs for some streams alone, and the extras that have them."""
 
 
 class UsageError(ValueError):
@@ -96,7 +98,8 @@ def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "sapwood":
             raise
-        message = f"{error.name} is not installed: pip install 'sapwood[{extra}]'"
+        name, extra = MORE_EXTRAS.get(error.name.partition(".")[0], (error.name, extra))
+        message = f"{name} is not installed: pip install 'sapwood[{extra}]'"
     except OSError as error:
         if error.filename is None and error.errno is None:
             raise

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sapwood.cli.failure import UsageError
 from sapwood.cli.values import split_spec
+from sapwood.streams.kafka_address import is_kafka
 from sapwood.streams.opening import found_files, would_be_read
 from sapwood.streams.stream import StreamError
 
@@ -73,7 +74,8 @@ def check_files(
     OSError, UsageError
         If the system would not let a file be written, or it cannot be meant.
     """
-    uses = _Uses([_file_of(str(name)) for name in read], format, models)
+    files = [_file_of(str(name)) for name in read if not is_kafka(name)]
+    uses = _Uses(files, format, models)
     for option, path in (growing or {}).items():
         if path is None:
             continue

@@ -40,7 +40,8 @@ GENERATORS = (
 
 STREAM_HELP = (
     "A file (CSV, TSV, Parquet, Arrow, ARFF, JSON lines; text may be compressed), several of them, "
-    "a folder or a pattern such as 'days/*.csv', read in order; - for standard input; or a "
+    "a folder or a pattern such as 'days/*.csv', read in order; - for standard input; a topic of "
+    "Kafka: kafka://HOST:PORT/TOPIC; or a "
     f"generator: {', '.join(GENERATORS)}, such as friedman:rows=1000000,seed=3."
 )
 
@@ -122,6 +123,14 @@ FormatOption = Annotated[
         "--format",
         metavar="FORMAT",
         help="csv, tsv, parquet, arrow, arff or jsonl, if the name does not tell it.",
+        rich_help_panel=READING,
+    ),
+]
+UntilEnd = Annotated[
+    bool,
+    typer.Option(
+        "--until-end",
+        help="Read a topic up to where it ends now; else it is followed until Ctrl-C.",
         rich_help_panel=READING,
     ),
 ]

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from sapwood.cli.files import STDOUT, is_stdout
 from sapwood.storage.atomic import write_atomically
+from sapwood.streams.stream import numbers_by_name, place_in_words
 
 if TYPE_CHECKING:
     import numpy as np
 
     from sapwood.evaluate.prequential import Step
-    from sapwood.streams.stream import BadRow
+    from sapwood.streams.stream import BadRow, Unit
 
 __all__ = [
     "BadRowFile",
@@ -132,16 +133,19 @@ class PredictionFile(GrowingFile):
     """
 
     def __init__(
-        self, path: Path, unit: str, ids: Sequence[str] = (), levels: Sequence[float] = ()
+        self, path: Path, unit: "Unit", ids: Sequence[str] = (), levels: Sequence[float] = ()
     ) -> None:
-        super().__init__(path, [*ids, unit, "target", "prediction", *bound_names(levels)])
+        place = ("partition", unit) if unit == "offset" else (unit,)
+        super().__init__(path, [*ids, *place, "target", "prediction", *bound_names(levels)])
+        self._unit = unit
 
     def write(self, step: "Step") -> None:
         """Write what a step has predicted."""
         for numbers, targets, predictions, ids, bounds in step.predicted:
             known = ["" if math.isnan(target) else target for target in targets.tolist()]
             told = () if bounds is None else bound_columns(bounds)
-            columns = (*ids.values(), numbers.tolist(), known, predictions.tolist(), *told)
+            places = [each.tolist() for each in numbers_by_name(self._unit, numbers).values()]
+            columns = (*ids.values(), *places, known, predictions.tolist(), *told)
             self.write_rows(zip(*columns, strict=True))
 
 
@@ -178,7 +182,7 @@ class BadRowFile(GrowingFile):
         self.write_rows(
             [
                 bad.source,
-                f"{bad.unit} {bad.number}",
+                place_in_words(bad.unit, bad.number),
                 bad.reason,
                 _encodable(bad.column),
                 _encodable(bad.value),

@@ -11,11 +11,12 @@ from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.values import settings, split_spec
 from sapwood.door import Label
 from sapwood.model import StoredModel
+from sapwood.streams.kafka_address import is_kafka
 from sapwood.streams.opening import open_stream
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import MOST_ROWS, Chunk, Kind, Position, Stream
 
-__all__ = ["Reading", "Writing", "open_named", "tell_missing"]
+__all__ = ["Reading", "Writing", "is_topic", "open_named", "tell_missing"]
 
 
 @dataclass(frozen=True)
@@ -30,17 +31,22 @@ class Writing:
     encoding: options.Encoding = None
     header: options.HeaderOption = None
     format: options.FormatOption = None
+    until_end: options.UntilEnd = False
 
 
 @dataclass(frozen=True)
 class Reading(Writing):
-    """How a stream is to be read, as it was typed; and for which model, if that knows features."""
+    """How a stream is to be read, as it was typed; and for which model, if that knows features.
+
+    `sample` are the first rows of a topic, if a run goes on that has found columns by them.
+    """
 
     drop: options.Drop = field(default_factory=list)
     categorical: options.Categorical = field(default_factory=list)
     time_parts: options.TimeParts = ""
     time: options.Time = None
     model: Any = None
+    sample: bytes | None = None
 
     def open(self, name: str | Sequence[str]) -> Stream:
         """Open a stream by its name, or by those of its files."""
@@ -72,6 +78,8 @@ class Reading(Writing):
                 header=self.header,
                 ids=self.id,
                 format=self.format,
+                until_end=self.until_end,
+                sample=self.sample,
             )
         except FileNotFoundError:
             if not isinstance(name, str) or os.path.basename(name) != name or "." in name:
@@ -100,6 +108,7 @@ class Reading(Writing):
             "--thousands": self.thousands,
             "--encoding": self.encoding,
             "--header or --no-header": self.header is not None,
+            "--until-end": self.until_end,
         }
         for option, value in given.items():
             if value:
@@ -131,6 +140,7 @@ class _Renamed(Stream):
             stream.column_notes,
             stream.encoding,
             stream.ids,
+            stream.sample,
         )
         self._stream, self._names = stream, names
 
@@ -160,6 +170,11 @@ class _Renamed(Stream):
     def fingerprint(self) -> str:
         """That of what is read."""
         return self._stream.fingerprint
+
+
+def is_topic(name: str | Sequence[str]) -> bool:
+    """Whether a stream that was typed is a topic of Kafka."""
+    return is_kafka(name) or (len(name) == 1 and is_kafka(name[0]))
 
 
 def _known_by(tree: Any) -> dict[str, Kind]:
@@ -206,7 +221,7 @@ def open_named(spec: str | Sequence[str], reading: Reading) -> Stream:
     """
     if not isinstance(spec, str):
         return reading.open(spec) if len(spec) > 1 else open_named(spec[0], reading)
-    name, own = split_spec(spec)
+    name, own = (spec, {}) if is_kafka(spec) else split_spec(spec)
     if not own or os.path.exists(spec) or _generated(spec) is not None:
         return reading.open(spec)
     for key in own:

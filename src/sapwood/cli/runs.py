@@ -10,9 +10,10 @@ import typer
 from sapwood.cli import options
 from sapwood.cli.failure import UsageError
 from sapwood.cli.models import make_model, saved_model, with_bounds
-from sapwood.cli.reading import Reading, open_named
+from sapwood.cli.reading import Reading, is_topic, open_named
 from sapwood.cli.values import amount, settings
 from sapwood.drift import Monitor
+from sapwood.evaluate.checkpoint import CheckpointFile
 from sapwood.evaluate.prequential import OnBadRow, Prequential
 from sapwood.evaluate.scores import FADE, WINDOW
 from sapwood.lags import LaggedModel
@@ -71,12 +72,17 @@ def make_run(
     learning: Learning,
     targets: Targets,
     scoring: Scoring | None = None,
+    *,
+    checkpoint: Path | None = None,
 ) -> tuple[Prequential, dict[str, Any]]:
     """Make a run of what was typed, and what tells it from others.
 
-    A saved model reads a stream as it knows it: columns that are new to it are left out.
+    A saved model reads a stream as it knows it: columns that are new to it are left out. A topic
+    is read as by the run whose checkpoint is there, even if its first messages are not any more.
     """
     saved, scoring = saved_model(learning.model), scoring or Scoring()
+    if checkpoint is not None and is_topic(name):
+        reading = replace(reading, sample=CheckpointFile(checkpoint).sample())
     if saved is not None and learning.set_:
         raise UsageError(
             f"{learning.model} is a saved model: its parameters cannot be set any more"

@@ -50,7 +50,7 @@ def train(
             printed="the model's name",
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)
-        run, identity = make_run(stream, reading, learning, targets)
+        run, identity = make_run(stream, reading, learning, targets, checkpoint=checkpoint)
         show_columns(terminal, run.stream, run.lags)
         check_savable(run.model, f"--save {save}")
         outputs = [] if bad_rows is None else [BadRowFile(bad_rows)]

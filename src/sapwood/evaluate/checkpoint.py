@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sapwood import door, model
 from sapwood.evaluate.prequential import Prequential
+from sapwood.evaluate.tally import SAMPLE
 from sapwood.model import StoredModel
 from sapwood.storage import container
 from sapwood.storage.atomic import StrPath, write_atomically
@@ -152,6 +153,14 @@ class CheckpointFile:
             return saved
         if complaints:
             raise CheckpointError(f"{'; '.join(complaints)}; or remove it to start anew")
+        return None
+
+    def sample(self) -> bytes | None:
+        """Return the first rows by which the saved run has found columns, if it has kept them."""
+        for path in (self.path, self.previous):
+            with contextlib.suppress(FileNotFoundError, ModelFileError):
+                _, arrays = container.read(path, KIND)
+                return arrays[SAMPLE].tobytes() if SAMPLE in arrays else None
         return None
 
     def save(self, run: Prequential, identity: dict[str, Any], outputs: dict[str, int]) -> None:

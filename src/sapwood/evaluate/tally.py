@@ -31,13 +31,15 @@ from sapwood.streams.stream import (
     IntArray,
     Position,
     Stream,
+    place_in_words,
 )
 
-__all__ = ["COUNTS", "OnBadRow", "Predicted", "Step", "Tally"]
+__all__ = ["COUNTS", "SAMPLE", "OnBadRow", "Predicted", "Step", "Tally"]
 
 OnBadRow = Literal["error", "skip"]
 REFUSED = "refused by the model"
 DELAY, UNLABELLED, MONITOR, ALARMS = "delay", "unlabelled", "monitor", "alarms"
+SAMPLE = "sample"
 COUNTS = (
     "rows_read",
     "rows_predicted",
@@ -237,7 +239,7 @@ class Tally:
                 self.intervals.add_point(self.scores.rows, self.curve.interval)
 
     def _place(self, source: str, number: int) -> str:
-        return f"{source}, {self.stream.unit} {number}"
+        return f"{source}, {place_in_words(self.stream.unit, number)}"
 
     def _size(self) -> tuple[int, int]:
         leaves, nbytes = self.learner.leaves, self.learner.nbytes
@@ -292,6 +294,8 @@ class Tally:
         arrays[UNLABELLED] = _as_text(self.unlabelled.to_header())
         if self.delay is not None:
             arrays[DELAY] = _as_text(self.delay.to_header())
+        if self.stream.sample is not None:
+            arrays[SAMPLE] = np.frombuffer(self.stream.sample, np.uint8)
         return header, arrays
 
     def restore(self, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:

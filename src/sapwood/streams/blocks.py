@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -70,6 +70,8 @@ class TextSource:
         first bytes.
     encoding : str, optional
         The encoding of the text; see `find_encoding`. Places in the text are those in UTF-8.
+    raw : file of bytes, optional
+        Where the text is read from, once, instead of from the path, which is a name then.
 
     Attributes
     ----------
@@ -90,14 +92,17 @@ class TextSource:
     [(1, b'a,b\n1,2\n'), (3, b'3,4\n')]
     """
 
-    def __init__(self, path: str, encoding: str | None = None) -> None:
+    def __init__(self, path: str, encoding: str | None = None, raw: BinaryIO | None = None) -> None:
         self.path = path
         self.name = "standard input" if path == "-" else path
         self._encoding = None if encoding is None else check_encoding(encoding)
-        status = None if path == "-" else os.stat(path)
+        status = None if path == "-" or raw is not None else os.stat(path)
         regular = status is not None and stat.S_ISREG(status.st_mode)
         self.size = status.st_size if status is not None and regular else None
-        self._pipe = None if regular else self._open()
+        if raw is not None:
+            self._pipe: Reader | None = Reader(path, raw, regular=False)
+        else:
+            self._pipe = None if regular else self._open()
         self._begun = False
         if self._pipe is not None and self._encoding is not None:
             self._pipe.use(self._encoding)

@@ -96,7 +96,8 @@ class DelimitedStream(TextStream):
     def _blocks(self, start: Position, most_rows: int) -> Iterator[Block]:
         return self._source.blocks(start["byte"], start["line"], most_rows, self._quotes)
 
-    def _chunk(self, block: Block) -> Chunk:
+    def read(self, block: Block) -> Chunk:
+        """Return the rows of a block."""
         text = self._plain(block)
         converted = None if text is None else self._parsed(text, block.lines)
         if converted is None:

@@ -118,7 +118,8 @@ class JSONLinesStream(TextStream):
         )
         return None if any(map(_may_differ, numbers)) else columns
 
-    def _chunk(self, block: Block) -> Chunk:
+    def read(self, block: Block) -> Chunk:
+        """Return the rows of a block."""
         flaws: dict[int, _Flaw] = {}
         columns: Mapping[str, pa.Array | pa.ChunkedArray]
         at_once = self._parsed_at_once(block)

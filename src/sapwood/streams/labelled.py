@@ -84,6 +84,7 @@ class LabelledStream(Stream):
             stream.column_notes,
             stream.encoding,
             stream.ids,
+            stream.sample,
         )
         self._stream, self._labels = stream, labels
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from sapwood import door
 from sapwood.storage.atomic import StrPath
 from sapwood.streams.file_search import find_files, would_find
+from sapwood.streams.kafka_address import address_of, is_kafka
 from sapwood.streams.schema import Wishes
 from sapwood.streams.stream import Kind, Stream, StreamError
 
@@ -59,8 +60,10 @@ def open_stream(
     header: bool | None = None,
     ids: Sequence[str] = (),
     format: str | None = None,
+    until_end: bool = False,
+    sample: bytes | None = None,
 ) -> Stream:
-    r"""Open a file, several of them, a folder, or the standard input as a stream of rows.
+    r"""Open a file, several, a folder, the standard input or a topic as a stream of rows.
 
     Parameters
     ----------
@@ -68,7 +71,7 @@ def open_stream(
         What to read; "-" is the standard input. Files of a folder, and those that a pattern such
         as "days/*.csv" fits, are read in the order of their names, in which numbers count by their
         values; those of a sequence as they stand. Texts may be compressed by gzip, bzip2, xz, zstd
-        or zip.
+        or zip. "kafka://HOST:PORT/TOPIC" is a topic of Kafka; see `sapwood.streams.kafka`.
     target : str, optional
         The column to predict.
     drop : sequence of str
@@ -103,6 +106,10 @@ def open_stream(
         Columns that tell rows apart: they are no features; `Chunk.ids` has them as text.
     format : {"csv", "tsv", "arff", "jsonl", "parquet", "arrow"}, optional
         What the file is; found by the end of its name if not given, CSV for the standard input.
+    until_end : bool
+        Whether a topic is read up to where it ends when it is opened, and not followed for ever.
+    sample : bytes, optional
+        `Stream.sample` of a topic from whose positions reading goes on.
 
     Raises
     ------
@@ -111,7 +118,7 @@ def open_stream(
     OSError
         If it is not there, or may not be read.
     ModuleNotFoundError
-        If pyarrow is not installed.
+        If pyarrow is not installed, or confluent-kafka for a topic.
 
     Examples
     --------
@@ -125,8 +132,6 @@ def open_stream(
     ({'city': 'category', 'area': 'number'},
      [({'city': 'Oslo', 'area': 50.0}, 700.0), ({'city': 'Bonn', 'area': None}, 800.0)])
     """
-    name, paths = _files_of(source, format)
-    format = _common_format(paths) if format is None else format.lower()
     wishes = Wishes(
         target,
         _names("drop", drop),
@@ -144,6 +149,12 @@ def open_stream(
     )
     if decimal is not None and decimal == thousands:
         raise StreamError(f"decimal and thousands are both {door.shown(decimal)}: change one")
+    if is_kafka(source):
+        return _open_topic(str(source), wishes, format, until_end, sample)
+    name, paths = _files_of(source, format)
+    if until_end:
+        raise StreamError(f"until_end is for topics of Kafka, and {name} is none: leave it out")
+    format = _common_format(paths) if format is None else format.lower()
     if format in TABLES:
         from sapwood.streams.columnar import open_columnar
 
@@ -164,6 +175,22 @@ def open_stream(
     from sapwood.streams.chained import open_chained
 
     return open_chained(name, paths, wishes, partial(_open_text, format), format != "jsonl")
+
+
+def _open_topic(
+    url: str, wishes: Wishes, format: str | None, until_end: bool, sample: bytes | None
+) -> Stream:
+    """Open a topic of Kafka, whose client is loaded only now."""
+    given = {"encoding": wishes.encoding, "header": wishes.header}
+    for option, value in given.items():
+        if value is not None:
+            raise StreamError(f"{option} is for files, and {url} is a topic: leave it out")
+    if format not in (None, "jsonl"):
+        raise StreamError(f"{url} cannot be read as {format}: messages of a topic are JSON")
+    address = address_of(url)
+    from sapwood.streams.kafka import KafkaStream
+
+    return KafkaStream(address, wishes, until_end, sample)
 
 
 def _open_text(format: str, path: str, wishes: Wishes) -> "TextStream":
@@ -188,6 +215,8 @@ def _files_of(source: StrPath | Sequence[StrPath], format: str | None) -> tuple[
     names = [os.fspath(each) for each in sources]
     if not names:
         raise StreamError("there are no files: name one at least")
+    if any(map(is_kafka, names)):
+        raise StreamError("a topic cannot be one of several files: name it alone")
     if "-" in names and len(names) > 1:
         raise StreamError("the standard input cannot be one of several files: name it alone")
     paths = [path for name in names for path in found_files(name, format)]

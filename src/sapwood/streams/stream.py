@@ -21,11 +21,15 @@ __all__ = [
     "Position",
     "Stream",
     "StreamError",
+    "Unit",
+    "message_number",
+    "numbers_by_name",
+    "place_in_words",
     "rows_of",
 ]
 
 Kind = Literal["number", "category"]
-Unit = Literal["line", "row"]
+Unit = Literal["line", "row", "offset"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Column = FloatArray | list[Label | None]
@@ -33,12 +37,46 @@ Column = FloatArray | list[Label | None]
 Position = dict[str, int]
 """Where a chunk starts, in terms of its stream; JSON can keep it."""
 
+OFFSET_BITS = 48
+"""The lower bits of the number of a message, which are its offset; above is its partition."""
 MOST_ROWS = 8192
 """Rows of a chunk, unless a stream is asked for fewer."""
 
 
 class StreamError(ValueError):
     """A stream cannot be read; the message says where, why, and what helps."""
+
+
+def message_number(partition: int, offset: int) -> int:
+    """Return a number that tells a message of a topic from all others."""
+    return partition << OFFSET_BITS | offset
+
+
+def numbers_by_name(unit: Unit, numbers: IntArray) -> dict[str, IntArray]:
+    """Return the numbers of rows as people count them, by what they count.
+
+    Examples
+    --------
+    >>> numbers_by_name("line", np.array([7]))
+    {'line': array([7])}
+    >>> numbers_by_name("offset", np.array([message_number(3, 17)]))
+    {'partition': array([3]), 'offset': array([17])}
+    """
+    if unit != "offset":
+        return {unit: numbers}
+    return {"partition": numbers >> OFFSET_BITS, unit: numbers & ((1 << OFFSET_BITS) - 1)}
+
+
+def place_in_words(unit: Unit, number: int) -> str:
+    """Return where a row is.
+
+    Examples
+    --------
+    >>> place_in_words("line", 7), place_in_words("offset", message_number(3, 17))
+    ('line 7', 'partition 3, offset 17')
+    """
+    by_name = numbers_by_name(unit, np.array([number]))
+    return ", ".join(f"{name} {counted[0]}" for name, counted in by_name.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +86,11 @@ class BadRow:
     Parameters
     ----------
     source : str
-        The file.
-    unit : {"line", "row"}
-        What `number` counts: lines of a text, or rows of a table.
+        The file, or the topic.
+    unit : {"line", "row", "offset"}
+        What `number` counts: lines of a text, rows of a table, or messages of a topic.
     number : int
-        The first line of the row, or the row; from 1.
+        The first line of the row, or the row; from 1. Or `message_number`.
     reason : str
         In a few words that are the same for all rows of one fault, to count by.
     column : str, optional
@@ -78,7 +116,7 @@ class BadRow:
     after: int = 0
 
     def __str__(self) -> str:
-        place = f"{self.source}, {self.unit} {self.number}"
+        place = f"{self.source}, {place_in_words(self.unit, self.number)}"
         if self.column is not None:
             place += f", column {door.shown(self.column)}"
         value = "" if self.value is None else f" ({door.shown(self.value)})"
@@ -106,7 +144,7 @@ class Chunk:
     source : str
         The file that the rows are from, or the name of the stream.
     numbers : array of int
-        The line or row of each good row, from 1.
+        The line or row of each good row, from 1; or its `message_number`.
     next : dict
         The position of what follows the chunk, to go on from there.
     done : int
@@ -249,6 +287,9 @@ class Stream(ABC):
         The encoding of a text, as it was told or found.
     ids : tuple of str
         The columns that tell rows apart, if `Chunk.ids` are there.
+    sample : bytes, optional
+        The first rows, by which columns were found, if they may not be there when reading goes on
+        later; None if they are.
     """
 
     unit: ClassVar[Unit] = "row"
@@ -265,6 +306,7 @@ class Stream(ABC):
     column_notes: tuple[ColumnNote, ...] = ()
     encoding: str = "utf-8"
     ids: tuple[str, ...] = ()
+    sample: bytes | None = None
 
     @abstractmethod
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:

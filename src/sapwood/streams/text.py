@@ -54,19 +54,27 @@ class TextStream(Stream):
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield the rows from a position on, as `Stream.chunks` says."""
         start = self._start if start is None else start
-        told = {name: _told_by(start, name) for name in self.schema.undecided}
-        self._decide({name: looks for name, looks in told.items() if looks is not None})
+        self.recall(start)
         for block in self._blocks(start, most_rows):
-            chunk = self._chunk(block)
+            chunk = self.read(block)
             if len(chunk) or chunk.bad:
                 yield chunk
+
+    def recall(self, position: Position) -> None:
+        """Read columns as it was decided before a position."""
+        told = {name: _told_by(position, name) for name in self.schema.undecided}
+        self._decide({name: looks for name, looks in told.items() if looks is not None})
+
+    def decided(self) -> Position:
+        """Return what a position says of columns that were decided."""
+        return {_key(name, looks): 1 for name, looks in sorted(self._decided.items())}
 
     def _blocks(self, start: Position, most_rows: int) -> Iterator[Block]:
         """Yield blocks of whole rows, each of which is one line."""
         return self._source.blocks(start["byte"], start["line"], most_rows)
 
     @abstractmethod
-    def _chunk(self, block: Block) -> Chunk:
+    def read(self, block: Block) -> Chunk:
         """Return the rows of a block."""
 
     def _settle(self, values: Callable[[str], Iterable[str]]) -> None:
@@ -82,8 +90,7 @@ class TextStream(Stream):
 
     def _after(self, block: Block) -> Position:
         """Return the position behind a block."""
-        decided = {_key(name, looks): 1 for name, looks in sorted(self._decided.items())}
-        return {"byte": block.end, "line": block.line + block.lines, **decided}
+        return {"byte": block.end, "line": block.line + block.lines, **self.decided()}
 
     @property
     def clock(self) -> str | None:

@@ -1,0 +1,68 @@
+"""Addresses of topics: ``kafka://HOST:PORT/TOPIC``."""
+
+import re
+from dataclasses import dataclass
+
+from sapwood import door
+from sapwood.streams.stream import StreamError
+
+__all__ = ["SCHEME", "Address", "address_of", "is_kafka"]
+
+SCHEME = "kafka://"
+BROKER = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})", re.ASCII)
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""What Kafka allows as the name of a topic."""
+EXPECTED = "kafka://HOST:PORT/TOPIC is expected, with further HOST:PORT behind commas"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a topic is.
+
+    Parameters
+    ----------
+    url : str
+        As it was given; what messages and reports call the topic.
+    servers : str
+        One broker or several of a cluster, as librdkafka takes them.
+    topic : str
+        The name of the topic.
+    """
+
+    url: str
+    servers: str
+    topic: str
+
+    def __str__(self) -> str:
+        return self.url
+
+
+def is_kafka(name: object) -> bool:
+    """Whether a name is the address of a topic, and not that of a file."""
+    return isinstance(name, str) and name.startswith(SCHEME)
+
+
+def address_of(url: str) -> Address:
+    """Take an address apart.
+
+    Raises
+    ------
+    StreamError
+        If it is none.
+
+    Examples
+    --------
+    >>> address_of("kafka://one:9092,two:9092/demand").servers
+    'one:9092,two:9092'
+    >>> address_of("kafka://localhost/demand")
+    Traceback (most recent call last):
+    sapwood.streams.stream.StreamError: kafka://localhost/demand: 'localhost' is no broker; ...
+    """
+    servers, _, topic = url.removeprefix(SCHEME).partition("/")
+    for server in servers.split(","):
+        found = BROKER.fullmatch(server)
+        if found is None or not 0 < int(found[1]) < 1 << 16:
+            raise StreamError(f"{url}: {door.shown(server)} is no broker; {EXPECTED}")
+    if TOPIC.fullmatch(topic) is None or topic in (".", ".."):
+        raise StreamError(f"{url}: {door.shown(topic)} is no topic; {EXPECTED}")
+    return Address(url, servers, topic)

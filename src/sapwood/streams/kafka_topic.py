@@ -1,0 +1,195 @@
+"""A topic of Kafka: which partitions it has, and how its brokers are asked and waited for.
+
+Nothing is kept in the broker: no group is joined, and no offset is committed.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from sapwood.streams.kafka_address import Address
+from sapwood.streams.stream import StreamError
+
+__all__ = ["Extent", "Topic", "client_settings", "logger"]
+
+Answer = TypeVar("Answer")
+
+PATIENCE = 60.0
+"""Seconds for which brokers that have gone away are waited for."""
+FIRST_PATIENCE = 15.0
+"""The same at the start, where a wrong address is likelier than a broker that comes back."""
+ASKED_FOR = 2.0
+"""Seconds for which one question waits, so that Ctrl-C does not for longer."""
+QUEUED = 16 * 1024
+"""Kilobytes that librdkafka may fetch ahead."""
+WAITS = 100
+"""Milliseconds for which a broker waits for messages, and librdkafka for room in its queue."""
+ABSENT = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+)
+AWAY = (
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REQUEST_TIMED_OUT,
+)
+"""Errors that may pass by themselves."""
+
+logger = logging.getLogger("sapwood")
+
+
+class Extent(NamedTuple):
+    """The first offset of a partition, and the one behind its last."""
+
+    start: int
+    end: int
+
+
+def client_settings(address: Address, **further: Any) -> dict[str, Any]:
+    """Return the settings of a client of librdkafka, which says nothing itself."""
+    return {"bootstrap.servers": address.servers, "log_level": 0, **further}
+
+
+class Topic:
+    """A topic, and the consumer that reads it.
+
+    Parameters
+    ----------
+    address : Address
+        Where it is.
+
+    Attributes
+    ----------
+    consumer : Consumer
+        It has no partitions assigned to it.
+    cluster : str
+        What the cluster calls itself; "" if it does not.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._has_answered = False
+        self._last_error = ""
+        self.cluster = ""
+        self.consumer = Consumer(
+            client_settings(
+                address,
+                **{
+                    "group.id": "sapwood",  # which the client asks for, and nothing is done with
+                    "enable.auto.commit": False,
+                    "auto.offset.reset": "error",
+                    "enable.partition.eof": True,
+                    "queued.max.messages.kbytes": QUEUED,
+                    "fetch.wait.max.ms": WAITS,
+                    "fetch.queue.backoff.ms": WAITS,
+                    "error_cb": self._note,
+                },
+            )
+        )
+
+    @property
+    def patience(self) -> float:
+        """For how many seconds brokers are waited for: longer once they have answered."""
+        return PATIENCE if self._has_answered else FIRST_PATIENCE
+
+    def close(self) -> None:
+        """Leave the brokers."""
+        self.consumer.close()
+
+    def _note(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN or not self._last_error:
+            self._last_error = error.str()
+
+    def partitions(self) -> list[int]:
+        """Return the partitions that there are now.
+
+        Raises
+        ------
+        StreamError
+            If there is no such topic, or no broker answers.
+        """
+        name = self.address.topic
+        found = self.ask(lambda wait: self._described(name, wait))
+        self.cluster = found.cluster_id or ""
+        return sorted(found.topics[name].partitions)
+
+    def _described(self, name: str, wait: float) -> Any:
+        found = self.consumer.list_topics(name, timeout=wait)
+        error = found.topics[name].error
+        if error is not None:
+            raise KafkaException(error)
+        return found
+
+    def extents(self, partitions: list[int]) -> dict[int, Extent]:
+        """Return where partitions begin and end now."""
+        return {partition: self.ask(self._extent_of(partition)) for partition in partitions}
+
+    def _extent_of(self, partition: int) -> Callable[[float], Extent]:
+        place = TopicPartition(self.address.topic, partition)
+        return lambda wait: Extent(*self.consumer.get_watermark_offsets(place, timeout=wait))
+
+    def known_end(self, partition: int) -> int:
+        """Return where a partition ended when something was read from it; no broker is asked."""
+        place = TopicPartition(self.address.topic, partition)
+        return int(self.consumer.get_watermark_offsets(place, cached=True)[1])
+
+    def ask(self, question: Callable[[float], Answer]) -> Answer:
+        """Return what brokers answer; if none does, wait for them with a word.
+
+        Parameters
+        ----------
+        question : callable
+            Asks them, and waits for so many seconds.
+
+        Raises
+        ------
+        StreamError
+            If they refuse, or do not answer for so long.
+        """
+        began = time.monotonic()
+        told = False
+        while True:
+            try:
+                answer = question(ASKED_FOR)
+            except KafkaException as error:
+                found = error.args[0]
+            else:
+                self._has_answered = True
+                if told:
+                    logger.warning("sapwood: %s: brokers answer again", self.address)
+                return answer
+            if found.code() not in AWAY:
+                self.fail(found)
+            if time.monotonic() - began > self.patience:
+                raise StreamError(
+                    f"{self.address}: no broker has answered for {self.patience:g} seconds "
+                    f"({self._last_error or found.str()}); check the address, and that the brokers "
+                    "run"
+                )
+            if not told:
+                told = True
+                words = "sapwood: %s: no broker answers; waiting for %g seconds"
+                logger.warning(words, self.address, self.patience)
+            time.sleep(0.1)  # as some errors come at once
+
+    def fail(self, error: KafkaError, partition: int | None = None) -> NoReturn:
+        """Raise a StreamError that tells of an error that does not pass by itself."""
+        if error.code() in ABSENT:
+            raise StreamError(
+                f"{self.address}: there is no topic {self.address.topic!r} there; check its name, "
+                "or make it first"
+            )
+        place = "" if partition is None else f", partition {partition}"
+        raise StreamError(
+            f"{self.address}{place}: the broker refuses: {error.str()}; check what this client may "
+            "do there"
+        )
