@@ -154,3 +154,17 @@ def test_the_report_has_a_part_about_bounds():
     assert "city in {&lt;Rome&gt;}, 0.4922 ≤ size &lt; 0.5078" in part
     assert page == render(found, model)
     assert 'id="bounds"' not in render(prequential(tree(), x, y), tree())
+
+
+def test_a_model_with_bounds_predicts_rows_of_files(folder):
+    lines = [f"{place % 7},{place % 3},{place % 7 + 0.5}" for place in range(500)]
+    with open("rows.csv", "w", encoding="utf-8") as file:
+        file.write("\n".join(["a,zone,y", *lines]))
+    training = ("train", "rows.csv", "-t", "y", "--interval", "0.9", "--categorical", "zone")
+    assert invoke(*training, "--save", "m").code == 0
+    ended = invoke("predict", "m", "rows.csv", "--interval", "0.9", "-o", "said.csv")
+    assert ended.code == 0, ended.stderr
+    rows = read("said.csv")
+    model = sapwood.load("m")
+    _, bounds = model.predict_intervals_many({"a": [0.0, 1.0], "zone": [0, 1]})
+    assert [float(rows[place]["lower"]) for place in (0, 1)] == bounds[:, 0, 0].tolist()

@@ -58,7 +58,7 @@ class Reading(Writing):
             return generated
         categorical, known, known_formats = self.categorical, None, None
         if self.model is not None and self.model.features:
-            categorical = [*categorical, *map(str, self.model.parameters["categorical"])]
+            categorical = [*categorical, *_declared_by(self.model)]
             known = _known_by(self.model)
             known_formats = self.model.column_formats
         try:
@@ -175,6 +175,14 @@ class _Renamed(Stream):
 def is_topic(name: str | Sequence[str]) -> bool:
     """Whether a stream that was typed is a topic of Kafka."""
     return is_kafka(name) or (len(name) == 1 and is_kafka(name[0]))
+
+
+def _declared_by(model: Any) -> list[str]:
+    """Return the features that were declared categories of a model, or of one that it wraps."""
+    parameters = model.parameters
+    if "categorical" not in parameters:
+        return _declared_by(parameters["model"])
+    return list(map(str, parameters["categorical"]))
 
 
 def _known_by(tree: Any) -> dict[str, Kind]:
