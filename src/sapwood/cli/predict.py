@@ -1,7 +1,10 @@
 """`sapwood predict`: a prediction for each row, in order, as rows come."""
 
+import time
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,14 +13,19 @@ import typer
 from sapwood import load
 from sapwood.cli import options
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
-from sapwood.cli.files import check_files
+from sapwood.cli.files import check_files, is_stdout
 from sapwood.cli.models import check_levels
 from sapwood.cli.outputs import BadRowFile, GrowingFile, bound_columns, bound_names
-from sapwood.cli.reading import Reading, Writing, tell_missing
+from sapwood.cli.reading import Reading, Writing, is_topic, tell_missing
+from sapwood.cli.values import amount
+from sapwood.streams.kafka_address import is_kafka
 from sapwood.streams.labelled import keys_of
-from sapwood.streams.stream import BadRowError, Chunk, Stream
+from sapwood.streams.stream import BadRowError, Chunk, Position, Stream
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from sapwood.cli.kafka_output import PredictionTopic
     from sapwood.evaluate.prequential import OnBadRow
     from sapwood.streams.stream import Column
 
@@ -32,10 +40,19 @@ def predict(
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="- is standard output."),
     ] = Path("-"),
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOPIC",
+            help="Send predictions to a topic of Kafka instead: kafka://HOST:PORT/TOPIC.",
+        ),
+    ] = None,
     writing: Writing,
     on_bad_row: options.OnBadRowOption = "error",
     bad_rows: options.BadRows = None,
     interval: options.Interval = [],  # noqa: B006 - typer wants a list
+    checkpoint: options.Checkpoint = None,
+    every: options.Every = "60s",
     quiet: options.Quiet = False,
 ) -> None:
     """Write a prediction for each row of a stream, in order, as rows come.
@@ -48,18 +65,62 @@ def predict(
     terminal = Terminal(stderr=True, silent=quiet)
     with failing_in_one_line(terminal, extra="cli"):
         growing = {"--output": output, "--bad-rows": bad_rows}
-        check_files({}, growing, read=[model, *stream], format=writing.format)
+        check_files(
+            {}, growing, read=[model, *stream], format=writing.format, checkpoint=checkpoint
+        )
         options.check_bad_rows(bad_rows, on_bad_row)
+        _check_outputs(to, output, checkpoint, stream)
         loaded = load(model)
         if writing.target is not None and not hasattr(loaded, "lags"):
             raise UsageError(f"--target {writing.target}: {model} has no lags, so leave it out")
         if interval:
             check_levels(loaded.model if hasattr(loaded, "lags") else loaded, interval)
-        rows = Reading(**vars(writing), model=loaded).open(stream)
+        reading = Reading(**vars(writing), model=loaded)
+        saving = None
+        if checkpoint is not None:
+            saving = _Saving(checkpoint, every, zlib.crc32(model.read_bytes()))
+            if is_topic(stream):
+                reading = replace(reading, sample=saving.file.sample())
+        rows = reading.open(stream)
         tell_missing(terminal, loaded, rows)
         asked = _Asked(loaded, tuple(sorted(set(interval))))
-        read, refused = _predict(asked, rows, output, bad_rows, on_bad_row)
+        written = _output(output, to, rows, asked.levels)
+        left_out = None if bad_rows is None else BadRowFile(bad_rows)
+        run = _Predicting(asked, rows, written, left_out, on_bad_row, saving)
+        run.follow(terminal)
+        read, refused = run.read, run.refused
         terminal.say(f"rows: {read:,} read, {read - refused:,} predicted, {refused:,} refused")
+
+
+def _check_outputs(
+    to: str | None, output: Path, checkpoint: Path | None, stream: list[str]
+) -> None:
+    """Complain of places for predictions that cannot be meant."""
+    if to is not None:
+        if not is_kafka(to):
+            raise UsageError(
+                f"--to {to}: kafka://HOST:PORT/TOPIC is expected; --output names files"
+            )
+        if not is_stdout(output):
+            raise UsageError(f"--to {to}: predictions go to --output {output} already, name one")
+        if to in stream:
+            raise UsageError(f"--to {to}: the same topic is read, name another")
+    elif checkpoint is not None and (is_stdout(output) or _is_no_file(output)):
+        raise UsageError(f"--checkpoint: {output} cannot be resumed, name a file by --output")
+
+
+def _is_no_file(path: Path) -> bool:
+    return path.exists() and not path.is_file()
+
+
+def _output(
+    output: Path, to: str | None, rows: Stream, levels: tuple[float, ...]
+) -> "_Predictions | PredictionTopic":
+    if to is None:
+        return _Predictions(output, rows.ids, levels)
+    from sapwood.cli.kafka_output import PredictionTopic
+
+    return PredictionTopic(to, rows, levels)
 
 
 @dataclass(frozen=True)
@@ -112,32 +173,145 @@ class _Predictions(GrowingFile):
         self.flush()
 
 
-def _predict(
-    asked: _Asked,
-    stream: Stream,
-    output: Path,
-    bad_rows: Path | None,
-    on_bad_row: "OnBadRow",
-) -> tuple[int, int]:
-    """Predict all rows; return how many were read, and how many of them refused."""
-    read = refused = 0
-    written = _Predictions(output, stream.ids, asked.levels).open(None)
-    left_out = None if bad_rows is None else BadRowFile(bad_rows).open(None)
-    try:
-        for chunk in stream.chunks():
-            stopped = chunk.bad[0] if chunk.bad and on_bad_row == "error" else None
-            good = len(chunk) if stopped is None else stopped.after
-            predicted = asked.predict(chunk, good)
-            if stopped is not None:
-                written.write(chunk, predicted, bad=False)
-                raise BadRowError(stopped)
-            written.write(chunk, predicted)
-            if left_out is not None:
-                left_out.write_bad(chunk.bad)
-            read += len(chunk) + len(chunk.bad)
-            refused += len(chunk.bad)
-    finally:
-        written.close()
-        if left_out is not None:
-            left_out.close()
-    return read, refused
+class _Saving:
+    """Where predicting is saved, and how often.
+
+    Parameters
+    ----------
+    path : Path
+        The checkpoint.
+    every : str
+        How often, as it was typed.
+    model : int
+        A digest of the model's file.
+    """
+
+    def __init__(self, path: Path, every: str, model: int) -> None:
+        from sapwood.evaluate.checkpoint import CheckpointFile
+
+        self.file: CheckpointFile = CheckpointFile(path)
+        self.every, self.by_time = amount(every, "--every")
+        self.model = model
+
+
+@dataclass
+class _Predicting:
+    """Predictions of a stream, from where an earlier run was saved."""
+
+    asked: _Asked
+    stream: Stream
+    written: "_Predictions | PredictionTopic"
+    left_out: BadRowFile | None
+    on_bad_row: "OnBadRow"
+    saving: _Saving | None
+    position: Position | None = None
+    read: int = 0
+    refused: int = 0
+
+    @property
+    def model(self) -> Any:
+        """The model as it is now: one with lags remembers rows."""
+        return self.asked.model
+
+    def to_state(self) -> "tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]":
+        """Return what `restore` needs, but for the model."""
+        from sapwood.evaluate.tally import sample_arrays
+
+        header = {"position": self.position, "predicted": self.read, "refused": self.refused}
+        return header, sample_arrays(self.stream)
+
+    def restore(self, header: dict[str, Any], arrays: "Mapping[str, np.ndarray[Any, Any]]") -> None:
+        """Go on from what `to_state` returned."""
+        from sapwood.evaluate.tally import position_of
+
+        self.position = position_of(header["position"])
+        self.read, self.refused = int(header["predicted"]), int(header["refused"])
+
+    def follow(self, terminal: Terminal) -> None:
+        """Predict all rows."""
+        with ExitStack() as stack:
+            lengths: Mapping[str, int] = {}
+            if self.saving is not None:
+                stack.enter_context(self.saving.file.hold())
+                lengths = self._resume(self.saving, terminal)
+            for output in self._outputs:
+                stack.callback(output.open(lengths.get(output.path)).close)
+            self._loop()
+
+    @property
+    def _outputs(self) -> "list[_Predictions | PredictionTopic | BadRowFile]":
+        return [self.written, *([] if self.left_out is None else [self.left_out])]
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what is predicted of what: a checkpoint of anything else is refused."""
+        has_lags = self.saving is not None and hasattr(self.model, "lags")
+        return {
+            "stream": self.stream.fingerprint,
+            "features": {str(name): kind for name, kind in self.stream.features.items()},
+            "ids": list(self.stream.ids),
+            "interval": list(self.asked.levels),
+            "outputs": [output.path for output in self._outputs],
+            "model": self.saving.model if self.saving is not None and has_lags else None,
+        }
+
+    def _resume(self, saving: _Saving, terminal: Terminal) -> Mapping[str, int]:
+        """Go on from the checkpoint, if there is one; return how long files were."""
+        from sapwood.evaluate.checkpoint import CheckpointError
+
+        saved = saving.file.load(self.model)
+        if saved is None:
+            return {}
+        for name, value in self._identity().items():
+            if saved.identity.get(name) != value:
+                raise CheckpointError(
+                    f"{saving.file.path} belongs to another run, whose {name} differed: name "
+                    "another file, or remove it to start anew"
+                )
+        saved.resume(self)
+        if hasattr(self.model, "lags"):
+            self.asked = replace(self.asked, model=saved.model)
+        terminal.say(f"going on after {self.read:,} rows, from {saving.file.path}")
+        return saved.outputs
+
+    def _loop(self) -> None:
+        waiting, saved_at = True, self._mark()
+        chunks = self.stream.chunks(self.position)
+        try:
+            while True:
+                waiting = True
+                chunk = next(chunks, None)
+                waiting = False
+                if chunk is None:
+                    break
+                self._take(chunk)
+                if self.saving is not None and self._mark() - saved_at >= self.saving.every:
+                    self._save()
+                    saved_at = self._mark()
+        except KeyboardInterrupt:
+            if waiting:
+                self._save()
+            raise
+        self._save()
+
+    def _mark(self) -> float:
+        by_time = self.saving is None or self.saving.by_time
+        return time.monotonic() if by_time else self.read
+
+    def _take(self, chunk: Chunk) -> None:
+        stopped = chunk.bad[0] if chunk.bad and self.on_bad_row == "error" else None
+        good = len(chunk) if stopped is None else stopped.after
+        predicted = self.asked.predict(chunk, good)
+        if stopped is not None:
+            self.written.write(chunk, predicted, bad=False)
+            raise BadRowError(stopped)
+        self.written.write(chunk, predicted)
+        if self.left_out is not None:
+            self.left_out.write_bad(chunk.bad)
+        self.read += len(chunk) + len(chunk.bad)
+        self.refused += len(chunk.bad)
+        self.position = chunk.next
+
+    def _save(self) -> None:
+        if self.saving is not None and self.position is not None:
+            lengths = {output.path: output.secure() for output in self._outputs}
+            self.saving.file.save(self, self._identity(), lengths)

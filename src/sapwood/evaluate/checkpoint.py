@@ -3,15 +3,14 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door, model
-from sapwood.evaluate.prequential import Prequential
 from sapwood.evaluate.tally import SAMPLE
 from sapwood.model import StoredModel
 from sapwood.storage import container
@@ -23,6 +22,20 @@ __all__ = ["CheckpointError", "CheckpointFile", "Saved"]
 
 KIND = "sapwood checkpoint"
 MODEL = "model"
+
+
+class Resumable(Protocol):
+    """A run that can be saved together with its model, such as `Prequential`."""
+
+    @property
+    def model(self) -> Any:
+        """The model as it is now."""
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what `restore` needs, but for the model."""
+
+    def restore(self, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from what `to_state` returned."""
 
 
 class CheckpointError(ValueError):
@@ -50,7 +63,7 @@ class Saved:
     _run: dict[str, Any]
     _arrays: dict[str, NDArray[Any]]
 
-    def resume(self, run: Prequential) -> None:
+    def resume(self, run: Resumable) -> None:
         """Let a run of the same model and stream go on from here.
 
         Raises
@@ -163,7 +176,7 @@ class CheckpointFile:
                 return arrays[SAMPLE].tobytes() if SAMPLE in arrays else None
         return None
 
-    def save(self, run: Prequential, identity: dict[str, Any], outputs: dict[str, int]) -> None:
+    def save(self, run: Resumable, identity: dict[str, Any], outputs: dict[str, int]) -> None:
         """Save the state of a run between two of its steps.
 
         Raises

@@ -34,7 +34,16 @@ from sapwood.streams.stream import (
     place_in_words,
 )
 
-__all__ = ["COUNTS", "SAMPLE", "OnBadRow", "Predicted", "Step", "Tally"]
+__all__ = [
+    "COUNTS",
+    "SAMPLE",
+    "OnBadRow",
+    "Predicted",
+    "Step",
+    "Tally",
+    "position_of",
+    "sample_arrays",
+]
 
 OnBadRow = Literal["error", "skip"]
 REFUSED = "refused by the model"
@@ -294,9 +303,7 @@ class Tally:
         arrays[UNLABELLED] = _as_text(self.unlabelled.to_header())
         if self.delay is not None:
             arrays[DELAY] = _as_text(self.delay.to_header())
-        if self.stream.sample is not None:
-            arrays[SAMPLE] = np.frombuffer(self.stream.sample, np.uint8)
-        return header, arrays
+        return header, {**arrays, **sample_arrays(self.stream)}
 
     def restore(self, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `to_state` returned; the model has to be that of then.
@@ -321,7 +328,7 @@ class Tally:
             monitor = Monitor.from_bytes(arrays[MONITOR].tobytes(), "the monitor")
             alarms = [Alarm.from_dict(told) for told in json.loads(arrays[ALARMS].tobytes())]
         refusals = RefusalLog.from_header(header["refusals"])
-        position = _position(header["position"])
+        position = position_of(header["position"])
         counts = {name: door.whole(header[name], name, 0, 2**53) for name in COUNTS}
         seconds, model_seconds = (_seconds(header[name]) for name in ("seconds", "model_seconds"))
         first_unscored, first_refused = header["first_unscored"], header.get("first_refused")
@@ -359,7 +366,15 @@ def _as_text(header: Any) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(header).encode(), np.uint8)
 
 
-def _position(saved: Any) -> Position | None:
+def sample_arrays(stream: Stream) -> dict[str, NDArray[Any]]:
+    """Return the first rows of a stream for a checkpoint, if it has to keep them."""
+    if stream.sample is None:
+        return {}
+    return {SAMPLE: np.frombuffer(stream.sample, np.uint8)}
+
+
+def position_of(saved: Any) -> Position | None:
+    """Return a position that was saved, once it is known to be one."""
     if saved is None:
         return None
     if not isinstance(saved, dict) or any(type(place) is not int for place in saved.values()):
