@@ -11,6 +11,7 @@ from benchmarks import (
     evaluate_speed,
     forests,
     intervals,
+    kafka,
     moments_accuracy,
     newcomers,
     observers_accuracy,
@@ -50,6 +51,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "intervals": intervals.run,
     "drift": drift.run,
     "categories": categories.run,
+    "kafka": kafka.run,
 }
 
 

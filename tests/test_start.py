@@ -62,6 +62,14 @@ def test_all_that_is_promised_is_there(module):
         module.forest  # noqa: B018
 
 
+def test_nothing_of_kafka_is_loaded_unless_a_topic_is_named(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"a": 1, "y": 2}\n' * 20, encoding="utf-8")
+    modules = command("evaluate", file, "-t", "y", "-q")
+    assert "sapwood.streams.jsonlines" in modules
+    assert not {"confluent_kafka", "sapwood.streams.kafka", "sapwood.cli.kafka_output"} & modules
+
+
 def test_packages_are_found_without_another_import():
     code = "import sapwood; print(sapwood.streams.demand(rows=5).length, sapwood.__version__)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
