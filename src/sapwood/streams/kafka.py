@@ -32,7 +32,7 @@ from sapwood.streams.stream import (
     Stream,
     StreamError,
     Unit,
-    message_number,
+    place_in_words,
 )
 
 __all__ = ["KafkaStream"]
@@ -118,10 +118,9 @@ class KafkaStream(Stream):
                     yield chunk
 
     def _chunk(self, rows: Sequence[Row], behind: Mapping[int, int]) -> Chunk:
-        values = [row.value for row in rows if row.value is not None]
-        numbers = np.array(
-            [message_number(*row[:2]) for row in rows if row.value is not None], dtype=np.int64
-        )
+        values = [value for _, value in rows if value is not None]
+        told = [number for number, value in rows if value is not None]
+        numbers = np.array(told, dtype=np.int64)
         data = _lines(values)
         chunk = self._rows.read(Block(data, 0, len(values), 0, len(data), 0))
         return replace(
@@ -221,10 +220,10 @@ def _first_objects(merge: Merge, enough: int) -> tuple[list[bytes], str]:
     found: list[bytes] = []
     size, complaint = 0, ""
     for rows in merge.read(enough):
-        for partition, offset, value in rows:
+        for number, value in rows:
             flaw = None if value is None else _flaw(value)
             if flaw is not None:
-                complaint = complaint or f"partition {partition}, offset {offset}: {flaw}"
+                complaint = complaint or f"{place_in_words('offset', number)}: {flaw}"
             elif value is not None:
                 found.append(value)
                 size += len(value) + 1

@@ -11,12 +11,12 @@ import heapq
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from confluent_kafka import KafkaError, TopicPartition
 
 from sapwood.streams.kafka_topic import Extent, Topic
-from sapwood.streams.stream import StreamError
+from sapwood.streams.stream import StreamError, message_number
 
 __all__ = ["Merge", "Row", "check_kept"]
 
@@ -34,12 +34,8 @@ CHECK_EVERY = 5.0
 """Seconds after which brokers are asked again whether they are there, and for new partitions."""
 
 
-class Row(NamedTuple):
-    """A message; its value is None if it is a tombstone."""
-
-    partition: int
-    offset: int
-    value: bytes | None
+Row = tuple[int, bytes | None]
+"""The `message_number` of a message, and its value: None if it is a tombstone."""
 
 
 class Merge:
@@ -106,7 +102,7 @@ class Merge:
         while heads and len(rows) < most:
             _, offset, partition = heads[0]
             waiting = self._waiting[partition]
-            rows.append(Row(partition, offset, waiting.popleft().value()))
+            rows.append((message_number(partition, offset), waiting.popleft().value()))
             self.offsets[partition] = offset + 1
             if waiting:
                 heapq.heapreplace(heads, _head(partition, waiting))
