@@ -233,6 +233,21 @@ def test_a_topic_without_json_is_told_by_its_first_message(address, topic):
         opened(address, topic)
 
 
+def test_messages_that_are_no_objects_do_not_hide_those_behind_them(address, topic):
+    send(address, topic, [(0, b"no JSON"), (1, None), (2, b"[]"), (3, {"x": 1.5, "y": 2.5})])
+    for known in (None, {"x": "number"}):
+        [chunk] = opened(address, topic, known=known).chunks()
+        assert (chunk.columns["x"].tolist(), len(chunk.bad)) == ([1.5], 2)
+
+
+def test_no_more_than_the_first_messages_are_looked_at_for_columns(address, topic):
+    send(address, topic, [*[(0, b"no JSON")] * 1_000, (0, {"x": 1.5, "y": 2.5})])
+    with pytest.raises(
+        StreamError, match="no JSON object in its first messages: partition 0, offs"
+    ):
+        opened(address, topic)
+
+
 def test_a_model_that_is_there_needs_one_message_alone(address, topic):
     send(address, topic, [(0, {"x": "yes", "when": "2026-11-16"})])
     known = {"x": "category", "flag": "number"}

@@ -200,10 +200,10 @@ def _sample(topic: Topic, extents: dict[int, Extent], until_end: bool, enough: i
     What is there is enough, if it is anything at all; else the first message is waited for.
     """
     start = {partition: extent.start for partition, extent in extents.items()}
-    found, complaint = _first_objects(Merge(topic, start, extents, True), enough)
+    found, complaint = _first_objects(Merge(topic, start, extents, True), enough, SAMPLE_ROWS)
     if not (found or complaint or until_end):
         logger.warning("sapwood: %s: no messages yet; waiting for the first", topic.address)
-        found, complaint = _first_objects(Merge(topic, start, extents, False), 1)
+        found, complaint = _first_objects(Merge(topic, start, extents, False), 1, 1)
     topic.consumer.unassign()
     if not (found or complaint):
         raise StreamError(f"{topic.address} has no messages: there is nothing to read")
@@ -215,22 +215,33 @@ def _sample(topic: Topic, extents: dict[int, Extent], until_end: bool, enough: i
     return _lines(found) + b"\n"
 
 
-def _first_objects(merge: Merge, enough: int) -> tuple[list[bytes], str]:
-    """Return some first messages, and what is wrong with the first one that is no JSON object."""
+def _first_objects(merge: Merge, enough: int, most: int) -> tuple[list[bytes], str]:
+    """Return the first messages that are JSON objects, and what is wrong with the first other one.
+
+    Parameters
+    ----------
+    merge : Merge
+        What is read.
+    enough : int
+        How many objects are enough.
+    most : int
+        How many messages are looked at, tombstones not counted.
+    """
     found: list[bytes] = []
-    size, complaint = 0, ""
-    for rows in merge.read(enough):
+    looked_at, size, complaint = 0, 0, ""
+    for rows in merge.read(most):
         for number, value in rows:
-            flaw = None if value is None else _flaw(value)
-            if flaw is not None:
-                complaint = complaint or f"{place_in_words('offset', number)}: {flaw}"
-            elif value is not None:
+            if value is None:
+                continue
+            looked_at += 1
+            flaw = _flaw(value)
+            if flaw is None:
                 found.append(value)
                 size += len(value) + 1
-            if len(found) >= enough or size >= HEAD:
+            elif not complaint:
+                complaint = f"{place_in_words('offset', number)}: {flaw}"
+            if len(found) >= enough or size >= HEAD or looked_at >= most:
                 return found, complaint
-        if complaint and enough == 1:
-            break
     return found, complaint
 
 
