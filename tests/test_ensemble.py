@@ -89,6 +89,41 @@ def test_the_adaptive_tree_is_what_its_twin_is(track):
     np.testing.assert_allclose(tree.predict_learn_many(columns, y), expected, rtol=1e-7)
 
 
+@every_model
+def test_beginning_anew_is_the_same_in_batches_threads_and_files(make):
+    columns, y = rows(2_600)
+    y += 50.0
+    y[1_200:] *= 0.001
+    whole, pieces = make(threads=3), make(threads=3)
+    expected = make(threads=1).predict_learn_many(columns, y)
+    assert whole.predict_learn_many(columns, y).tolist() == expected.tolist()
+    assert "began anew" in [event["event"] for event in whole.replacements]
+    found = []
+    for start, stop in pairwise((0, 1_999, 2_000, 2_001, 2_130, 2_600)):
+        pieces = type(pieces).from_bytes(pieces.to_bytes())
+        own = part(columns, start, stop)
+        found.append(pieces.predict_learn_many(own, y[start:stop]))
+    assert np.concatenate(found).tolist() == expected.tolist()
+    assert pieces.to_bytes() == whole.to_bytes()
+
+
+@every_model
+def test_notes_from_before_all_began_anew_are_not_judged(make):
+    columns, y = rows(3_000)
+    y += 50.0
+    y[1_000:] *= 0.001
+    late = make()
+    late.learn_many(part(columns, 0, 1_000), y[:1_000])
+    for start in range(1_000, 3_000, 20):
+        own = part(columns, start, start + 20)
+        predicted = late.predict_many(own)
+        late.learn_many(own, y[start : start + 20])
+    events = [event["event"] for event in late.replacements]
+    assert "began anew" in events
+    assert late._kernel.notes.count == 0
+    assert np.mean((predicted - y[-20:]) ** 2) < 0.5 * y[-500:].var()
+
+
 def test_weights_are_poisson_variables():
     drawn = [naive_ensemble.poisson(3, 5, row, 6.0) for row in range(20_000)]
     assert np.mean(drawn) == pytest.approx(6.0, abs=0.06)

@@ -63,10 +63,9 @@ def measure(effort: Effort, kept: Path, say: Callable[[str], object] = print) ->
         theirs = [
             Job(labels, stream, name)
             for streams in _real_first(files)
-            for labels in (AT_ONCE, LATE)
+            for labels, names in _turns()
             for stream in streams
-            for name, entry in CONTENDERS.items()
-            if labels in entry.labels and name not in OURS and not entry.missing()
+            for name in names
         ]
         theirs += [
             Job(AT_ONCE, COST_STREAM, name)
@@ -99,6 +98,15 @@ def _files(effort: Effort, folder: Path) -> Iterator[tuple[str, Path]]:
             rows = min(len(data.y), effort.rows) // BATCH * BATCH
             file.write_bytes(pickle.dumps(data.head(rows)))
             yield name, file
+
+
+def _turns() -> Iterator[tuple[str, list[str]]]:
+    """Yield how labels come and whose turn it is: first of those who know but batches."""
+    there = {n: e for n, e in CONTENDERS.items() if n not in OURS and not e.missing()}
+    for labels in (AT_ONCE, LATE):
+        for only in (True, False):
+            is_turn = {n: (e.labels == (labels,)) == only for n, e in there.items()}
+            yield labels, [n for n in there if is_turn[n] and labels in there[n].labels]
 
 
 def _real_first(streams: Sequence[str] | dict[str, Path]) -> tuple[list[str], list[str]]:

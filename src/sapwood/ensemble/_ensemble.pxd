@@ -90,6 +90,7 @@ cdef class EnsembleKernel:
     cdef object prepared(self, X, y, w, at_once)
     cdef int let_trees_learn(self) except -1
     cdef void tidy_notes(self) noexcept
+    cdef void forget_notes(self) noexcept
     cdef int begin_reading(self) except -1
     cdef void say_together(self, Said* said) noexcept nogil
     cdef void take_label(

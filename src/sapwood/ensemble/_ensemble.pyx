@@ -289,8 +289,7 @@ cdef class EnsembleKernel:
             if at_once:
                 self.take_down(now, self.notes.leave(key))
             found = self.notes.take(key, self.rows)
-            # What was said before all began anew tells nothing of what is there now.
-            if found != NULL and (<const Saying*>found).known > self.begun:
+            if found != NULL:
                 then.saying = (<const Saying*>found)[0]
                 found += SAYING_DOUBLES
                 then.base, then.together = found[0], found[1]
@@ -438,7 +437,9 @@ cdef class EnsembleKernel:
                     tree.look(row, tree.scratch, &outlook)
                     said.trees[place] = outlook.saying.prediction
             self.say_together(&said)
-            if self.tracking:
+            if self.tracking and self.rows == self.begun:
+                count_blanks(self.notes, 1)
+            elif self.tracking:
                 self.notes.reserve(1)
                 key = self.reference().key_of(reader.values, 0, NULL)
                 self.take_down(&said, self.notes.leave(key))
@@ -648,6 +649,13 @@ cdef class EnsembleKernel:
         if self.tracking and self.notes.room > LEAST_ROOM:
             self.notes.tidy()
 
+    cdef void forget_notes(self) noexcept:
+        """Forget what was said, but not that labels are to come."""
+        if self.tracking:
+            count_blanks(self.notes, self.notes.count)
+            while self.notes.count > 0:
+                self.notes.forget_first()
+
     cdef int let_trees_learn(self) except -1:
         """Let each tree learn its part, in other threads too if there are any; or raise."""
         cdef Worker worker
@@ -712,6 +720,9 @@ cdef class EnsembleKernel:
                 if self.tracking and asked:
                     count_blanks(self.notes, rows)
                 return True
+            if self.tracking and self.rows == self.begun:
+                count_blanks(self.notes, rows)
+                noted = 0
             tree = self.reference()
             while start < rows:
                 end = min(rows, start + 4096)
@@ -810,6 +821,7 @@ cdef class EnsembleKernel:
                 self.use_tables(
                     table, self.fresh_blend(), fresh_layer(), np.zeros(DETECTOR_DOUBLES)
                 )
+                self.forget_notes()
                 self.begun = self.changed = self.rows
                 self.usual = self.calm = self.stir = 0.0
             else:
