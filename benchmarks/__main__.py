@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks import (
     categories,
     drift,
+    endurance,
     evaluate_speed,
     forests,
     intervals,
@@ -47,6 +48,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "forests": forests.run,
     "ensembles": ensembles.run,
     "units": units.run,
+    "endurance": endurance.run,
     "newcomers": newcomers.run,
     "intervals": intervals.run,
     "drift": drift.run,

@@ -170,7 +170,14 @@ def test_runs_on_other_formats_that_are_killed(tmp_path, format) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "more", [["--delay", "500"], ["--delay", "3d", "--time", "sold"], ["-s", "observer=ebst"]]
+    "more",
+    [
+        ["--delay", "500"],
+        ["--delay", "3d", "--time", "sold"],
+        ["-s", "observer=ebst"],
+        ["-m", "forest", "-s", "members=4"],
+        ["-m", "adaptive"],
+    ],
 )
 def test_other_runs_that_are_killed(tmp_path, more) -> None:
     write_csv(tmp_path / "a.csv", lines_with_faults(60_000))

@@ -78,8 +78,23 @@ def test_events_are_written_and_resumed(folder):
     assert "changes" not in invoke("evaluate", "friedman:rows=300", "--json").json()
 
 
+@pytest.mark.parametrize("kind", ["forest", "adaptive"])
+def test_events_of_trees_are_written_and_resumed(folder, kind):
+    typed = (*RUN[:4], "-m", kind, "-s", "grace_period=40", "--events")
+    assert invoke(*typed, "e.jsonl").code == 0
+    told = (folder / "e.jsonl").read_text("utf-8")
+    events = [json.loads(line) for line in told.splitlines()]
+    assert {"split"} <= {event["event"] for event in events}
+    assert all(event["error"] > 0 and event["age"] > 0 for event in events)
+    saved = (*typed, "f.jsonl", "--checkpoint", "run", "--every", "700")
+    assert invoke(*saved).code == 0
+    assert (folder / "f.jsonl").read_text("utf-8") == told
+
+
 def test_what_cannot_be_is_told(folder):
-    assert_fails(invoke("evaluate", "a.csv", "-t", "y", "--events", "e"), "add that")
+    assert_fails(
+        invoke("evaluate", "a.csv", "-t", "y", "--events", "e"), "add --monitor, or -m forest"
+    )
     assert_fails(invoke(*RUN[:5], "--once-in", "3"), "once_in = 3")
 
 

@@ -306,14 +306,34 @@ def test_importances_and_summary(make):
     assert "waiting" in str(told)
 
 
-def test_who_listens_is_told_of_replacements():
+def test_who_listens_is_told_of_splits_replacements_and_restarts():
     columns, y = rows(3_500, change=1_500)
     forest, told = MODELS["forest"](), []
-    forest.listen(told.append)
-    forest.learn_many(columns, y)
-    assert told == forest.replacements != []
-    assert set(told[0]) == {"event", "rows", "member", "age", "error"}
-    assert model.from_bytes(forest.to_bytes()).replacements == told
+    stop = forest.listen(told.append)
+    forest.learn_many(part(columns, 0, 2_999), y[:2_999])
+    stop()
+    own = forest.replacements
+    forest.learn_many(part(columns, 2_999, 3_500), y[2_999:])
+    replaced = [event for event in told if event["event"] in ("replaced", "began anew")]
+    assert replaced == own != []
+    assert set(replaced[0]) == {"event", "rows", "member", "age", "error"}
+    assert model.from_bytes(forest.to_bytes()).replacements == forest.replacements
+    # A tree has as many leaves as was last told of it.
+    grown = MODELS["forest"]()
+    seen, at_rows = {}, set()
+
+    def hear(event):
+        at_rows.add(event["rows"] % 500)
+        if event["event"] == "split":
+            assert event["leaves"] > seen.get((event["member"], event["rows"] - event["age"]), 1)
+            seen[event["member"], event["rows"] - event["age"]] = event["leaves"]
+
+    grown.listen(hear)
+    grown.learn_many(part(columns, 0, 500), y[:500])
+    leaves = [tree.leaf_count for tree in grown._kernel.trees]
+    assert [seen.get((place, 0), 1) for place in range(len(leaves))] == leaves
+    assert max(leaves) > 5
+    assert at_rows == {0}
 
 
 @every_model

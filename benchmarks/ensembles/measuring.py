@@ -24,7 +24,7 @@ __all__ = ["COST_STREAM", "Effort", "measure"]
 
 COST_STREAM = "friedman"
 WORKERS = 2
-PATIENCE = 60.0  # times the budget, as other work may take most of the machine
+PATIENCE = 3_600.0  # seconds, as other work may take most of the machine
 
 
 class Effort(NamedTuple):
@@ -121,7 +121,7 @@ def _each(
 
     def one(job: Job) -> tuple[Job, list[Record]]:
         arguments = (job, files[job.stream], budget)
-        found, why = records_apart(follow, arguments, PATIENCE * budget)
+        found, why = records_apart(follow, arguments, PATIENCE)
         return job, found if why is None else [*found, failure(job, "", why)]
 
     pool = ThreadPoolExecutor(WORKERS)

@@ -313,7 +313,7 @@ def readable_part(model: Any) -> Any:
     Adapters for other libraries hold theirs as `model` or `model_`.
     """
     parts = (getattr(model, name, None) for name in ("tree", "model", "model_"))
-    for found in (model, *parts):
+    for found in chain([model], parts):  # as making a part may take time
         if isinstance(found, Readable) and not isinstance(found, type):
             return found
     inner = getattr(model, "model", None)  # which may be a wrapper in its turn

@@ -18,6 +18,7 @@ from sapwood.cli.reading import Reading
 from sapwood.cli.runs import Learning, Scoring, Targets, make_run
 from sapwood.cli.summary import print_result
 from sapwood.evaluate.prequential import Prequential
+from sapwood.model import readable_part
 
 if TYPE_CHECKING:
     from sapwood.evaluate.result import Evaluation
@@ -117,8 +118,11 @@ def _outputs(
     if bad_rows is not None:
         outputs.append(BadRowFile(bad_rows))
     if events is not None:
-        if run.monitor is None:
-            raise UsageError(f"--events {events} is for what --monitor finds: add that")
+        if run.monitor is None and not hasattr(readable_part(run.model), "listen"):
+            raise UsageError(
+                f"--events {events} is for what --monitor finds and for trees of an ensemble: add "
+                "--monitor, or -m forest"
+            )
         outputs.append(EventFile(events))
     return outputs
 

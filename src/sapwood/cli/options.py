@@ -184,7 +184,7 @@ Events = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Write what --monitor finds changed, as it does (JSON lines).",
+        help="Write what --monitor finds changed, and what trees of a forest do (JSON lines).",
         rich_help_panel=OUTPUT,
     ),
 ]

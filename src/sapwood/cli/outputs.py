@@ -193,14 +193,15 @@ class BadRowFile(GrowingFile):
 
 
 class EventFile(GrowingFile):
-    """What a monitor has found to be changed, one JSON object a line."""
+    """What a monitor has found to be changed, and what trees did, one JSON object a line."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, [])
 
     def write(self, step: "Step") -> None:
-        """Write what a step has changed."""
-        lines = [json.dumps(alarm.to_dict(), ensure_ascii=False) for alarm in step.alarms]
+        """Write what has changed in a step."""
+        told = [*(alarm.to_dict() for alarm in step.alarms), *step.events]
+        lines = [json.dumps(each, ensure_ascii=False) for each in told]
         self.write_lines([_encodable(line) or "" for line in lines])
 
 

@@ -21,6 +21,7 @@ cdef struct TreeRecord:
     double square
     double weight
     int64_t max_bytes
+    int64_t leaves
 
 
 cdef struct EnsembleRules:

@@ -47,7 +47,7 @@ cdef enum:
     FEWEST_SHARED = 16  # rows of a block that several threads work on
 
 # The stack's weights are computed again after so many rows, and after each of the first.
-cdef double SETTLING_ROWS = 10.0
+cdef Py_ssize_t SETTLING_ROWS = 10
 # What is left a row later of the sums by which a challenger is ahead.
 cdef double LEAD_FADE = 0.999
 # The evidence at which errors are said to have become larger; rows before a tree is compared with
@@ -80,10 +80,10 @@ cdef inline bint came_before(
 class Work:
     """Rows that were accepted, and how many rows each tree had learned before."""
 
-    __slots__ = ("X", "at_once", "before", "keys", "said", "tree_weights", "w", "y")
+    __slots__ = ("X", "at_once", "before", "keys", "said", "w", "y")
 
-    def __init__(self, X, y, w, tree_weights, before, said, at_once):
-        self.X, self.y, self.w, self.tree_weights = X, y, w, tree_weights
+    def __init__(self, X, y, w, before, said, at_once):
+        self.X, self.y, self.w = X, y, w
         self.before, self.said, self.at_once = before, said, at_once
         self.keys = np.zeros(len(y), np.uint64)
 
@@ -315,7 +315,7 @@ cdef class EnsembleKernel:
         cdef Said then
         cdef Said* said = &then
         cdef bint was_asked
-        cdef Py_ssize_t tree
+        cdef Py_ssize_t tree, rows
         cdef TreeRecord* record
         cdef double error
         if self.rows == self.begun:
@@ -344,7 +344,8 @@ cdef class EnsembleKernel:
                     self.blend, self.members, &blend_rules, said.base, said.trees,
                     said.together, y, w, 1.0,
                 )
-                if self.rows - self.begun < SETTLING_ROWS or self.rows % SETTLING_ROWS == 0.0:
+                rows = <Py_ssize_t>self.rows
+                if self.rows - self.begun < SETTLING_ROWS or rows % SETTLING_ROWS == 0:
                     settle_blend(self.blend, self.members, &blend_rules, SWEEPS)
             self.watch(said, y, w)
             if self.tracking:
@@ -597,23 +598,18 @@ cdef class EnsembleKernel:
         """Rows that trees are to learn; once they are `work`, they count as learned."""
         before = [tree.rows for tree in self.trees]
         said = np.empty((len(self.trees), len(y)))
-        weights = np.empty((len(self.trees), len(y)))
-        self.draw(w, weights)
-        return Work(np.ascontiguousarray(X), y, w, weights, before, said, at_once)
+        return Work(np.ascontiguousarray(X), y, w, before, said, at_once)
 
-    def draw(self, const double[:] w, double[:, ::1] weights):
-        """Set the weight of each row for each tree."""
-        cdef Py_ssize_t place, row
-        cdef const TreeRecord* record
-        cdef const uint64_t[::1] thresholds
-        for place in range(self.members + 1):
-            record = self.records + place
+    def drawn(self, Py_ssize_t place, const double[:] w not None):
+        """Return the weight of each row for a tree with random weights."""
+        cdef const TreeRecord* record = self.records + place
+        cdef const uint64_t[::1] thresholds = self.thresholds[record.rate]
+        cdef double[::1] weights = np.empty(w.shape[0])
+        cdef Py_ssize_t row
+        with nogil:
             for row in range(w.shape[0]):
-                weights[place, row] = w[row]
-            if record.rate > 0.0:
-                thresholds = self.thresholds[record.rate]
-                for row in range(w.shape[0]):
-                    weights[place, row] *= self.copies(record, &thresholds[0], row)
+                weights[row] = w[row] * self.copies(record, &thresholds[0], row)
+        return weights.base
 
     cdef int finish_work(self, double[::1] predictions) except -1:
         """Let all trees learn the rows that were accepted, and take in what they said."""
@@ -659,7 +655,8 @@ cdef class EnsembleKernel:
     cdef int let_trees_learn(self) except -1:
         """Let each tree learn its part, in other threads too if there are any; or raise."""
         cdef Worker worker
-        todo = iter(range(self.members + 1))
+        # The quickest come last, so that no thread waits long for another.
+        todo = iter(sorted(range(self.members + 1), key=self.is_quick))
         kept, workers = None, []
         if self.threads > 1 and len(self.work.y) >= FEWEST_SHARED:
             workers = take_workers(self.threads - 1)
@@ -680,6 +677,10 @@ cdef class EnsembleKernel:
             raise kept
         return 0
 
+    def is_quick(self, Py_ssize_t place):
+        """Return whether the rows of a tree count once each, so that it is small."""
+        return self.records[place].rate == 0.0
+
     def learn_next(self, todo):
         """Let one tree after the other learn, as long as some are left."""
         for place in todo:
@@ -689,10 +690,14 @@ cdef class EnsembleKernel:
         """Let a tree learn what it has not learned yet of the rows that were accepted."""
         cdef TreeKernel tree = self.trees[place]
         cdef Py_ssize_t row = 0, done
+        cdef const double[:] view
         work = self.work
-        weights = work.tree_weights[place]
-        cdef const double[::1] view = weights
+        weights = self.drawn(place, work.w) if self.records[place].rate > 0.0 else work.w
         done = <Py_ssize_t>(tree.rows - <double>work.before[place])
+        if done == 0:
+            tree.learn(work.X, work.y, weights, work.said[place])
+            return
+        view = weights
         while done > 0:
             done -= view[row] > 0.0
             row += 1

@@ -4,6 +4,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -91,7 +92,7 @@ class Ensemble(Regressor):
         share = self._equal_share(features, len(roles))
         table = np.zeros(len(roles), TREE_RECORD)
         for number, role in enumerate(roles):
-            table[number] = (number, ROLES.index(role.name), role.rate, 0.0, 0.0, 0.0, share)
+            table[number] = (number, ROLES.index(role.name), role.rate, 0.0, 0.0, 0.0, share, 1)
         rates = {role.rate for role in self._roles.values() if role.rate}
         kernel = EnsembleKernel(
             rules.to_record(),
@@ -145,7 +146,8 @@ class Ensemble(Regressor):
         relay = memory.relay(tree, self._features, known, 0)
         Registration(self._features, known, [relay]).commit_now()
         record = np.zeros((), TREE_RECORD)
-        record[()] = (number, ROLES.index(role.name), role.rate, kernel.rows, 0.0, 0.0, limit)
+        what = (number, ROLES.index(role.name), role.rate)
+        record[()] = (*what, kernel.rows, 0.0, 0.0, limit, 1)
         return tree, record
 
     def _registration(self, plan: Plan) -> Registration | None:
@@ -192,20 +194,33 @@ class Ensemble(Regressor):
 
     @property
     def replacements(self) -> list[dict[str, Any]]:
-        """The latest trees that took the place of others: when, whose, how old, and their RMSE."""
+        """The latest trees that took the place of others: when, whose, how old, and their RMSE.
+
+        Where the event is "began anew" all others began with it.
+        """
         return [dict(event) for event in self._kernel.events]
 
-    def listen(self, listener: Listener) -> None:
-        """Call a function with a dict for each tree that takes the place of another from now on.
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call a function with a dict for whatever happens to trees from now on.
 
-        Listeners are neither saved nor copied.
+        Its entry "event" is "split" if a tree has grown since it was last looked, "replaced" if
+        the one that waits has taken the place of a member, "restarted" if another waits instead,
+        and "began anew" if all members did but for the one that had waited. The others are the
+        rows so far, the member, and the age and the RMSE lately of that tree or of the one that
+        waited; of splits, the leaves by now. Listeners are neither saved nor copied.
 
         Parameters
         ----------
         listener : callable
-            Gets an entry like those of `replacements`.
+            Gets the dict.
+
+        Returns
+        -------
+        callable
+            Ends it.
         """
         self._listeners.append(listener)
+        return partial(self._listeners.remove, listener)
 
     # -- looking inside -------------------------------------------------------------------------
 

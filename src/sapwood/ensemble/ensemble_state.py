@@ -183,6 +183,7 @@ def _check_table(model: "Ensemble", table: Array, stream: Array) -> None:
         check(0 <= square <= 1e300 and 0 <= weight <= MOST_WEIGHT, f"tree {place} has no error")
         limited = bool(model._parameters["max_bytes"])
         check((int(record["max_bytes"]) > 0) == limited, f"tree {place} has a wrong limit")
+        check(int(record["leaves"]) >= 1, f"tree {place} had no leaves")
 
 
 def _check_blend(blend: Array, members: int) -> None:

@@ -13,6 +13,7 @@ TREE_RECORD = np.dtype(
         ("square", np.float64),  # faded sum of its squared errors, of a row of weight 1 each
         ("weight", np.float64),  # faded sum of the rows
         ("max_bytes", np.int64),  # what it may occupy; 0 if there is no limit
+        ("leaves", np.int64),  # how many it had when it was last looked
     ]
 )
 

@@ -68,6 +68,7 @@ class Renewal(ABC):
     def __call__(self, kernel: EnsembleKernel) -> None:
         """Look who should be replaced."""
         self.share_memory(kernel)
+        self._tell_splits(kernel)
         born = float(kernel.tree_table["born"][kernel.members])
         age = kernel.rows - born
         if self._is_all_lost(kernel, age):
@@ -82,6 +83,15 @@ class Renewal(ABC):
             self._restart(kernel, age, min(2.0 * kernel.lifetime, self.longest))
         else:
             kernel.end_look(kernel.lifetime, kernel.events)
+
+    def _tell_splits(self, kernel: EnsembleKernel) -> None:
+        """Tell which trees have grown since it was last looked."""
+        leaves = np.array([tree.leaf_count for tree in kernel.trees])
+        grown = np.flatnonzero(leaves != kernel.tree_table["leaves"])
+        kernel.tree_table["leaves"] = leaves
+        for place in grown.tolist():
+            age = kernel.rows - float(kernel.tree_table["born"][place])
+            self.tell({**self._event("split", kernel, place, age), "leaves": int(leaves[place])})
 
     def _is_changed(self, kernel: EnsembleKernel) -> bool:
         """Return whether errors have been much larger since a change, and for long enough."""
@@ -136,8 +146,9 @@ class Renewal(ABC):
         return int(kernel.tree_table["number"].max()) + 1
 
     def _event(self, name: str, kernel: EnsembleKernel, place: int, age: float) -> Event:
-        """Return what has happened, with the error of the tree that waited."""
-        error = float(np.sqrt(mean_square(kernel.tree_table)[kernel.members]))
+        """Return what has happened, with the error of the tree that waited or has split."""
+        whose = place if name == "split" else kernel.members
+        error = float(np.sqrt(mean_square(kernel.tree_table)[whose]))
         return {
             "event": name,
             "rows": int(kernel.rows),

@@ -4,6 +4,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sapwood.evaluate.result import Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW
 from sapwood.evaluate.tally import COUNTS, REFUSED, OnBadRow, Predicted, Step, Tally
 from sapwood.lags import LaggedModel, Lags
-from sapwood.model import is_all_or_nothing
+from sapwood.model import is_all_or_nothing, readable_part
 from sapwood.streams.labelled import Key, keys_of
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import (
@@ -99,8 +100,9 @@ class Prequential(Tally):
                 return
             self._inside_a_step = True
             known = len(self.alarms)
-            step = self._take(chunk)
-            step.alarms = self.alarms[known:]
+            with self._hearing() as events:
+                step = self._take(chunk)
+            step.alarms, step.events = self.alarms[known:], events
             self._inside_a_step = False
             self.seconds += time.perf_counter() - self._resumed_at
             yield step
@@ -112,11 +114,24 @@ class Prequential(Tally):
         if self.delay is not None:
             self._resumed_at = time.perf_counter()
             known = len(self.alarms)
-            self._learn_arrived(self.delay.rest(), 0, step)
-            step.alarms = self.alarms[known:]
+            with self._hearing() as events:
+                self._learn_arrived(self.delay.rest(), 0, step)
+            step.alarms, step.events = self.alarms[known:], events
             self._note_refused(step)
             self.seconds += time.perf_counter() - self._resumed_at
         return step
+
+    @contextmanager
+    def _hearing(self) -> Iterator[list[dict[str, Any]]]:
+        """Give a list that gets what happens to the trees of a model meanwhile, if that tells."""
+        heard: list[dict[str, Any]] = []
+        listen = getattr(readable_part(self.learner.model), "listen", None)
+        stop = None if listen is None else listen(heard.append)
+        try:
+            yield heard
+        finally:
+            if stop is not None:
+                stop()
 
     def finish(self) -> Evaluation:
         """Return what was found, with the labels that are still to come."""

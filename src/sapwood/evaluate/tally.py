@@ -96,12 +96,15 @@ class Step:
         The rows that were refused.
     alarms : list of Alarm
         What a monitor has found to be changed.
+    events : list of dict
+        What has happened to the trees of a model, if that tells.
     """
 
     done: int
     predicted: list[Predicted] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
     alarms: list[Alarm] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Tally:
