@@ -204,7 +204,9 @@ def _river(stream: Stores, rows: int, by_mean: bool) -> float | None:
 def _refitted(stream: Stores, encode: bool) -> float | None:
     """Fit LightGBM again on all rows so far, ten times; R² of what comes after the first part."""
     try:
-        lightgbm, preprocessing = map(import_module, ("lightgbm", "sklearn.preprocessing"))
+        lightgbm, preprocessing, model_selection = map(
+            import_module, ("lightgbm", "sklearn.preprocessing", "sklearn.model_selection")
+        )
     except ImportError:
         return None
     rows = len(stream.y)
@@ -214,7 +216,7 @@ def _refitted(stream: Stores, encode: bool) -> float | None:
     for start, end in itertools.pairwise(edges[1:]):
         past, next_rows = columns[:start].copy(), columns[start:end].copy()
         if encode:
-            encoder = preprocessing.TargetEncoder(random_state=0)
+            encoder = preprocessing.TargetEncoder(cv=model_selection.KFold(5))
             past[:, :1] = encoder.fit_transform(past[:, :1].astype(int), stream.y[:start])
             next_rows[:, :1] = encoder.transform(next_rows[:, :1].astype(int))
         model = lightgbm.LGBMRegressor(verbose=-1, n_jobs=1)

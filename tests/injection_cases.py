@@ -264,6 +264,20 @@ def many_categories(learn, labels=FEW, **parameters):
     return TreeCase(tree, rows, [({**x, "c": "l50"}, y) for x, y in rows_of(30, 4)], learn)
 
 
+def on_trial(learn, known):
+    """A split is tried after 320 rows, and made after 340, as two features show something only
+    together; so many rows are known."""
+    rng = np.random.default_rng(1)
+    X, noise = rng.uniform(-1, 1, (1500, 2)).tolist(), rng.normal(size=1500).tolist()
+    product = [
+        ({"a": a, "b": b}, 3.0 * np.sign(a * b) + 0.1 * each)
+        for (a, b), each in zip(X, noise, strict=True)
+    ]
+    tree = HoeffdingTreeRegressor(**QUICK)
+    one_by_one(tree, product[:known])
+    return TreeCase(tree, product[known : known + 5], product[known + 5 : known + 45], learn)
+
+
 def unknown_kinds(learn, **parameters):
     """Columns without a value so far turn out to be a number and a category."""
     tree = HoeffdingTreeRegressor(**QUICK, **parameters)
@@ -675,6 +689,10 @@ CASES: dict[str, Callable[[], Case]] = {
     "many categories, mapping": partial(many_categories, by_mapping),
     "many categories, E-BST": partial(many_categories, by_mapping, observer=EBSTObserver()),
     "more places": partial(many_categories, by_mapping, labels=127),
+    "a trial begins, one": partial(on_trial, one_by_one, 317),
+    "a trial begins, mapping": partial(on_trial, by_mapping, 317),
+    "a trial is judged, one": partial(on_trial, one_by_one, 337),
+    "a trial is judged, mapping": partial(on_trial, by_mapping, 337),
     "unknown kinds, one": partial(unknown_kinds, one_by_one),
     "unknown kinds, mapping": partial(unknown_kinds, by_mapping),
     "unknown kinds, E-BST": partial(unknown_kinds, by_mapping, observer=EBSTObserver()),

@@ -8,6 +8,18 @@ import math
 from collections import namedtuple
 
 from naive_layer import Layer, Memory
+from naive_trial import (
+    COARSEST,
+    TRIAL_CLEARER,
+    TRIAL_EVIDENCE,
+    TRIAL_LEFT,
+    TRIAL_PAUSE,
+    TRIAL_SHARE,
+    Side,
+    Trial,
+    decimals_of,
+    round_cut,
+)
 
 LEAST_SHARES = (0.0, 0.02, 0.1, 0.3)  # of an error, by which a linear model moves: its forgetting
 FAST = 3  # the first expert that forgets fast: the mean, then linear models
@@ -98,6 +110,10 @@ class Categories:
     def child(self, _side=None):
         return Categories()
 
+    def on_trial(self):
+        """An empty watch by the same places; None if there are none yet."""
+        return Categories()
+
 
 class Slots(Categories):
     """A number: slots of equal width over the span of the first rows, or of the parent's."""
@@ -161,6 +177,11 @@ class Slots(Categories):
         much = max(weights[0], weights[-1]) > TOLERATED_BEYOND * sum(weights)
         if self.width is not None and (much or len(self.places) <= 1):
             self.places, self.kept, self.width = {}, [], None
+
+    def on_trial(self):
+        watch = Slots(self.count)
+        watch.low, watch.width = self.low, self.width
+        return None if self.width is None else watch
 
     def child(self, side=slice(None)):
         """An empty watch over the slots that have rows, of one side if this feature is cut."""
@@ -298,6 +319,7 @@ class Node:
 
     def start(self, due):
         self.due = self.next_review = due
+        self.next_trial = 0.0
         self.y, self.residual = Moments(), Moments()
 
 
@@ -320,18 +342,22 @@ class NaiveTree:
         self.root = Node({}, FIRST_REVIEW)
         self.leaves, self.splits, self.rows = [self.root], [], 0
         self.memory = Memory()
+        self.trial, self.may_try = None, watch_number is None
+        self.merit_on_trial = "target" if leaf == "mean" else "step"
+        self.decimals = {}  # of a number, those that its values have
         self.weight = self.usual = 0.0
 
     def register(self, x):
         """Give all leaves the features of a row that are new, and labels their codes."""
         for name, value in x.items():
             if name not in self.labels:
-                self.labels[name] = {}
+                self.labels[name], self.trial = {}, None
                 for leaf in self.leaves:
                     leaf.watches[name] = self.watch_number()
                     leaf.models.add_feature()
             if isinstance(value, str):
                 self.levels.setdefault(name, {})
+                self.trial = self.trial if self.labels[name] else None
                 for leaf in () if self.labels[name] else self.leaves:
                     leaf.watches[name] = Categories(leaf.watches[name].missing)
                 self.labels[name].setdefault(value, len(self.labels[name]))
@@ -340,6 +366,7 @@ class NaiveTree:
 
     def become_many(self, name):
         """Let the level of a category stand for it from now on, wherever numbers are meant."""
+        self.trial = None
         levels = self.levels[name].values()
         self.many[name] = Moments([(own.mean, own.weight) for own in levels]), Moments(), Moments()
         for leaf in self.leaves:
@@ -479,6 +506,11 @@ class NaiveTree:
             leaf.watches[name].add(value, w, y, residual)
             if name in self.levels and codes[name] is not None:
                 self.learn_level(name, codes[name], y - self.first, w)
+            if not self.labels[name] and value is not None:
+                known = self.decimals.get(name, COARSEST)
+                self.decimals[name] = None if known is None else decimals_of(value, known)
+        if self.trial and self.trial.leaf is leaf:
+            self.trial.add(row, residual, w)
         if leaf.y.weight >= leaf.due:
             self.attempt(leaf)
 
@@ -495,6 +527,7 @@ class NaiveTree:
         weight, lately = leaf.y.weight, (1 - FADE) * min(leaf.errors[self.experts]) * leaf.rows
         if leaf.rows >= OUTDATED_ROWS and lately * OUTDATED < leaf.residual.m2:
             leaf.start(FIRST_REVIEW * self.weight / self.rows)  # its errors became nothing
+            self.trial = None if self.trial and self.trial.leaf is leaf else self.trial
             for name, labels in self.labels.items():
                 few = labels and name not in self.many
                 leaf.watches[name] = Categories() if few else self.watch_number()
@@ -502,15 +535,103 @@ class NaiveTree:
         if weight >= leaf.next_review:
             self.review(leaf)
             leaf.next_review = 2 * weight
+            if self.trial and self.trial.leaf is leaf:  # once more, by the grids of now
+                feature = self.trial.feature
+                if not self.begin_trial(leaf, feature):
+                    self.trial = Trial(leaf, feature, None, True, weight, ())
         if weight < self.grace_period:
             leaf.due = min(leaf.next_review, self.grace_period)
         elif leaf.depth >= self.max_depth:
             leaf.due = leaf.next_review
         else:
             cut, needed = self.decide(leaf)
+            trial = None if cut or not self.may_try else self.go_on_trial(leaf)
             leaf.due = min(max(weight + self.grace_period, needed), 2 * weight)
-            if cut:
-                self.split(leaf, cut)
+            if self.trial and self.trial.leaf is leaf:
+                leaf.due = min(leaf.due, self.trial.ends)
+            if cut or trial:
+                self.split(leaf, cut or trial, trial and self.trial.goes_left)
+
+    def go_on_trial(self, leaf):
+        """Begin, judge or go on with trials at a leaf; a cut if one has shown something."""
+        names, weight = list(leaf.watches), leaf.y.weight
+        if self.trial and self.trial.leaf is leaf:
+            if weight < self.trial.ends:
+                return None
+            if self.shows_more(self.best_cuts(leaf, self.merit_on_trial)[0].merit):
+                return Cut(self.trial.merit, None, self.trial.feature, self.merit_on_trial)
+            names = names[names.index(self.trial.feature) + 1 :]
+        else:
+            whole = self.root.y.variance
+            patient = weight >= max(PATIENCE * self.grace_period, leaf.next_trial)
+            enough = leaf.residual.variance >= TRIAL_LEFT * whole > 0
+            if self.trial or len(names) < 2 or not patient or not enough:
+                return None
+        self.trial = None
+        if not any(self.begin_trial(leaf, name) for name in names):
+            leaf.next_trial = TRIAL_PAUSE * weight
+        return None
+
+    def begin_trial(self, leaf, name):
+        """Cut a feature in the middle, on trial; whether that leaves enough on either side."""
+        watch, weight = leaf.watches[name], leaf.y.weight
+        elements = watch.elements("target")
+        present = Sums.of(elements).weight if elements else 0.0
+        is_number = isinstance(watch, Slots)
+        cuts = []
+        for after in range(len(elements) - 1):
+            left, right = elements[: after + 1], elements[after + 1 :]
+            lighter = min(Sums.of(left).weight, Sums.of(right).weight)
+            if is_number and watch.width is not None and lighter >= TRIAL_SHARE * weight:
+                cuts.append((lighter, after))
+            elif not is_number and lighter >= TRIAL_SHARE * present >= TRIAL_SHARE * weight / 2:
+                cuts.append((merit_of(left, right, "target"), -after))
+        if not cuts or max(cuts)[0] <= 0:
+            return False
+        after = abs(max(cuts)[1])
+        if is_number:
+            cut = round_cut(watch.threshold(after), self.decimals.get(name))
+            goes_left = lambda value: value < cut  # noqa: E731
+        else:
+            seen = {code: at <= after for at, (code, _) in enumerate(elements)}
+            goes_left = lambda code: seen.get(code, missing_left)  # noqa: E731
+        halves = elements[: after + 1], elements[after + 1 :]
+        missing_left = self.missing_goes_left(watch, [Sums.of(half) for half in halves])
+        own = {each: watch.on_trial() for each, watch in leaf.watches.items()}
+        own = {each: watch for each, watch in own.items() if watch is not None}
+        other = {each: leaf.watches[each].on_trial() for each in own}
+        sides = Side(own, Moments()), Side(other, Moments())
+        self.trial = Trial(leaf, name, goes_left, missing_left, weight + self.grace_period, sides)
+        return True
+
+    def shows_more(self, merit):
+        """Whether a side of the trial has a cut beyond noise, and beyond that of the leaf."""
+        for side in self.trial.sides:
+            weight = side.residual.weight
+            for name, watch in side.watches.items() if weight else ():
+                elements = watch.elements("target")
+                present = Sums.of(elements).weight if elements else 0.0
+                for after in range(len(elements) - 1 if name != self.trial.feature else 0):
+                    left, right = elements[: after + 1], elements[after + 1 :]
+                    lighter = min(Sums.of(left).weight, Sums.of(right).weight)
+                    found = merit_of(left, right, "target") * present / weight
+                    beyond = weight * found > TRIAL_EVIDENCE * (side.residual.variance - found)
+                    if (
+                        lighter >= TRIAL_SHARE * present
+                        and found > TRIAL_CLEARER * merit
+                        and beyond
+                    ):
+                        return True
+        return False
+
+    def missing_goes_left(self, watch, sides, measure=None):
+        """Missing values go to the side that is more like them, or to the heavier one."""
+        left, right = sides
+        measure = measure or self.merit_on_trial
+        if watch.missing.weight == 0:
+            return left.weight >= right.weight
+        far = [abs(side.mean(measure) - watch.missing.mean(measure)) for side in sides]
+        return far[0] <= far[1]
 
     def review(self, leaf):
         """Look at all grids; and at the scales, in the first leaf and in those of many rows."""
@@ -575,19 +696,27 @@ class NaiveTree:
         bound = math.sqrt(math.log(1 / self.delta) / (2 * n))
         return best if bound < lead else None, OPTIMISM * n * (bound / lead) ** 2
 
-    def split(self, leaf, cut):
-        """Make two leaves of one; they start from what the split knows."""
+    def split(self, leaf, cut, goes_left=None):
+        """Make two leaves of one; they start from what the split knows. A split that was on trial
+        divides as it did."""
         watch = leaf.watches[cut.feature]
         elements = watch.elements(cut.measure)
+        self.trial = None if self.trial and self.trial.leaf is leaf else self.trial
+        if goes_left:
+            by_place = isinstance(watch, Slots)
+            ways = [
+                goes_left(watch.border(place + 0.5) if by_place else place) for place, _ in elements
+            ]
+            pairs = sorted(zip(ways, elements, strict=True), key=lambda pair: not pair[0])
+            elements, cut = [pair[1] for pair in pairs], cut._replace(after=sum(ways) - 1)
         halves = slice(None, cut.after + 1), slice(cut.after + 1, None)
-        left, right = sides = [Sums.of(elements[half]) for half in halves]
+        _left, _right = sides = [Sums.of(elements[half]) for half in halves]
         leaf.cut, leaf.codes = cut, {code: at <= cut.after for at, (code, _) in enumerate(elements)}
-        leaf.threshold = watch.threshold(cut.after) if isinstance(watch, Slots) else None
-        # Missing values go to the side that is more like them, or to the heavier one.
-        leaf.missing_left = left.weight >= right.weight
-        if watch.missing.weight > 0:
-            far = [abs(side.mean(cut.measure) - watch.missing.mean(cut.measure)) for side in sides]
-            leaf.missing_left = far[0] <= far[1]
+        leaf.threshold = None
+        if isinstance(watch, Slots):
+            decimals = self.decimals.get(cut.feature) if self.may_try else None
+            leaf.threshold = round_cut(watch.threshold(cut.after), decimals)
+        leaf.missing_left = self.missing_goes_left(watch, sides, cut.measure)
         for half, side in zip(halves, sides, strict=True):
             watches = {name: each.child() for name, each in leaf.watches.items()}
             watches[cut.feature] = watch.child(half)

@@ -335,8 +335,13 @@ def test_the_summary():
         "depth": 2,
         "nbytes": 1_234_567,
         "identifiers": (),
+        "counters": (),
     }
-    assert json.loads(json.dumps(told._asdict())) == {**told._asdict(), "identifiers": []}
+    assert json.loads(json.dumps(told._asdict())) == {
+        **told._asdict(),
+        "identifiers": [],
+        "counters": [],
+    }
     assert str(told).splitlines()[:2] == ["rows          250", "weight      200.5"]
     assert str(told).splitlines()[-1] == "nbytes    1234567"
 

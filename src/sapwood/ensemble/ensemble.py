@@ -267,13 +267,21 @@ class Ensemble(Regressor):
 
     @property
     def feature_importances(self) -> dict[str, float]:
-        """The mean share of each feature in the squared error that the members' splits removed."""
+        """The mean of the members' importances: what it lately costs to get a feature wrong."""
+        return self._importances(lately=True)
+
+    @property
+    def overall_importances(self) -> dict[str, float]:
+        """The same as `feature_importances`, over all rows so far."""
+        return self._importances(lately=False)
+
+    def _importances(self, lately: bool) -> dict[str, float]:
         kernel = self._kernel
         pictures = [
             kernel.while_still(snapshot.picture, tree, self._features)
             for tree in kernel.trees[: kernel.members]
         ]
-        found = [view.feature_importances(picture) for picture in pictures]
+        found = [view.feature_importances(picture, lately) for picture in pictures]
         total = sum(sum(shares.values()) for shares in found) or 1.0
         return {name: sum(shares[name] for shares in found) / total for name in found[0]}
 

@@ -24,7 +24,8 @@ def to_sklearn(tree: Readable) -> Any:
     Returns
     -------
     sklearn.tree.DecisionTreeRegressor
-        It reads what `encode` returns, missing values among it. Its importances are the tree's.
+        It reads what `encode` returns, missing values among it. Its importances are
+        what splits have gained, as scikit-learn has it.
 
     Raises
     ------

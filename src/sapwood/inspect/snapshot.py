@@ -34,6 +34,7 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
         variance = records["target_m2"] / records["weight"]
     nodes["deviation"][at] = np.sqrt(np.where(records["weight"] > 0, variance, 0.0))
     nodes["watching"][at] = records["watching"] != 0
+    nodes["gain"][at] = 0.0
     errors = np.array([records[name] for name in _judges(kernel)])
     by_mean = not kernel.linear or (kernel.averaging & (errors[0] <= errors[1:].min(axis=0)))
     nodes["model"][at] = np.where(by_mean, "mean", "linear")
@@ -46,7 +47,7 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
         by_level = (nodes["kind"] == NUMBER) & (nodes["feature"] == feature)
         nodes["threshold"][by_level] += kernel.first
     ids = [name for name, kind in zip(names, known.kinds, strict=True) if kind == IDENTIFIER]
-    return TreePicture(nodes, names, labels, levels, ids)
+    return TreePicture(nodes, names, labels, levels, ids, kernel.columns.known_facts.copy())
 
 
 def _texts(features: Features) -> list[str]:

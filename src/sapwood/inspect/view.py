@@ -34,6 +34,8 @@ PICTURE_RECORD = np.dtype([*NODE_RECORD.descr, ("watching", np.bool_), ("model",
 KINDS = {LEAF: "leaf", NUMBER: "number", CATEGORY: "category"}
 OTHERS = 63  # the code of all categories that a split by codes cannot tell apart
 IDS = "identifiers"
+COUNTERS = "counters"
+COUNTED = 40  # samples in turn, each larger than the one before: some 2,500 rows
 MOST_GUIDES = 24  # levels that a line of text is indented by; deeper ones are counted instead
 
 
@@ -62,6 +64,7 @@ class TreePicture:
     categories: Sequence[Sequence[str]]  # of each feature in the order of their codes
     levels: Mapping[int, FloatArray] = field(default_factory=dict)  # of categories of many
     identifiers: Sequence[str] = ()  # features that count as missing, as their values never repeat
+    facts: NDArray[Any] | None = None  # of FACTS_RECORD: what is known of each feature
 
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
@@ -209,16 +212,32 @@ def to_frame(picture: TreePicture) -> "pd.DataFrame":
     return pd.DataFrame(to_records(picture))
 
 
-def feature_importances(picture: TreePicture) -> dict[str, float]:
-    """Return for each feature its share of the merit that all splits gained.
+def feature_importances(picture: TreePicture, lately: bool = True) -> dict[str, float]:
+    """Return what it costs to get each feature wrong, as a share of what all cost.
 
+    Where nothing is known of that, it is the share of each in the merit that all splits gained.
     They sum to 1; without a split, all are 0.
+
+    Parameters
+    ----------
+    picture : TreePicture
+        The tree.
+    lately : bool
+        Whether rows fade, or all count alike.
 
     Examples
     --------
     >>> {name: round(share, 3) for name, share in feature_importances(sample()).items()}
     {'temp': 0.923, 'city': 0.077}
     """
+    if picture.facts is not None:
+        prefix = "late_" if lately else ""
+        weight, cost = picture.facts[f"{prefix}weight"], picture.facts[f"{prefix}cost"]
+        costs = np.maximum(cost, 0.0) / np.where(weight > 0, weight, 1.0)
+        most = costs.max(initial=0.0)
+        if most > 0:
+            shares = costs / most
+            return dict(zip(picture.names, (shares / shares.sum()).tolist(), strict=True))
     inner = picture.nodes[picture.nodes["kind"] != LEAF]
     largest = inner["gain"].max(initial=0.0)
     if largest <= 0:
@@ -239,10 +258,19 @@ class Summary(NamedTuple):
     depth: int  # of the deepest leaf; the root is at 0
     nbytes: int
     identifiers: tuple[str, ...] = ()  # features that count as missing: their values never repeat
+    counters: tuple[str, ...] = ()  # the first to be split on, if it has only ever risen
 
     def __str__(self) -> str:
-        rows = [[name, number(value, 15)] for name, value in self._asdict().items() if name != IDS]
+        words = (IDS, COUNTERS)
+        rows = [
+            [name, number(value, 15)] for name, value in self._asdict().items() if name not in words
+        ]
         told = table(rows)
+        for name in self.counters:
+            told += (
+                f"\n{plain(name, MOST_LETTERS)}: it only rises and is split on first, so that what "
+                "comes is always beyond what was seen; is it a counter, to be left out?"
+            )
         for name in self.identifiers:
             told += f"\n{plain(name, MOST_LETTERS)}: its values hardly ever repeat, it is left out"
         return told
@@ -277,7 +305,18 @@ def summary(picture: TreePicture, *, rows: int, weight: float, nbytes: int) -> S
         depth,
         nbytes,
         tuple(picture.identifiers),
+        _counters(picture),
     )
+
+
+def _counters(picture: TreePicture) -> tuple[str, ...]:
+    """Return the feature at the root, if it was larger in each of many samples than before."""
+    feature = int(picture.nodes["feature"][0])
+    if picture.facts is None or picture.nodes["kind"][0] != NUMBER:
+        return ()
+    if picture.facts["rises"][feature] < COUNTED or feature in picture.levels:
+        return ()
+    return (picture.names[feature],)
 
 
 def question(
@@ -299,6 +338,11 @@ def question(
             those = below if left else len(levels) - below
             where = "below" if left else "above"
             return f"{name}: those {where} {threshold} ({those:,} of {len(levels):,})"
+        if picture.facts is not None and picture.facts["decimals"][feature] <= 0:
+            # All values are whole, or on a coarser grid, and the threshold is the next of them.
+            step = 10.0 ** -picture.facts["decimals"][feature]
+            largest = number(columns["threshold"][node] - step, limits and limits.digits)
+            return f"{name} {'<=' if left else '>'} {largest}"
         return f"{name} {'<' if left else '>='} {threshold}"
     known, subset = picture.categories[feature], columns["subset"][node]
     # Codes that no label has yet are those of categories that the split has not seen.

@@ -65,7 +65,7 @@ def importances(model: Any, ax: Axes | None = None) -> Axes:
         names.append(f"{len(rest)} others")
         values.append(sum(share for _, share in rest))
     ax = axis(ax, height=max(1.6, 0.6 + 0.22 * len(names)))
-    ax.set_xlabel("share of the squared error that splits removed (%)")
+    ax.set_xlabel("cost of getting it wrong, as a share of all (%)")
     if not any(values):
         say(ax, "the tree has not split yet")
         ax.set_yticks([])

@@ -431,7 +431,7 @@ def _importances(evaluation: Evaluation, model: Any, absent: str) -> str:
         "Over the stream",
         partial(plot.importances_over_time, evaluation),
     )
-    made = chart("importances", "Share of the error removed", drawn, height=height)
+    made = chart("importances", "What it costs to get a feature wrong", drawn, height=height)
     made += over_time if len(evaluation.importances) > 1 else ""
     return (
         "<p>What splits on each feature achieved. Linear models in the leaves may use others.</p>\n"

@@ -89,7 +89,7 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """The share of each column in the squared error that splits removed.
+        """What it lately costs to get a column wrong, as a share of what all cost.
 
         They sum to 1; without a split, all are 0.
         """

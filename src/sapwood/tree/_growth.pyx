@@ -16,6 +16,7 @@ from sapwood.tree._review cimport review_leaf
 from sapwood.tree._search cimport BestCut, find_best_cuts
 from sapwood.tree._split cimport split_leaf
 from sapwood.tree._tables cimport TreeTables, Watchers, clear_watch
+from sapwood.tree._trial cimport go_on_trial, renew_trial
 
 # The values of `split_on`, as in SPLIT_ON of sapwood/tree/growth.py.
 cdef enum:
@@ -83,9 +84,12 @@ cdef int attempt(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
     cdef BestCut cuts[MEASURES]
     cdef Verdict verdict
     cdef bint is_admitted
+    cdef double needed = INFINITY
     if record.weight >= record.review:
         review_leaf(tables, leaf)
         record.review = 2.0 * record.weight
+        if tables.trial.leaf == leaf:
+            renew_trial(tables)
     if record.weight < rules.grace_period:
         record.due = min(record.review, rules.grace_period)
         return 0
@@ -101,9 +105,16 @@ cdef int attempt(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
         record.residual_m2 / record.weight,
     )
     if not verdict.earned:
-        record.due = min(
-            max(record.weight + rules.grace_period, verdict.needed), 2.0 * record.weight
+        needed = verdict.needed
+        go_on_trial(
+            tables, leaf, cuts[STEP if tables.linear else TARGET].merit, &verdict.cut,
+            &verdict.earned,
         )
+        verdict.of_target = not tables.linear
+    if not verdict.earned:
+        record.due = min(max(record.weight + rules.grace_period, needed), 2.0 * record.weight)
+        if tables.trial.leaf == leaf:
+            record.due = min(record.due, tables.trial.ends)
         return 0
     admits_split(tables, leaf, &is_admitted)
     if is_admitted:

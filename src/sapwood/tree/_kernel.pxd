@@ -54,6 +54,13 @@ cdef class TreeKernel(TreeTables):
     cdef inline void judge_experts(
         self, double target, double w, const Outlook* outlook
     ) noexcept nogil
+    cdef inline void see_columns(
+        self, const double* row, double y, double w, const Outlook* outlook
+    ) noexcept nogil
+    cdef void permute(
+        self, const double* row, double y, double w, const Outlook* outlook, uint64_t bits
+    ) noexcept nogil
+    cdef void keep_sample(self, const double* row, Py_ssize_t sample) noexcept nogil
     cdef inline const double* with_levels(self, const double* row, double* room) noexcept nogil
     cdef void set_levels(self, const double* row, double* values) noexcept nogil
     cdef void learn_row(

@@ -22,6 +22,9 @@ from sapwood.moments cimport PIVOT
 from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
 from sapwood.rows._dict_row cimport RowReader
+from sapwood.tree._facts cimport (
+    NO_GRID, PERMUTED, RENEWED, SAMPLES, add_cost, hashed, leaves_grids,
+)
 from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, held_near, largest_y
 from sapwood.tree._levels cimport HEAD, is_known, learn_level, level_of, set_many_levels
@@ -41,6 +44,7 @@ from sapwood.tree._sharing cimport (
     memory_order_relaxed, start_writing, stop_writing, take_turn,
 )
 from sapwood.tree._tables cimport TreeTables, slots_between
+from sapwood.tree._trial cimport try_row
 from sapwood.tree._walk cimport AHEAD, leaf_of, mixed, walk_ahead
 from sapwood.tree._watch cimport Grid, KeptRow, Slot, keep_row, slot_add, slot_of
 
@@ -53,6 +57,8 @@ cdef double FADE = 0.99
 cdef double MARGIN = 0.1
 # What the weights of all rows may add up to: then squares of sums of them and of y stay doubles.
 cdef double LARGEST_WEIGHT = 1e50
+# Whole numbers below are looked at as such.
+cdef double LARGEST_WHOLE = 4503599627370496.0
 # If, of the first few y, one is so much nearer to 0 than the first, it becomes the origin.
 cdef double EARLY = 8.0
 cdef double NEARER = 1e-6
@@ -195,6 +201,7 @@ cdef class TreeKernel(TreeTables):
                 start_layer(self.layer, self.layer_rules, y)
                 if not at_once:
                     take_blank(self.notes)
+        self.see_columns(row, y, w, outlook)
         self.take(row, y, w, outlook)
 
     cdef uint64_t key_of(
@@ -268,6 +275,64 @@ cdef class TreeKernel(TreeTables):
         outlook.said = outlook.then
         return NULL
 
+    cdef inline void see_columns(
+        self, const double* row, double y, double w, const Outlook* outlook
+    ) noexcept nogil:
+        """Note what a row tells of its columns; see _facts.pxd."""
+        cdef uint64_t bits = hashed(<uint64_t>self.rows)
+        cdef Py_ssize_t feature, sample
+        cdef double value
+        if self.gridded:
+            for feature in range(self.features):
+                value = row[feature]
+                if self.facts[feature].decimals == 0.0 and (
+                    fabs(value) < LARGEST_WHOLE and <double><int64_t>value == value
+                ):
+                    continue  # as most are that are on a grid
+                if value == value and self.facts[feature].decimals < NO_GRID:
+                    self.gridded -= leaves_grids(self.facts + feature, value)
+        if self.rows == 0.0:
+            for sample in range(SAMPLES):
+                self.keep_sample(row, sample)
+        elif bits % PERMUTED == 0 and self.features:
+            self.permute(row, y, w, outlook, bits >> 16)
+        if bits % RENEWED == 1:
+            self.keep_sample(row, <Py_ssize_t>((bits >> 16) % SAMPLES))
+
+    cdef void keep_sample(self, const double* row, Py_ssize_t sample) noexcept nogil:
+        """Keep a row in place of another, and see which columns have risen since the last one."""
+        cdef double* kept = self.samples + sample * self.features
+        cdef Py_ssize_t feature
+        for feature in range(self.features):
+            kept[feature] = row[-1 - feature] if self.has_many else row[feature]
+            self.facts[feature].rises = (
+                self.facts[feature].rises + 1.0 if kept[feature] > self.facts[feature].last else 0.0
+            )
+            self.facts[feature].last = kept[feature]
+
+    cdef void permute(
+        self, const double* row, double y, double w, const Outlook* outlook, uint64_t bits
+    ) noexcept nogil:
+        """Predict a row with a value of the past in one column, and note what that costs."""
+        cdef Py_ssize_t feature = <Py_ssize_t>(bits % <uint64_t>self.features), each
+        cdef double* values = self.permuted
+        cdef double* room = values + self.features
+        cdef Outlook other
+        cdef double change
+        for each in range(self.features):
+            values[each] = row[-1 - each] if self.has_many else row[each]
+        values[feature] = self.samples[
+            <Py_ssize_t>((bits >> 32) % SAMPLES) * self.features + feature
+        ]
+        row = self.with_levels(values, room)
+        other.leaf = leaf_of(self.nodes, row)
+        self.ask_experts(row, room + 2 * self.features, &other)
+        self.mix_experts(&other)
+        change = outlook.tree - other.tree
+        # Half of what the squared error grows by, which is uncertain where errors are large, and
+        # half of the squared change of the prediction: the same in the mean, if errors are noise.
+        add_cost(self.facts + feature, change * (change + y - outlook.tree), w)
+
     cdef inline void take(
         self, const double* row, double y, double w, const Outlook* outlook
     ) noexcept nogil:
@@ -295,6 +360,8 @@ cdef class TreeKernel(TreeTables):
         record.residual_m2 += w * delta * delta * (1.0 - share)
         if record.watching:
             self.watch_row(outlook.leaf, row, target, residual, w)
+            if self.trial.leaf == outlook.leaf:
+                try_row(self, row, residual, w)
         if self.has_categories or self.has_many:
             self.learn_levels(row, y - self.first, w)
         if self.rows <= EARLY and fabs(y) < NEARER * fabs(record.origin):

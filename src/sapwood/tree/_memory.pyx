@@ -109,7 +109,7 @@ cdef int64_t rest_bytes(TreeTables tables) noexcept nogil:
         + tables.features * (tables.memory.feature_bytes + 2 * CATEGORIES * 8)
         + per_feature * (tables.features + 1)
         + many_bytes(tables)
-        + 2 * <int64_t>sizeof(double) * terms_of(tables.features)
+        + 3 * <int64_t>sizeof(double) * terms_of(tables.features)
         + layer_bytes(tables)
     )
 
@@ -133,7 +133,22 @@ cdef int64_t used_bytes(TreeTables tables) noexcept nogil:
     cdef Py_ssize_t leaf
     for leaf in range(tables.leaf_count):
         total += watch_bytes(tables, leaf)
-    return total
+    return total + trial_bytes(tables)
+
+
+cdef int64_t trial_bytes(TreeTables tables) noexcept nogil:
+    """The bytes of what the sides of a split on trial watch by."""
+    return 2 * page_bytes(tables, tables.watch_table.doubles) if tables.trial.leaf >= 0 else 0
+
+
+cdef bint admits_trial(TreeTables tables) noexcept nogil:
+    """Whether there is room for a split on trial, and for a split beside it."""
+    return tables.memory.max_bytes == 0 or (
+        used_bytes(tables)
+        + 2 * page_bytes(tables, tables.watch_table.doubles)
+        + split_bytes(tables)
+        <= tables.memory.max_bytes
+    )
 
 
 cdef int64_t split_bytes(TreeTables tables) noexcept nogil:
@@ -184,6 +199,8 @@ cdef int admits_split(TreeTables tables, Py_ssize_t leaf, bint* is_admitted) exc
     rest = total = rest_bytes(tables)
     for each in range(tables.leaf_count):
         total += watch_bytes(tables, each)
+    if total + trial_bytes(tables) + needed > limit:
+        tables.end_trial()
     if total + needed > limit:
         if rest + watch_bytes(tables, leaf) + needed > limit:  # even if no other leaf watched
             is_admitted[0] = False
@@ -224,6 +241,7 @@ cdef int rank(TreeTables tables, int64_t reserve, Py_ssize_t keep) except -1 nog
     )
     cdef int64_t fresh = fresh_bytes(tables)
     cdef Py_ssize_t leaf
+    tables.end_trial()
     for leaf in range(tables.leaf_count):
         tables.ranking[leaf].size = watch_bytes(tables, leaf)
         if tables.ranking[leaf].size == 0:

@@ -78,6 +78,25 @@ cdef struct GrowthRules:
     double most_left
     double patience
     double first_review
+    double trial_left
+    double trial_share
+    double trial_evidence
+    double trial_clearer
+    double trial_pause
+
+
+cdef struct Trial:
+    # As TRIAL_RECORD of layout.py.
+    int64_t leaf
+    int64_t feature
+    int64_t place
+    int64_t missing_left
+    uint64_t subset
+    double threshold
+    double ends
+    double weight[2]
+    double mean[2]
+    double m2[2]
 
 
 cdef struct MemoryRules:

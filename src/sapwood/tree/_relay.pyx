@@ -51,7 +51,10 @@ cdef class Relay:
         self.is_relaid = not np.array_equal(is_category, old.is_category)
         if not self.is_relaid and np.array_equal(places, old.place_table):
             return
-        self.columns = Columns(is_category, tables.slots, places, levels_for(old, places))
+        self.columns = Columns(
+            is_category, tables.slots, places, levels_for(old, places), old.known_facts,
+            old.known_samples,
+        )
         if not self.is_relaid:
             return
         self.model_table = Pages(
@@ -116,6 +119,8 @@ cdef class Relay:
         cdef TreeTables tables = self.tables
         cdef Py_ssize_t leaf
         cdef bint is_fuller
+        if self.columns is not None or tables.memory.max_bytes:
+            tables.end_trial()
         for leaf in range(tables.leaf_count):
             if self.stops[leaf]:
                 tables.stop_watching(leaf)

@@ -14,6 +14,7 @@ from sapwood.observers._store cimport Store
 from sapwood.tree._cuts cimport (
     LINE, MEASURES, STEP, TARGET, Cut, cut_category, cut_number,
 )
+from sapwood.tree._facts cimport round_cut
 from sapwood.tree._tables cimport TreeTables, Watchers, slots_between
 from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_border
 
@@ -146,7 +147,9 @@ cdef int find_threshold(
     cdef const Grid* grid = tables.grid_of(leaf, feature)
     threshold[0] = 0.0
     if tables.slots and not tables.is_category[feature]:
-        threshold[0] = slot_border(grid, place + 1)
+        threshold[0] = round_cut(
+            slot_border(grid, place + 1), tables.facts[feature].decimals
+        )
     elif not tables.is_category[feature]:
         with gil:
             threshold[0] = threshold_of_observer(tables, leaf, feature, place)

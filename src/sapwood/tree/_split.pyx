@@ -126,6 +126,8 @@ cdef void divide(
     """Change all tables for a split."""
     cdef Py_ssize_t right = tables.leaf_count, node = tables.node_count
     cdef LeafRecord parent = tables.leaves[leaf]
+    if tables.trial.leaf == leaf:
+        tables.end_trial()
     clear_watch(tables.columns, tables.spare_watch)
     tables.watch_table.put(right, tables.spare_watch)
     tables.spare_watch = NULL

@@ -4,8 +4,9 @@ from libc.stdint cimport int64_t
 
 from sapwood.blend._layer cimport LayerRules, LayerState
 from sapwood.blend._notes cimport Notes
+from sapwood.tree._facts cimport ColumnFacts
 from sapwood.tree._pages cimport Pages
-from sapwood.tree._records cimport GrowthRules, LeafRecord, MemoryRules, NodeRecord
+from sapwood.tree._records cimport GrowthRules, LeafRecord, MemoryRules, NodeRecord, Trial
 from sapwood.tree._sharing cimport Sharing
 from sapwood.tree._watch cimport Grid, Slot
 
@@ -35,6 +36,12 @@ cdef class Columns:
     cdef double* many_levels           # of `level_table`: those after the few of all features
     cdef Py_ssize_t* slot_starts       # where a feature's slots start, in slots; one past the end
     cdef double* scratch               # for learning: values, terms, direction
+    cdef readonly object fact_table    # what is known of each feature; see _facts.pxd
+    cdef readonly object sample_table  # rows of the past
+    cdef ColumnFacts* facts            # of `fact_table`
+    cdef double* samples               # of `sample_table`
+    cdef double* permuted              # room for a row that is predicted once more: values, those
+                                       # with levels, and terms
     cdef Slot** found                  # for learning: the slot of each feature of the row
     cdef double* levels                # of `level_table`
 
@@ -98,10 +105,16 @@ cdef class TreeTables:
     cdef double* scratch
     cdef Slot** found
     cdef double* levels
+    cdef ColumnFacts* facts
+    cdef double* samples
+    cdef double* permuted
+    cdef Py_ssize_t gridded            # features whose values are on a grid
     cdef Py_ssize_t node_room          # rows of the tables
     cdef Py_ssize_t leaf_room
     cdef double* spare_model           # pages for a child, while rows are learned
     cdef double* spare_watch
+    cdef Trial trial                   # of a split; see _trial.pyx
+    cdef double* trial_pages[2]        # what its sides watch; NULL if there is none
     cdef Ranked* ranking               # room to rank the leaves, if `max_bytes` is given
     cdef Sharing sharing
 
@@ -111,6 +124,8 @@ cdef class TreeTables:
     cdef bint has_room(self) noexcept nogil
     cdef int get_spares(self) except -1 nogil
     cdef void drop_spares(self) noexcept nogil
+    cdef bint get_trial_pages(self) noexcept nogil
+    cdef void end_trial(self) noexcept nogil
     cdef void restart_leaf(self, Py_ssize_t leaf, double review) noexcept nogil
     cdef void stop_watching(self, Py_ssize_t leaf) noexcept nogil
     cdef void put_watchers(self, Py_ssize_t leaf, Watchers watchers) noexcept

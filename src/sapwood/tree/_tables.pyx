@@ -4,9 +4,10 @@ import numpy as np
 from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from sapwood.blend._layer cimport layer_rules
+from sapwood.tree._facts cimport COARSEST, NO_GRID, SAMPLES, ColumnFacts
 from sapwood.tree._levels cimport HEAD
 from sapwood.tree._model cimport PRIOR, PRIOR_OF_CONSTANT
 from sapwood.tree._pages cimport give_back
@@ -17,11 +18,12 @@ from sapwood.tree._sharing cimport Sharing, give_turn, take_turn
 from sapwood.tree._watch cimport most_kept
 
 from sapwood.blend._layer import fresh_layer
-from sapwood.tree.layout import LEAF_RECORD, NODE_RECORD
+from sapwood.tree.layout import FACTS_RECORD, LEAF_RECORD, NODE_RECORD, TRIAL_RECORD
 
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
 SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
 LEVEL_HEAD = int(HEAD)
+SAMPLE_ROWS, COARSEST_GRID, FINER_THAN_GRIDS = int(SAMPLES), int(COARSEST), int(NO_GRID)
 
 
 def most_kept_rows(Py_ssize_t slots):
@@ -92,9 +94,14 @@ cdef class Columns:
     levels : array of float, shape (`level_rows`, 2), optional
         The weight and the mean y: of 64 categories of each feature, and then, of each category of
         many, of all (three pairs: see _levels.pxd) and of each place. None is known by default.
+    facts, samples : arrays, optional
+        Of FACTS_RECORD and of doubles, shape (SAMPLE_ROWS, known): what is known of the first
+        features. It is copied.
     """
 
-    def __init__(self, is_category, Py_ssize_t slots, places=None, levels=None):
+    def __init__(
+        self, is_category, Py_ssize_t slots, places=None, levels=None, facts=None, samples=None
+    ):
         cdef Py_ssize_t features = len(is_category), feature
         if places is None:
             places = np.full(features, -1)
@@ -127,6 +134,35 @@ cdef class Columns:
         self.level_table = levels
         self.levels = &level_view[0, 0] if features else NULL
         self.many_levels = self.levels + 2 * CATEGORIES * features
+        self.set_facts(facts, samples)
+
+    def set_facts(self, facts, samples):
+        """Copy what is known of the first features; of others nothing is."""
+        cdef Py_ssize_t features = self.features, known = 0 if facts is None else len(facts)
+        self.fact_table = np.zeros(features + 1, FACTS_RECORD)
+        self.fact_table["decimals"] = COARSEST
+        self.sample_table = np.full(SAMPLES * features + 1, np.nan)
+        if known:
+            self.fact_table[:known] = facts
+            self.known_samples[:, :known] = samples
+        numbers = ~self.is_category & (self.place_table[:features] < 0)
+        self.fact_table["decimals"][:features][~numbers] = NO_GRID
+        cdef unsigned char[::1] fact_bytes = self.fact_table.view(np.uint8)
+        cdef double[::1] sample_view = self.sample_table
+        cdef double[::1] permuted = np.zeros(4 * features + terms_of(features) + 1)
+        self.facts, self.samples = <ColumnFacts*>&fact_bytes[0], &sample_view[0]
+        self.permuted = &permuted[0]
+        self.buffers.append(permuted.base)
+
+    @property
+    def known_facts(self):
+        """What is known of each feature."""
+        return self.fact_table[: self.features]
+
+    @property
+    def known_samples(self):
+        """Rows of the past."""
+        return self.sample_table[: SAMPLES * self.features].reshape(SAMPLES, self.features)
 
     @property
     def watch_doubles(self):
@@ -158,14 +194,16 @@ cdef class TreeTables:
     """
 
     def __cinit__(self):
-        self.pending = -1
+        self.pending = self.trial.leaf = -1
         self.sharing = Sharing()
 
     def __init__(
         self, observing, bint linear, bint averaging, Notes notes, growth, memory,
         int64_t name_bytes,
     ):
-        if NODE_RECORD.itemsize != sizeof(NodeRecord) or LEAF_RECORD.itemsize != sizeof(LeafRecord):
+        records = NODE_RECORD, LEAF_RECORD, TRIAL_RECORD, FACTS_RECORD
+        sizes = sizeof(NodeRecord), sizeof(LeafRecord), sizeof(Trial), sizeof(ColumnFacts)
+        if tuple(each.itemsize for each in records) != sizes:
             raise RuntimeError("the records of kernels and tables differ")
         self.observing = observing
         self.slots = observing.slots
@@ -192,6 +230,7 @@ cdef class TreeTables:
 
     def __dealloc__(self):
         self.drop_spares()
+        self.end_trial()
         PyMem_RawFree(self.ranking)
 
     # -- their contents -----------------------------------------------------------------------
@@ -264,6 +303,7 @@ cdef class TreeTables:
 
     cdef void use_columns(self, Columns columns) noexcept:
         """Take over what depends on the features."""
+        cdef Py_ssize_t feature
         self.columns = columns
         self.features, self.has_categories = columns.features, columns.has_categories
         self.has_many, self.places, self.room = columns.has_many, columns.places, columns.room
@@ -271,6 +311,11 @@ cdef class TreeTables:
         self.is_category, self.slot_starts = columns.kinds, columns.slot_starts
         self.scratch, self.found = columns.scratch, columns.found
         self.levels = columns.levels
+        self.facts, self.samples = columns.facts, columns.samples
+        self.permuted = columns.permuted
+        self.gridded = 0
+        for feature in range(columns.features):
+            self.gridded += columns.facts[feature].decimals < NO_GRID
 
     @property
     def level_table(self):
@@ -413,6 +458,58 @@ cdef class TreeTables:
         give_back(self.spare_watch)
         self.spare_model = self.spare_watch = NULL
 
+    # -- splits on trial ----------------------------------------------------------------------
+
+    cdef bint get_trial_pages(self) noexcept nogil:
+        """Let there be pages for the sides of a split on trial; whether memory suffices."""
+        cdef double* left = self.watch_table.fresh()
+        cdef double* right = self.watch_table.fresh()
+        if left == NULL or right == NULL:
+            give_back(left)
+            give_back(right)
+            return False
+        self.trial_pages[0], self.trial_pages[1] = left, right
+        return True
+
+    cdef void end_trial(self) noexcept nogil:
+        """Let there be no split on trial."""
+        give_back(self.trial_pages[0])
+        give_back(self.trial_pages[1])
+        self.trial_pages[0] = self.trial_pages[1] = NULL
+        memset(&self.trial, 0, sizeof(Trial))
+        self.trial.leaf = -1
+
+    @property
+    def trial_table(self):
+        """The split on trial, as a table of one row, and what its sides watch, a row a side."""
+        cdef Py_ssize_t doubles = self.watch_table.doubles, side
+        record = np.zeros(1, TRIAL_RECORD)
+        cdef unsigned char[::1] record_bytes = record.view(np.uint8)
+        memcpy(&record_bytes[0], &self.trial, sizeof(Trial))
+        pages = np.zeros((2 if self.trial.leaf >= 0 else 0, doubles))
+        cdef double[:, ::1] view = pages
+        for side in range(len(pages)):
+            if doubles:
+                memcpy(&view[side, 0], self.trial_pages[side], doubles * sizeof(double))
+        return record, pages
+
+    def set_trial(self, record, const double[:, ::1] pages not None):
+        """Restore a split on trial, of which all was checked, while there is none."""
+        cdef const unsigned char[::1] record_bytes = record.view(np.uint8)
+        cdef Py_ssize_t side
+        if record["leaf"][0] < 0:
+            return
+        if len(record_bytes) != sizeof(Trial) or pages.shape[0] != 2 or (
+            pages.shape[1] != self.watch_table.doubles
+        ):
+            raise ValueError("the pages of the trial are not those of the features")
+        self.end_trial()
+        if not self.get_trial_pages():
+            raise MemoryError
+        for side in range(2):
+            memcpy(self.trial_pages[side], &pages[side, 0], pages.shape[1] * sizeof(double))
+        memcpy(&self.trial, &record_bytes[0], sizeof(Trial))
+
     # -- the records of leaves ----------------------------------------------------------------
 
     cdef void restart_leaf(self, Py_ssize_t leaf, double review) noexcept nogil:
@@ -424,11 +521,16 @@ cdef class TreeTables:
         record.weight = record.target_mean = record.target_m2 = 0.0
         record.residual_mean = record.residual_m2 = 0.0
         record.born = self.weight
+        self.nodes[record.node].gain = 0.0
+        if self.trial.leaf == leaf:
+            self.end_trial()
         record.due = record.review = review * (self.weight / self.rows if self.rows > 0.0 else 1.0)
 
     cdef void stop_watching(self, Py_ssize_t leaf) noexcept nogil:
         """Let a leaf forget what it watched, and no longer watch."""
         self.watch_table.put(leaf, NULL)
+        if self.trial.leaf == leaf:
+            self.end_trial()
         self.leaves[leaf].watching = False
         self.leaves[leaf].due = self.leaves[leaf].review = INFINITY
         if self.slots == 0:

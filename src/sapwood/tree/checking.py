@@ -14,7 +14,15 @@ from sapwood.blend._layer import LEVEL_RATES, layer_parts
 from sapwood.observers.base import TableObserver
 from sapwood.observers.packing import CELL, CELLS, WEIGHT
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import GRID_DOUBLES, LEVEL_HEAD, SLOT_DOUBLES, most_kept_rows
+from sapwood.tree._tables import (
+    COARSEST_GRID,
+    FINER_THAN_GRIDS,
+    GRID_DOUBLES,
+    LEVEL_HEAD,
+    SAMPLE_ROWS,
+    SLOT_DOUBLES,
+    most_kept_rows,
+)
 from sapwood.tree.layout import CATEGORY, LEAF, LEAF_RECORD, LISTED, NUMBER
 
 __all__ = [
@@ -42,6 +50,7 @@ STREAM = ("rows", "weight", "first", "low", "high", "usual", "ranked_at", "measu
 # stay as NEAR to 0; targets and residuals, which are differences of them, within FAR; and so
 # nothing comes close to the largest double, squared and weighted.
 MOST_WEIGHT, NEAR, FAR, SQUARE = 1e50, 4e100, 1e102, 1e205
+CODES = 64  # of a category of few
 MOST_ROWS = 2.0**53
 # What rounding may add to a sum of weights.
 ROUNDING = 1.001
@@ -73,11 +82,12 @@ def _check_all(good: Array, complaint: str) -> None:
         raise ValueError(complaint.format(place))
 
 
-def doubles(array: Array, shape: tuple[int, ...], what: str) -> Array:
-    """Return an array if it has a shape and holds finite doubles."""
+def doubles(array: Array, shape: tuple[int, ...], what: str, missing: bool = False) -> Array:
+    """Return an array if it has a shape and holds finite doubles, or NaN where that is allowed."""
     check(array.dtype == np.float64, f"{what} are {array.dtype}, not doubles")
     check(array.shape == shape, f"{what} have shape {array.shape}, not {shape}")
-    check(bool(np.isfinite(array).all()), f"{what} are not finite")
+    good = np.isfinite(array) | (missing & np.isnan(array))
+    check(bool(good.all()), f"{what} are not finite")
     return array
 
 
@@ -263,6 +273,97 @@ def check_levels(
         good = (squares[:, 1] >= 0) & (squares[:, 1] <= SQUARE)
         _check_all(good, f"the squares of the categories of feature {feature} are wrong")
         many = many[end:]
+
+
+def check_facts(facts: Array, stream: Array) -> None:
+    """Check what is known of each feature."""
+    rows, weight = stream[STREAM.index("rows")], stream[STREAM.index("weight")]
+    decimals, rises = facts["decimals"], facts["rises"]
+    good = (decimals == np.floor(decimals)) & (decimals >= COARSEST_GRID)
+    _check_all(good & (decimals <= FINER_THAN_GRIDS), "feature {} is on a grid that there is not")
+    _check_all((rises >= 0) & (rises <= rows + SAMPLE_ROWS), "feature {} has risen too often")
+    _check_all(~np.isinf(facts["last"]), "the last sample of feature {} is infinite")
+    for cost, weights in (("cost", "weight"), ("late_cost", "late_weight")):
+        good = (facts[weights] >= 0) & (facts[weights] <= ROUNDING * weight)
+        _check_all(good, "the weight of the cost of feature {} is wrong")
+        good = abs(facts[cost]) <= SQUARE * facts[weights]
+        _check_all(good, "the cost of feature {} is wrong")
+
+
+def check_samples(samples: Array, kinds: tuple[BoolArray, BoolArray, BoolArray]) -> None:
+    """Check rows of the past: categories are codes, what is not known is missing.
+
+    Parameters
+    ----------
+    samples : array
+        The rows.
+    kinds : tuple of arrays
+        As for `check_nodes`.
+    """
+    is_category, is_unknown, is_many = kinds
+    codes = samples[:, is_category | is_many]
+    with np.errstate(invalid="ignore"):
+        good = np.isnan(codes) | ((codes >= 0) & (codes == np.floor(codes)))
+        _check_all(good, "sample {} has a category that is no code")
+        good = ~(samples[:, is_category] >= CODES)
+    _check_all(good, "sample {} has a category that there is not")
+    _check_all(np.isnan(samples[:, is_unknown]), "sample {} has what was never seen")
+
+
+def check_trial(
+    trial: Array,
+    pages: Array,
+    leaves: Array,
+    kinds: tuple[BoolArray, BoolArray, BoolArray],
+    kernel: TreeKernel,
+) -> None:
+    """Check a split on trial, if there is one, and what its sides watch.
+
+    Parameters
+    ----------
+    trial, pages : arrays
+        The split, and a page for each side.
+    leaves : array
+        The records of all leaves.
+    kinds : tuple of arrays
+        As for `check_nodes`.
+    kernel : TreeKernel
+        That knows the layout.
+    """
+    check(len(trial) == 1, "there is not one trial")
+    own = trial[0]
+    if own["leaf"] < 0:
+        return
+    is_category, is_unknown, _ = kinds
+    check(kernel.slots > 0, "there is a trial beside observers")
+    check(own["leaf"] < len(leaves), "the trial is that of a leaf that there is not")
+    leaf = leaves[own["leaf"]]
+    check(bool(leaf["watching"]), "the trial is that of a leaf that does not watch")
+    check(0 <= own["feature"] < len(is_category), "the trial has a feature that there is not")
+    check(not is_unknown[own["feature"]], "the trial has a feature that was never seen")
+    codes = CODES if is_category[own["feature"]] else kernel.slots
+    check(0 <= own["place"] < codes, "the trial is at a place that there is not")
+    check(own["missing_left"] in (0, 1), "the trial sends missing values nowhere")
+    check(bool(np.isfinite(own["threshold"])), "the threshold of the trial is not finite")
+    check(0 <= own["ends"] <= 2 * MOST_WEIGHT, "the trial never ends")
+    for side in ("left", "right"):
+        weight, mean, m2 = (own[f"{side}_{name}"] for name in ("weight", "mean", "m2"))
+        good = weight >= 0 and abs(mean) <= FAR and 0 <= m2 <= SQUARE * weight
+        check(good, "the sides of the trial are wrong")
+    weight = own["left_weight"] + own["right_weight"]
+    check(weight <= ROUNDING * leaf["weight"], "the trial has seen more than its leaf")
+    features = len(is_category)
+    grids = pages[:, : GRID_DOUBLES * features].reshape(2, features, GRID_DOUBLES)
+    low, width, inverse, kept = np.moveaxis(grids, 2, 0)
+    with np.errstate(divide="ignore"):
+        good = (inverse == 1 / width) & (width > 0) | ((inverse == 0) & (width == 0) & (low == 0))
+    good &= (kept == 0) | ((inverse > 0) & (kept == most_kept_rows(kernel.slots)))
+    check(bool(good.all()), "a grid of the trial is wrong")
+    fixed = (low == 0) & (width == 1)
+    check(bool(fixed[:, is_category].all()), "the grid of a category is wrong in the trial")
+    slots = pages[:, GRID_DOUBLES * features :].reshape(2, -1, SLOT_DOUBLES)
+    good = (slots[..., 0] >= 0) & (abs(slots[..., 1]) <= FAR * slots[..., 0])
+    check(bool(good.all()), "a slot of the trial is wrong")
 
 
 def check_models(models: Array, kernel: TreeKernel) -> None:

@@ -10,6 +10,9 @@ smaller error. It is made if it explains more than noise would (`least_evidence`
 says that no other feature is better, or that it does not matter (`tau`). Otherwise the leaf waits
 until the cut should have been earned, if merits stay as they are, but no longer than until its
 weight has doubled.
+
+What two features do together need not show in any cut. So a leaf that has waited in vain, with much
+left to explain, tries splits: `sapwood/tree/_trial.pyx`.
 """
 
 from dataclasses import dataclass
@@ -41,6 +44,11 @@ RULES = np.dtype(
         ("most_left", np.float64),
         ("patience", np.float64),
         ("first_review", np.float64),
+        ("trial_left", np.float64),
+        ("trial_share", np.float64),
+        ("trial_evidence", np.float64),
+        ("trial_clearer", np.float64),
+        ("trial_pause", np.float64),
     ]
 )
 """The rules as kernels read them: GrowthRules of `sapwood/tree/_records.pxd`."""
@@ -80,6 +88,17 @@ class GrowthRules:
     first_review : float
         After so many rows a leaf that knows nothing is reviewed, as its scales are yet to be
         found. Later reviews come whenever its weight has doubled.
+    trial_left : float
+        A leaf that found no cut for `patience` grace periods tries splits, if its residual still
+        has this share of the variance of y (as the root of the tree had it when it was split).
+    trial_share : float
+        The share of the rows that either side of a cut has to have, in a split on trial.
+    trial_evidence, trial_clearer : float
+        A split on trial is made if a cut on one of its sides explains so many times the variance
+        that one row's worth of noise would, and so many times what the best cut of the leaf does.
+    trial_pause : float
+        Once all features were tried in vain, the leaf waits until its rows are so many times as
+        many.
     """
 
     grace_period: float
@@ -95,6 +114,11 @@ class GrowthRules:
     most_left: float = 4.0
     patience: float = 10.0
     first_review: float = 8.0
+    trial_left: float = 0.1
+    trial_share: float = 0.1
+    trial_evidence: float = 25.0
+    trial_clearer: float = 2.0
+    trial_pause: float = 4.0
 
     def to_record(self) -> Any:
         """Return the rules as kernels read them."""

@@ -10,12 +10,14 @@ import numpy as np
 __all__ = [
     "CATEGORY",
     "ERRORS",
+    "FACTS_RECORD",
     "LEAF",
     "LEAF_RECORD",
     "LISTED",
     "NODE_RECORD",
     "NUMBER",
     "SAID_ERRORS",
+    "TRIAL_RECORD",
 ]
 
 # What a node is. A category of many is cut as a number, by its level; but where it was cut by a
@@ -35,7 +37,8 @@ NODE_RECORD = np.dtype(
         ("weight", np.float64),  # of the rows that it saw; of a leaf, of those that it inherited
         ("mean", np.float64),  # of their y; a leaf tells it in its own record, as the next
         ("deviation", np.float64),  # of their y
-        ("gain", np.float64),  # weight times merit of the split
+        ("gain", np.float64),  # weight times merit of the split; of a leaf, the weight from which
+        # it may try splits again
     ]
 )
 
@@ -65,6 +68,37 @@ LEAF_RECORD = np.dtype(
         ("said_1", np.float64),
         ("said_2", np.float64),
         ("said_3", np.float64),
+    ]
+)
+
+FACTS_RECORD = np.dtype(
+    [
+        ("decimals", np.float64),  # all values are multiples of 10 ** -decimals, up to NO_GRID
+        ("cost", np.float64),  # of another value in place of a row's: squared errors, and
+        ("weight", np.float64),  # the weight of these rows
+        ("late_cost", np.float64),  # the same, faded
+        ("late_weight", np.float64),
+        ("last", np.float64),  # the value of the row that was sampled last
+        ("rises", np.float64),  # samples in turn of which each was larger than the one before
+    ]
+)
+"""What is known of a column; `sapwood/tree/_facts.pxd` tells how."""
+
+TRIAL_RECORD = np.dtype(
+    [
+        ("leaf", np.int64),  # whose rows are divided on trial; -1 if there is none
+        ("feature", np.int64),
+        ("place", np.int64),  # of a number: the slot after which it is cut
+        ("missing_left", np.int64),
+        ("subset", np.uint64),  # of a category: bit k is set if category k goes left
+        ("threshold", np.float64),  # of a number
+        ("ends", np.float64),  # the weight of the leaf with which the trial is judged
+        ("left_weight", np.float64),  # of the rows on either side, and of their residual:
+        ("right_weight", np.float64),
+        ("left_mean", np.float64),
+        ("right_mean", np.float64),
+        ("left_m2", np.float64),
+        ("right_m2", np.float64),
     ]
 )
 

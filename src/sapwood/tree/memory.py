@@ -36,8 +36,8 @@ __all__ = [
 
 # What a tree may occupy has to be at least this, which is more than it does without a feature.
 LEAST_BYTES = 16_384
-# What a feature takes in the reader; and a new one beside that, by its name.
-FEATURE_BYTES = 96
+# What a feature takes in the reader, and what is known of it; a new one beside that, by its name.
+FEATURE_BYTES = 448
 NAME_BYTES = 320
 # An element of an observer of two targets: key and row; and its place in an index, at most three
 # fifths and at least three tenths full, or in a search tree.
@@ -81,7 +81,7 @@ class MemoryRules:
     page_overhead : int
         What a page takes beside its doubles.
     feature_bytes : int
-        What a feature takes in the reader.
+        What a feature takes in the reader, and by what is known of it.
     few_rows : float
         What a leaf is taken to have seen before it was ever ranked.
     share_after_ranking : float

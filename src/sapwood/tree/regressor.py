@@ -233,8 +233,17 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     @property
     def feature_importances(self) -> dict[str, float]:
-        """The share of each feature in the squared error that splits removed; sums to 1."""
+        """What it lately costs to get a feature wrong, as a share of what all cost; sums to 1.
+
+        It is permutation importance, estimated while the tree learns; before that has begun, the
+        share of each feature in the squared error that splits removed.
+        """
         return view.feature_importances(self._picture())
+
+    @property
+    def overall_importances(self) -> dict[str, float]:
+        """The same as `feature_importances`, over all rows so far."""
+        return view.feature_importances(self._picture(), lately=False)
 
     @property
     def summary(self) -> view.Summary:

@@ -13,9 +13,14 @@ from sapwood.observers.base import TableObserver
 from sapwood.rows.features import UNKNOWN, Features, labels_within
 from sapwood.tree import _memory, checking, first_release, memory
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import Columns, table_room
+from sapwood.tree._tables import (
+    FINER_THAN_GRIDS,
+    SAMPLE_ROWS,
+    Columns,
+    table_room,
+)
 from sapwood.tree.checking import STREAM, check, doubles
-from sapwood.tree.layout import LEAF_RECORD, NODE_RECORD
+from sapwood.tree.layout import FACTS_RECORD, LEAF_RECORD, NODE_RECORD, TRIAL_RECORD
 
 if TYPE_CHECKING:
     from sapwood.tree.regressor import HoeffdingTreeRegressor
@@ -34,6 +39,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+Kinds = tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]
 Tree = TypeVar("Tree", bound="HoeffdingTreeRegressor")
 
 PENDING = "pending"  # a leaf that is yet to be decided on
@@ -49,10 +55,14 @@ ARRAYS = (
     "layer",
     *NOTES,
     "levels",
+    "facts",
+    "samples",
     "models",
     "watches",
     "observer_sizes",
     "observers",
+    "trial",
+    "trial_watches",
 )
 
 NO_NOTES: tuple[Array, ...] = (
@@ -81,10 +91,13 @@ def kernel_arrays(kernel: TreeKernel) -> dict[str, Array]:
         kernel.layer_table,
         *notes_state(kernel.notes),
         kernel.level_table,
+        kernel.columns.known_facts,
+        kernel.columns.known_samples,
         _stacked(kernel.model_pages, kernel.model_doubles),
         _stacked(watches, kernel.watch_doubles),
         np.array([len(blob) for blob in blobs], dtype=np.int64),
         np.frombuffer(b"".join(blobs), dtype=np.uint8),
+        *kernel.trial_table,
     )
     return dict(zip(ARRAYS, arrays, strict=True))
 
@@ -211,7 +224,10 @@ def fill_kernel(
     ValueError
         If there is anything wrong with the arrays.
     """
-    arrays = first_release.upgraded(arrays, kernel.tracking)
+    is_older = "facts" not in arrays
+    arrays = _with_later_arrays(
+        first_release.upgraded(arrays, kernel.tracking), len(features.names)
+    )
     check(arrays.keys() == set(ARRAYS), f"its arrays are not {', '.join(ARRAYS)}")
     is_category, places = memory.column_kinds(features, features.known)
     is_unknown = np.array([each == UNKNOWN for each in features.kinds], dtype=np.bool_)
@@ -225,10 +241,11 @@ def fill_kernel(
     stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
     layer = doubles(arrays["layer"], kernel.layer_table.shape, "the numbers of the last layer")
     levels = doubles(arrays["levels"], (level // 2, 2), "the levels")
+    facts, samples = _facts(arrays, stream, kinds)
     models = doubles(arrays["models"], (len(leaves), model), "the models")
     watches = doubles(arrays["watches"], (len(watching), watch), "the pages of what is watched")
     kernel.set_tables(
-        Columns(is_category, kernel.slots, places, levels),
+        Columns(is_category, kernel.slots, places, levels, facts, samples),
         _roomy(nodes, step=2),
         _roomy(leaves, step=1),
         len(nodes),
@@ -259,11 +276,35 @@ def fill_kernel(
             None if number is None else watches[number],
             None if number is None or observers is None else observers[number],
         )
+    _restore_trial(kernel, arrays, leaves, kinds)
+    if is_older and kernel.max_bytes and _memory.nbytes(kernel) > kernel.max_bytes:
+        _memory.rank_now(kernel, 0)  # as this release keeps more of each feature
     _memory.check_bound(kernel)
     if pending is not None:
         leaf = door.whole(pending, PENDING, 0, kernel.leaf_count - 1)
         check(bool(kernel.leaf_table["watching"][leaf]), "a leaf cannot be pending")
         kernel.set_pending(leaf)
+
+
+def _facts(arrays: dict[str, Array], stream: Array, kinds: Kinds) -> tuple[Array, Array]:
+    """Return what is known of each feature, and rows of the past, if they are good."""
+    facts = _records(arrays["facts"], FACTS_RECORD, "facts")
+    check(len(facts) == len(kinds[0]), "its facts are not those of its features")
+    samples = doubles(arrays["samples"], (SAMPLE_ROWS, len(facts)), "the samples", missing=True)
+    checking.check_facts(facts, stream)
+    checking.check_samples(samples, kinds)
+    return facts, samples
+
+
+def _restore_trial(
+    kernel: TreeKernel, arrays: dict[str, Array], leaves: Array, kinds: Kinds
+) -> None:
+    """Let a kernel go on with its split on trial, if there is one, and it is good."""
+    trial = _records(arrays["trial"], TRIAL_RECORD, "trial")
+    shape = 2 * int((trial["leaf"] >= 0).sum()), kernel.watch_doubles
+    pages = doubles(arrays["trial_watches"], shape, "the pages of the trial")
+    checking.check_trial(trial, pages, leaves, kinds, kernel)
+    kernel.set_trial(trial, pages)
 
 
 def notes_state(notes: Notes | None) -> tuple[Array, ...]:
@@ -283,6 +324,27 @@ def restore_notes(memory: Notes | None, arrays: dict[str, Array], rows: float) -
     check(good, "the keys and ages of its notes are no whole numbers")
     checking.check_notes(doubles(notes, (len(keys), memory.width), "its notes"), rows)
     memory.restore(sizes, keys, ages, notes)
+
+
+def _with_later_arrays(arrays: dict[str, Array], features: int) -> dict[str, Array]:
+    """Return the arrays of a tree, with those that files of earlier releases lack.
+
+    What values such a tree has seen is not known: so they are on no grid.
+    """
+    later = {"facts", "samples", "trial", "trial_watches"}
+    if later & arrays.keys() or "watches" not in arrays:
+        return arrays
+    facts = np.zeros(features, FACTS_RECORD)
+    facts["decimals"] = FINER_THAN_GRIDS
+    trial = np.zeros(1, TRIAL_RECORD)
+    trial["leaf"] = -1
+    width = arrays["watches"].shape[-1] if arrays["watches"].ndim == 2 else 0
+    return arrays | {
+        "facts": facts,
+        "samples": np.full((SAMPLE_ROWS, features), np.nan),
+        "trial": trial,
+        "trial_watches": np.zeros((0, width)),
+    }
 
 
 def _records(array: Array, record: np.dtype[Any], what: str) -> Array:

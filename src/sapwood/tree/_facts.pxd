@@ -1,0 +1,92 @@
+"""What a tree knows of each column, beside what its leaves watch: the grid its values lie on, what
+it costs to get it wrong, and a few rows of the past.
+
+All values so far are multiples of 10 ** -decimals; so cuts between them can be round numbers.
+
+The *cost* of a column is by how much the squared error of the tree grows if the value of a row is
+replaced by that of another: permutation importance, online. One row in PERMUTED is predicted once
+more for that, with the value of one column from one of SAMPLES rows of the past, of which one in
+RENEWED replaces one. Which rows, columns and samples is told by the number of the row, by a hash, as
+any fixed step might be in time with the stream.
+"""
+
+from libc.math cimport ceil, fabs, ldexp
+from libc.stdint cimport int64_t, uint64_t
+
+cdef enum:
+    COARSEST = -3   # decimals: multiples of 1,000
+    FINEST = 4
+    NO_GRID = 5
+    SAMPLES = 32    # rows that are kept
+    RENEWED = 64    # one row in so many is kept
+    PERMUTED = 8    # one row in so many is predicted once more
+
+cdef struct ColumnFacts:
+    # As FACTS_RECORD of layout.py.
+    double decimals
+    double cost
+    double weight
+    double late_cost
+    double late_weight
+    double last
+    double rises
+
+
+cdef inline double ten_to(int power) noexcept nogil:
+    """10 ** power, for 0 to FINEST."""
+    if power < 2:
+        return 10.0 if power else 1.0
+    return 100.0 if power == 2 else 1000.0 if power == 3 else 10000.0
+
+
+cdef inline bint is_on_grid(double x, int decimals) noexcept nogil:
+    """Whether a number is a multiple of 10 ** -decimals, as nearly as doubles can be."""
+    cdef double scaled = x * ten_to(decimals) if decimals >= 0 else x / ten_to(-decimals), whole
+    if not fabs(scaled) < ldexp(1.0, 52):
+        return False
+    whole = <double><int64_t>(scaled + (0.5 if scaled >= 0.0 else -0.5))
+    return (whole / ten_to(decimals) if decimals >= 0 else whole * ten_to(-decimals)) == x
+
+
+cdef inline bint leaves_grids(ColumnFacts* facts, double x) noexcept nogil:
+    """Find a finer grid if a value is not on that of its column; whether there is none."""
+    cdef int decimals = <int>facts.decimals
+    while decimals < NO_GRID and not is_on_grid(x, decimals):
+        decimals += 1
+    facts.decimals = decimals
+    return decimals == NO_GRID
+
+
+cdef inline double round_cut(double threshold, double on_grid) noexcept nogil:
+    """The number on a grid that divides its numbers as a threshold does: x < it where x < that."""
+    cdef int decimals = <int>on_grid
+    cdef double scaled
+    if decimals >= NO_GRID:
+        return threshold
+    scaled = threshold * ten_to(decimals) if decimals >= 0 else threshold / ten_to(-decimals)
+    if not fabs(scaled) < ldexp(1.0, 50):
+        return threshold
+    scaled = ceil(scaled) - 1.0  # rounding may have moved it by one
+    while on_grid_at(scaled, decimals) < threshold:
+        scaled += 1.0
+    return on_grid_at(scaled, decimals) + 0.0
+
+
+cdef inline double on_grid_at(double number, int decimals) noexcept nogil:
+    return number / ten_to(decimals) if decimals >= 0 else number * ten_to(-decimals)
+
+
+cdef inline uint64_t hashed(uint64_t number) noexcept nogil:
+    """Bits that look random (the finalizer of SplitMix64)."""
+    number += <uint64_t>0x9E3779B97F4A7C15
+    number = (number ^ (number >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
+    number = (number ^ (number >> 27)) * <uint64_t>0x94D049BB133111EB
+    return number ^ (number >> 31)
+
+
+cdef inline void add_cost(ColumnFacts* facts, double cost, double w) noexcept nogil:
+    """Add what it cost to get a column wrong, to all so far and to a faded sum."""
+    facts.cost += w * cost
+    facts.weight += w
+    facts.late_cost = 0.99 * facts.late_cost + w * cost
+    facts.late_weight = 0.99 * facts.late_weight + w

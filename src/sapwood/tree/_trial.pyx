@@ -1,0 +1,212 @@
+"""Splits on trial: what two features do together, where no single cut shows anything.
+
+Where y is the product of two features, or their signs, neither of them cuts it: not before the
+other has. A leaf that has waited for long, and has much left to explain, tries its features in
+turn, each cut in the middle. Beside the leaf, either side of that cut watches the residual in pages
+of its own for a grace period. If a side then shows a cut of another feature that is far beyond noise
+and beyond what the leaf itself shows, the split is made; the children find that cut themselves. If
+not, it is the next feature's turn, and after the last of them the leaf waits until it has seen
+several times as many rows. There is one trial in a tree at a time. The rules are those of
+`sapwood.tree.growth`.
+"""
+
+from libc.string cimport memcpy, memset
+
+from sapwood.tree._cuts cimport MEASURES, TARGET, Cut, cut_category, cut_number
+from sapwood.tree._memory cimport admits_trial
+from sapwood.tree._records cimport LEAF, GrowthRules, LeafRecord, Trial
+from sapwood.tree._search cimport BestCut, Sides, find_sides, find_threshold
+from sapwood.tree._split cimport missing_goes_left
+from sapwood.tree._tables cimport TreeTables, slots_between
+from sapwood.tree._watch cimport Grid, Slot
+
+
+cdef int go_on_trial(
+    TreeTables tables, Py_ssize_t leaf, double merit, BestCut* cut, bint* is_shown
+) except -1 nogil:
+    """Begin, judge or go on with a trial at a leaf that has no cut to make.
+
+    Parameters
+    ----------
+    tables : TreeTables
+        Of the tree.
+    leaf : int
+        Which is due.
+    merit : float
+        Of the best cut of what is left to explain, over all of the leaf.
+    cut : BestCut
+        Gets the split that was on trial, if it is to be made.
+    is_shown : bool
+        Gets whether it is.
+    """
+    cdef LeafRecord* record = tables.leaves + leaf
+    cdef Trial* trial = &tables.trial
+    cdef Py_ssize_t feature = 0
+    cdef Sides sides
+    cdef bint has_begun = False
+    is_shown[0] = False
+    if trial.leaf == leaf:
+        if record.weight < trial.ends:
+            return 0
+        if shows_more(tables, merit):
+            is_shown[0] = True
+            cut[0] = BestCut(
+                merit_of_trial(tables), 0.0, trial.feature, trial.place, trial.subset
+            )
+            find_sides(tables, leaf, cut, &sides)
+            cut.subset &= sides.seen
+            return 0
+        feature = trial.feature + 1
+    elif trial.leaf >= 0 or not may_try(tables, leaf):
+        return 0
+    elif not tables.get_trial_pages():
+        with gil:
+            raise MemoryError
+    while feature < tables.features and not has_begun:
+        begin_trial(tables, leaf, feature, &has_begun)
+        feature += 1
+    if not has_begun:
+        tables.end_trial()
+        tables.nodes[record.node].gain = tables.growth.trial_pause * record.weight
+    return 0
+
+
+cdef bint may_try(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
+    """Whether a leaf has waited long enough, has enough to explain, and there is room."""
+    cdef const LeafRecord* record = tables.leaves + leaf
+    cdef const GrowthRules* rules = &tables.growth
+    cdef double whole = tables.nodes[0].deviation * tables.nodes[0].deviation
+    if tables.nodes[0].kind == LEAF:
+        whole = record.target_m2 / record.weight
+    return (
+        tables.slots > 0
+        and tables.features > 1
+        and record.weight >= rules.patience * rules.grace_period
+        and record.weight >= tables.nodes[record.node].gain
+        and record.residual_m2 / record.weight >= rules.trial_left * whole > 0.0
+        and admits_trial(tables)
+    )
+
+
+cdef int begin_trial(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, bint* has_begun
+) except -1 nogil:
+    """Cut a feature of a leaf in the middle, on trial, if both sides are heavy enough."""
+    cdef Trial trial
+    cdef BestCut cut = middle_cut(tables, leaf, feature)
+    cdef Sides sides
+    cdef Py_ssize_t side, each
+    cdef Grid* grids
+    has_begun[0] = False
+    if cut.feature < 0:
+        return 0
+    memset(&trial, 0, sizeof(Trial))
+    find_threshold(tables, leaf, feature, cut.place, &trial.threshold)
+    find_sides(tables, leaf, &cut, &sides)
+    trial.leaf, trial.feature, trial.place = leaf, feature, cut.place
+    trial.missing_left = missing_goes_left(&sides, not tables.linear)
+    trial.subset = cut.subset
+    if tables.is_category[feature] and trial.missing_left:
+        trial.subset |= ~sides.seen
+    trial.ends = tables.leaves[leaf].weight + tables.growth.grace_period
+    for side in range(2):
+        memset(tables.trial_pages[side], 0, tables.watch_table.doubles * sizeof(double))
+        memcpy(tables.trial_pages[side], tables.watches[leaf], tables.features * sizeof(Grid))
+        grids = <Grid*>tables.trial_pages[side]
+        for each in range(tables.features):
+            if grids[each].inverse == 0.0:
+                grids[each].kept = 0.0
+    tables.trial = trial
+    has_begun[0] = True
+    return 0
+
+
+cdef int renew_trial(TreeTables tables) except -1 nogil:
+    """Begin a trial once more, as the grids of its leaf may be others now."""
+    cdef Trial* trial = &tables.trial
+    cdef bint has_begun
+    begin_trial(tables, trial.leaf, trial.feature, &has_begun)
+    if not has_begun:
+        trial.weight[0] = trial.weight[1] = 0.0  # it shows nothing, and the next feature has a turn
+        trial.ends = tables.leaves[trial.leaf].weight
+    return 0
+
+
+cdef BestCut middle_cut(TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
+    """The cut of a number nearest to its median, or the best of a category; of no feature if a
+    side would be too light."""
+    cdef const Slot* slots = tables.slots_of(leaf, feature)
+    cdef double weight = tables.leaves[leaf].weight, present = 0.0, left = 0.0, lighter, most
+    cdef Py_ssize_t slot, count = slots_between(tables.slot_starts, feature)
+    cdef BestCut cut = BestCut(0.0, 0.0, -1, -1, 0)
+    cdef Cut best = Cut(0.0, -1, 0)
+    most = tables.growth.trial_share * weight  # that the lighter side has to have at least
+    if tables.is_category[feature]:
+        present = cut_category(slots, tables.growth.trial_share, TARGET, &best)
+        if best.place >= 0 and present >= 0.5 * weight:
+            cut.feature, cut.place, cut.subset = feature, best.place, best.subset
+        return cut
+    if tables.grid_of(leaf, feature).inverse == 0.0:
+        return cut
+    for slot in range(count):
+        present += slots[slot].weight
+    for slot in range(count - 1):
+        left += slots[slot].weight
+        lighter = min(left, present - left)
+        if slots[slot].weight > 0.0 and lighter >= most:
+            most = lighter
+            cut.feature, cut.place = feature, slot
+    return cut
+
+
+cdef bint shows_more(TreeTables tables, double merit) noexcept nogil:
+    """Whether a side of the split on trial has a cut beyond noise, and beyond that of the leaf."""
+    cdef const GrowthRules* rules = &tables.growth
+    cdef const Trial* trial = &tables.trial
+    cdef Py_ssize_t side, feature
+    cdef double found, variance
+    for side in range(2):
+        if trial.weight[side] <= 0.0:
+            continue
+        variance = trial.m2[side] / trial.weight[side]
+        for feature in range(tables.features):
+            if feature == trial.feature:
+                continue
+            found = merit_in_trial(tables, side, feature)
+            if (
+                found > rules.trial_clearer * merit
+                and trial.weight[side] * found > rules.trial_evidence * (variance - found)
+            ):
+                return True
+    return False
+
+
+cdef double merit_in_trial(
+    TreeTables tables, Py_ssize_t side, Py_ssize_t feature
+) noexcept nogil:
+    """By how much the best cut of a feature lowers the residual's variance on one side."""
+    cdef const Grid* grid = <const Grid*>tables.trial_pages[side] + feature
+    cdef const Slot* slots = (
+        <const Slot*>(<const Grid*>tables.trial_pages[side] + tables.features)
+        + tables.slot_starts[feature]
+    )
+    cdef Cut cuts[MEASURES]
+    cdef Py_ssize_t measure
+    cdef double present = 0.0
+    for measure in range(MEASURES):
+        cuts[measure] = Cut(0.0, -1, 0)
+    if tables.is_category[feature]:
+        present = cut_category(slots, tables.growth.trial_share, TARGET, &cuts[TARGET])
+    elif grid.inverse > 0.0:
+        present = cut_number(
+            slots, NULL, tables.slots, tables.growth.trial_share, False, cuts
+        )
+    return cuts[TARGET].merit * (present / tables.trial.weight[side])
+
+
+cdef double merit_of_trial(TreeTables tables) noexcept nogil:
+    """By how much the split on trial itself has lowered the residual's variance."""
+    cdef const Trial* trial = &tables.trial
+    cdef double whole = trial.weight[0] + trial.weight[1]
+    cdef double distance = trial.mean[0] - trial.mean[1]
+    return trial.weight[0] * trial.weight[1] / (whole * whole) * distance * distance
