@@ -17,7 +17,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from numpy.typing import NDArray
 
-from sapwood import HoeffdingTreeRegressor, IntervalRegressor, QuantizerObserver, plot, streams
+from sapwood import (
+    AdaptiveTreeRegressor,
+    ForestRegressor,
+    HoeffdingTreeRegressor,
+    IntervalRegressor,
+    QuantizerObserver,
+    plot,
+    streams,
+)
 from sapwood.drift import ChangeDetector
 from sapwood.evaluate import prequential
 from sapwood.plot.style import COLOURS, INK, MUTED, RULE, short
@@ -367,6 +375,38 @@ def late() -> Figure:
     return figure
 
 
+def following() -> Figure:
+    """Draw the errors of all models around an abrupt change, and of a forest that begins there."""
+    change, rows, window = 12_000, 20_000, 300
+    still, y = friedman(rows)
+    others = [*list(still)[5:], *list(still)[:5]]
+    X = {
+        name: np.concatenate([still[name][:change], still[other][change:]])
+        for name, other in zip(still, others, strict=True)
+    }
+    figure, axes = panels(1, 1, 3.4, squeeze=False)
+    ax, place, shown = axes[0, 0], np.arange(rows), slice(change - 2_000, rows, 20)
+    later = {name: values[change:] for name, values in X.items()}
+    looks: dict[str, tuple[Any, str, str]] = {
+        "tree": (HoeffdingTreeRegressor(), ORANGE, "--"),
+        "adaptive tree": (AdaptiveTreeRegressor(), GREEN, "-."),
+        "forest": (ForestRegressor(), BLUE, "-"),
+    }
+    for name, (model, colour, dash) in looks.items():
+        errors = np.abs(model.predict_learn_many(X, y) - y)
+        recent = np.convolve(errors, np.full(window, 1 / window))[:rows]
+        ax.plot(place[shown], recent[shown], dash, color=colour, label=name)
+    errors = np.abs(ForestRegressor().predict_learn_many(later, y[change:]) - y[change:])
+    recent = np.convolve(errors, np.full(window, 1 / window))[window : len(errors) : 20]
+    begun = change + window + 20 * np.arange(len(recent))
+    ax.plot(begun, recent, ":", color=INK, label="a forest that begins at the change")
+    label(ax, "row", f"mean absolute error\nof the last {window} rows")
+    ax.set_ylim(0, None)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    ax.legend()
+    return figure
+
+
 def friedman(rows: int) -> tuple[dict[str, Any], FloatArray]:
     """Return the columns and targets of the stream of that name."""
     chunks = list(streams.friedman(rows=rows).chunks(most_rows=rows))
@@ -517,6 +557,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "leaves": leaves,
     "tracking": tracking,
     "late": late,
+    "following": following,
     "memory": memory,
     "bounds": bounds,
     "evidence": evidence,
