@@ -56,6 +56,7 @@ $(VENV)/test-installed: $(VENV)/installed
 $(VENV)/bench-installed: $(VENV)/test-installed
 	$(PIP) install 'sapwood[bench]'
 	$(PIP) install --no-deps capymoa==0.15.1  # as it asks for an old pandas, and needs none here
+	$(PIP) install --no-deps xgboost==3.2.0  # as it asks for what graphics cards need
 	touch $@
 
 $(VENV)-debug/installed: $(BUILD) $(shell find src -name '*.py')
