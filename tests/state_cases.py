@@ -149,18 +149,26 @@ def outcome(work, *arguments):
     return None if found is None else np.asarray(found, dtype=float).tobytes()
 
 
+ENDLESS = ("leaves.due", "leaves.review")  # which may be never
+VALUES = ("facts.last", "samples")  # of rows, which may be missing
+
+
 def infinite_or_nan(tree):
     """The names of the tables of a tree in which there is a number that is not finite."""
     _, arrays = tree_state.state_of(tree)
-    leaves = arrays.pop("leaves")
-    names = [name for name in leaves.dtype.names if name not in ("due", "review")]
-    fields = {f"leaves.{name}": leaves[name] for name in names}
-    nodes = arrays.pop("nodes")
-    fields |= {f"nodes.{name}": nodes[name] for name in nodes.dtype.names}
+    fields = {}
+    for table, array in arrays.items():
+        if array.dtype.names is None:
+            fields[table] = array
+        else:
+            fields |= {f"{table}.{name}": array[name] for name in array.dtype.names}
+    for name in ENDLESS:
+        fields.pop(name, None)
     own = [each for each in tree._kernel.observers[: tree.n_leaves] if each is not None]
     for number, observer in enumerate(chain.from_iterable(own)):
         fields[f"observer {number}"] = observer._elements()[1]
-    return [name for name, array in {**arrays, **fields}.items() if not np.isfinite(array).all()]
+    fields |= {name: np.nan_to_num(fields[name], posinf=np.inf, neginf=-np.inf) for name in VALUES}
+    return [name for name, array in fields.items() if not np.isfinite(array).all()]
 
 
 def tried(machine, **chosen):

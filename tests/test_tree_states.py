@@ -163,7 +163,7 @@ def test_many_states_of_a_tree(machine):
 
 
 def test_no_leaf_watches_as_observers_are_full():
-    tree = HoeffdingTreeRegressor(observer=EBSTObserver(), max_bytes=20_000)
+    tree = HoeffdingTreeRegressor(observer=EBSTObserver(), max_bytes=21_000)
     rng = np.random.default_rng(0)
     tree.learn_many({"a": rng.random(500)}, rng.random(500))
     assert_goes_on_without_watching(tree)

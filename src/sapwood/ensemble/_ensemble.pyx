@@ -150,9 +150,10 @@ cdef class EnsembleKernel:
     ):
         """Take over what is remembered of trees, their weights, the last layer, and of errors."""
         cdef unsigned char[::1] records = tree_table.view(np.uint8)
+        tables = blend.base, layer.base, detector.base
         # Nothing can fail from here on.
-        self.tree_table, self.blend_table, self.layer_table = tree_table, blend.base, layer.base
-        self.detector_table = detector.base
+        self.tree_table = tree_table
+        self.blend_table, self.layer_table, self.detector_table = tables
         self.records = <TreeRecord*>&records[0]
         self.blend, self.layer = &blend[0], <LayerState*>&layer[0]
         self.detector = <Detector*>&detector[0]
