@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = [
     "ARRAYS",
     "NOTES",
+    "empty_tree",
     "fill_kernel",
+    "header_of",
     "kernel_arrays",
     "notes_state",
     "observer_header",
@@ -76,17 +78,22 @@ NO_NOTES: tuple[Array, ...] = (
 
 def state_of(tree: "HoeffdingTreeRegressor") -> State:
     """Return all that a tree is."""
-    return State(_header(tree), kernel_arrays(tree._kernel))
+    return State(header_of(tree), kernel_arrays(tree._kernel))
 
 
-def kernel_arrays(kernel: TreeKernel) -> dict[str, Array]:
-    """Return all that the kernel of a tree remembers, but for a decision that is outstanding."""
-    leaves = kernel.leaf_table[: kernel.leaf_count]
-    watches = [page for page in kernel.watch_pages if page is not None]
-    blobs = [_observer_bytes(each) for own in kernel.observers for each in own or ()]
+def kernel_arrays(kernel: TreeKernel, watches: bool = True) -> dict[str, Array]:
+    """Return all that the kernel of a tree remembers, but for a decision that is outstanding.
+
+    Parameters
+    ----------
+    kernel : TreeKernel
+        Of the tree.
+    watches : bool
+        Whether what its leaves watch by is among it.
+    """
     arrays = (
         kernel.node_table[: kernel.node_count],
-        leaves,
+        kernel.leaf_table[: kernel.leaf_count],
         np.array([float(getattr(kernel, name)) for name in STREAM]),
         kernel.layer_table,
         *notes_state(kernel.notes),
@@ -94,15 +101,24 @@ def kernel_arrays(kernel: TreeKernel) -> dict[str, Array]:
         kernel.columns.known_facts,
         kernel.columns.known_samples,
         _stacked(kernel.model_pages, kernel.model_doubles),
+    )
+    return dict(zip(ARRAYS, (*arrays, *(_watched(kernel) if watches else ())), strict=watches))
+
+
+def _watched(kernel: TreeKernel) -> tuple[Array, ...]:
+    """Return the last arrays of ARRAYS: by what leaves watch."""
+    watches = [page for page in kernel.watch_pages if page is not None]
+    blobs = [_observer_bytes(each) for own in kernel.observers for each in own or ()]
+    return (
         _stacked(watches, kernel.watch_doubles),
         np.array([len(blob) for blob in blobs], dtype=np.int64),
         np.frombuffer(b"".join(blobs), dtype=np.uint8),
         *kernel.trial_table,
     )
-    return dict(zip(ARRAYS, arrays, strict=True))
 
 
-def _header(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
+def header_of(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
+    """Return all of a tree that is no array: parameters, features, an outstanding decision."""
     parameters = {
         **tree._parameters,
         "observer": observer_header(tree._parameters["observer"]),
@@ -171,12 +187,12 @@ def restored(kind: type[Tree], state: State, format: int) -> Tree:
         If there is anything wrong with them.
     """
     header, arrays = state
-    tree = _empty_tree(kind, header)
+    tree = empty_tree(kind, header)
     fill_kernel(tree._kernel, tree._features, arrays, header.get(PENDING))
     return tree
 
 
-def _empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
+def empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     """Return a tree with the parameters and features of a header."""
     known = header.keys() - {PENDING, MOST_LABELS} == {"parameters", "features"}
     check(known, "its header has other entries than it should")
@@ -193,7 +209,7 @@ def _empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     check(same, "its parameters and its features differ in what is categorical")
     tree._features.known = features.known
     kept = {name: value for name, value in header.items() if name != PENDING}
-    check_unchanged(_header(tree), kept)
+    check_unchanged(header_of(tree), kept)
     return tree
 
 

@@ -1,0 +1,165 @@
+"""Deltas of workers that have found other features or categories, brought to the same ones.
+
+Features and labels of the snapshot come first, as they are in all of them; then the new ones in the
+order of their names, not of their appearance, so that it does not matter who was first. Of labels
+that are new to a category the first ones by name get the codes that are left, the rest are
+"others".
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import door
+from sapwood.door import Label
+from sapwood.merge._delta import RATES_OF_MODELS, delta_doubles, information_doubles
+from sapwood.merge.errors import MergeError
+from sapwood.rows.column import CATEGORY, OTHERS, UNKNOWN
+
+__all__ = ["aligned", "slot_counts", "united"]
+
+Array = NDArray[Any]
+Header = dict[str, Any]
+
+CODES = OTHERS + 1
+
+
+def united(one: Header, other: Header, known: list[int]) -> Header:
+    """Return the features that two workers know together.
+
+    Parameters
+    ----------
+    one, other : dict
+        What `Features.to_header` tells of each.
+    known : list of int
+        How many labels each feature of the snapshot had; what comes behind is new.
+
+    Raises
+    ------
+    MergeError
+        If a feature holds numbers here and labels there.
+    """
+    base: list[Label] = one["names"][: len(known)]
+    places = [{name: at for at, name in enumerate(each["names"])} for each in (one, other)]
+    fresh = sorted({*one["names"], *other["names"]} - set(base), key=_order)
+    kinds, labels = [], []
+    for at, name in enumerate([*base, *fresh]):
+        both = [
+            (each["kinds"][place[name]], each["labels"][place[name]])
+            for each, place in zip((one, other), places, strict=True)
+            if name in place
+        ]
+        found = sorted({kind for kind, _ in both} - {UNKNOWN})
+        if len(found) > 1:
+            raise MergeError(
+                f"{door.shown(name)} holds numbers in one shard and labels in another: declare it "
+                f"to be a category, as by --categorical {name}"
+            )
+        kinds.append(found[0] if found else UNKNOWN)
+        old = both[0][1][: known[at]] if at < len(known) else []
+        new = {label for _, own in both for label in own} - set(old)
+        labels.append([*old, *sorted(new, key=_order)][:OTHERS])
+    return {**one, "names": [*base, *fresh], "kinds": kinds, "labels": labels}
+
+
+def _order(name: Label) -> tuple[bool, Any]:
+    return isinstance(name, str), name
+
+
+def slot_counts(header: Header, slots: int) -> Array:
+    """Return how many slots each feature has, that of missing values among them."""
+    return np.array([1 + (CODES if kind == CATEGORY else slots) for kind in header["kinds"]], int)
+
+
+def aligned(arrays: dict[str, Array], old: Header, new: Header, slots: int) -> dict[str, Array]:
+    """Return the arrays of a delta for other features, which are those that it has and more.
+
+    Parameters
+    ----------
+    arrays : dict
+        Of the delta.
+    old, new : dict
+        Its features, and those that it is to have.
+    slots : int
+        Of a number.
+    """
+    if old == new:
+        return arrays
+    place = {name: at for at, name in enumerate(new["names"])}
+    features = np.array([place[name] for name in old["names"]], int)
+    codes = [
+        _codes(own, new["labels"][at]) for own, at in zip(old["labels"], features, strict=True)
+    ]
+    parts_at = arrays["parts_at"].copy()
+    parts_at[:, 1] = features[parts_at[:, 1]]
+    return {
+        **arrays,
+        **_aligned_slots(arrays, slot_counts(old, slots), slot_counts(new, slots), features, codes),
+        "models": _aligned_models(arrays["models"], features, len(new["names"])),
+        "levels": _aligned_levels(arrays["levels"], features, codes, len(new["names"])),
+        "parts_at": parts_at,
+    }
+
+
+def _codes(own: list[Label], labels: list[Label]) -> Array:
+    """Return the new code of each old one."""
+    codes = np.full(CODES, OTHERS)
+    code_of = {label: code for code, label in enumerate(labels)}
+    codes[: len(own)] = [code_of.get(label, OTHERS) for label in own]
+    return codes
+
+
+def _aligned_slots(
+    arrays: dict[str, Array], before: Array, after: Array, features: Array, codes: list[Array]
+) -> dict[str, Array]:
+    starts, ends = np.cumsum(before) - before, np.cumsum(after)
+    place, sums = arrays["places"].astype(np.int64), arrays["sums"].copy()
+    feature = np.searchsorted(starts, place, "right") - 1
+    slot = place - starts[feature]
+    missing = slot == before[feature] - 1
+    table = np.array([*codes, np.zeros(CODES, int)])
+    is_category = (before == CODES + 1)[feature]
+    code = table[feature, np.minimum(slot, CODES - 1)]
+    slot = np.where(is_category & ~missing, code, slot)
+    target = features[feature]
+    slot = np.where(missing, after[target] - 1, slot)
+    moved = ends[target] - after[target] + slot
+    leaf = np.repeat(np.arange(len(sums)), sums["slots"])
+    key = leaf * (int(ends[-1]) if len(ends) else 1) + moved
+    unique, inverse = np.unique(key, return_inverse=True)
+    joined = np.zeros((len(unique), 3))
+    np.add.at(joined, inverse, arrays["slots"])
+    width = int(ends[-1]) if len(ends) else 1
+    sums["slots"] = np.bincount(unique // width, minlength=len(sums))[: len(sums)]
+    return {"sums": sums, "places": (unique % width).astype(np.uint32), "slots": joined}
+
+
+def _aligned_models(models: Array, features: Array, count: int) -> Array:
+    """Return increments of models for more terms, of which nothing was learned."""
+    if not models.shape[1]:
+        return models
+    old, new = len(features), count
+    terms = np.append(0, 1 + features)
+    result = np.zeros((len(models), delta_doubles(new, True)))
+    square = [information_doubles(n) > n + 1 for n in (old, new)]
+    information, target = information_doubles(old), information_doubles(new)
+    row, column = np.tril_indices(old + 1)
+    if square == [True, True]:
+        low, high = np.minimum(terms[row], terms[column]), np.maximum(terms[row], terms[column])
+        result[:, high * (high + 1) // 2 + low] = models[:, :information]
+    elif square == [False, False]:
+        result[:, terms] = models[:, :information]
+    else:  # from a matrix to a diagonal, as there are many terms now
+        result[:, terms] = models[:, :information][:, row == column]
+    for rate in range(RATES_OF_MODELS):
+        start, place = information + (old + 1) * rate, target + (new + 1) * rate
+        result[:, place + terms] = models[:, start : start + old + 1]
+    return result
+
+
+def _aligned_levels(levels: Array, features: Array, codes: list[Array], count: int) -> Array:
+    result = np.zeros((count, CODES, 2))
+    for at, (feature, own) in enumerate(zip(features, codes, strict=True)):
+        np.add.at(result[feature], own, levels[CODES * at : CODES * (at + 1)])
+    return result.reshape(-1, 2)

@@ -1,0 +1,100 @@
+"""What becomes of a tree once the rows of all shards are there: it takes them in, and grows."""
+
+from typing import Any
+
+import numpy as np
+
+from sapwood.merge import _delta, last_layer
+from sapwood.merge.alignment import aligned, united
+from sapwood.merge.checking import check_fits
+from sapwood.merge.delta import Delta
+from sapwood.merge.errors import MergeError
+from sapwood.merge.snapshot import digest_of, take_snapshot
+from sapwood.rows.features import Features
+from sapwood.tree import memory
+from sapwood.tree._relay import Registration
+from sapwood.tree.regressor import HoeffdingTreeRegressor
+
+__all__ = ["apply", "take_in"]
+
+
+def apply(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
+    """Let a tree know what the shards of a delta have added, and split where that is due.
+
+    The sums of slots and moments are those that one worker would have that had learned all shards
+    without growing; linear models are combined by their information.
+
+    Parameters
+    ----------
+    tree : HoeffdingTreeRegressor
+        Of which the snapshot was taken, and which has not changed since; as a whole it becomes
+        what it is to be, or stays as it is.
+    delta : Delta
+        The sum of what all shards have brought.
+
+    Raises
+    ------
+    MergeError
+        If the delta is of another tree, or the tree has changed.
+    """
+    if digest_of(take_snapshot(tree, delta.round)) != delta.base:
+        raise MergeError(
+            f"the delta of round {delta.round} belongs to another snapshot: apply it to the tree "
+            "that the snapshot was taken of, before that learns anything else"
+        )
+    twin = tree.copy()
+    take_in(twin, delta)
+    # One call, within which no interrupt comes.
+    vars(tree).update({name: vars(twin)[name] for name in ("_kernel", "_features", "_reader")})
+
+
+def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
+    """Do as `apply`, for a tree that nobody else sees and that is known to fit.
+
+    It is of no use any more if this raises.
+    """
+    kernel = tree._kernel
+    features = united(tree._features.to_header(), delta.features, delta.known)
+    arrays = aligned(delta.arrays, delta.features, features, kernel.slots)
+    if features["names"] != tree._features.names or features != tree._features.to_header():
+        known = Features.from_header(features).known
+        relay = memory.relay(kernel, tree._features, known)
+        Registration(tree._features, known, [relay]).commit_now()
+    try:
+        check_fits(arrays, kernel)
+    except ValueError as error:
+        raise MergeError(f"the delta is of another tree: {error}") from None
+    if not delta.rows:
+        return
+    stream = _stream_with(tree, arrays["stream"], float(arrays["sums"]["weight"].sum()))
+    names = ("sums", "models", "places", "slots", "parts_at", "parts")
+    _delta.apply(kernel, *(arrays[name] for name in names))
+    _add_levels(kernel.level_table, arrays["levels"])
+    last_layer.set_layer(kernel, arrays["layer"])
+    kernel.set_stream(**stream)
+    _delta.grow(kernel)
+
+
+def _stream_with(tree: HoeffdingTreeRegressor, added: Any, weight: float) -> dict[str, float]:
+    """Return what is known of all rows, with those of a delta."""
+    kernel = tree._kernel
+    rows, low, high, mass, usual = added.tolist()
+    return {
+        "rows": kernel.rows + rows,
+        "weight": kernel.weight + weight,
+        "first": kernel.first,
+        "low": min(kernel.low, low),
+        "high": max(kernel.high, high),
+        "usual": _delta.usual_with(kernel.usual, usual, mass, rows),
+        "ranked_at": kernel.ranked_at,
+        "measure_at": kernel.measure_at,
+        "bound": kernel.bound,
+    }
+
+
+def _add_levels(levels: Any, added: Any) -> None:
+    """Add weights and sums of y to the weights and means of categories."""
+    some = added[:, 0] > 0.0
+    before, own = levels[some], added[some]
+    weight = before[:, 0] + own[:, 0]
+    levels[some] = np.stack([weight, (before.prod(axis=1) + own[:, 1]) / weight], axis=1)

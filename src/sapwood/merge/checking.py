@@ -1,0 +1,172 @@
+"""What has to hold for the arrays of a delta that comes from elsewhere.
+
+As for trees (see `sapwood.tree.checking`): indices lie within their tables, and numbers are such as
+rows that passed the door can have made.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.merge._delta import GRID_DOUBLES, SLOT_DOUBLES, delta_doubles
+from sapwood.merge.alignment import CODES, slot_counts
+from sapwood.merge.layout import FADED, LEAF_DELTA, SCORES, STREAM
+from sapwood.rows.column import CATEGORY, NUMBER
+from sapwood.tree._kernel import TreeKernel
+from sapwood.tree._tables import most_kept_rows
+from sapwood.tree.checking import (
+    FAR,
+    KEPT_ROW,
+    MOST_COEFFICIENT,
+    MOST_ROWS,
+    MOST_WEIGHT,
+    NEAR,
+    ROUNDING,
+    SQUARE,
+    check,
+    doubles,
+)
+
+__all__ = ["check_arrays", "check_fits"]
+
+Array = NDArray[Any]
+
+MOST_INFORMATION = 1e32  # of one coefficient: one over the least variance that there can be
+
+
+def check_arrays(arrays: dict[str, Array], kinds: list[str]) -> None:
+    """Raise ValueError, with words that say what is wrong, unless arrays are those of a delta.
+
+    Parameters
+    ----------
+    arrays : dict
+        All arrays of the delta.
+    kinds : list of str
+        What each feature is.
+    """
+    sums, models, places = arrays["sums"], arrays["models"], arrays["places"]
+    check(sums.dtype == LEAF_DELTA and sums.ndim == 1, "its sums are no records of leaves")
+    check(places.dtype == np.uint32 and places.ndim == 1, "the places of its slots are none")
+    widths = [delta_doubles(len(kinds), linear) for linear in (False, True)]
+    check(models.ndim == 2 and models.shape[1] in widths, "its models have another size")
+    doubles(models, (len(sums), models.shape[1]), "its models")
+    doubles(arrays["slots"], (len(places), SLOT_DOUBLES), "its slots")
+    stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
+    _check_sums(sums, len(places))
+    rows, low, high, mass, usual = stream.tolist()
+    check(rows == sums["rows"].sum() <= MOST_ROWS, "its leaves have other rows than it has")
+    check(-NEAR <= low <= high <= NEAR, "the range of y is wrong")
+    check(0.0 <= mass <= rows and 0.0 <= usual <= SQUARE, "the usual error is wrong")
+    _check_models(models, sums, len(kinds))
+    slots = _check_parts(arrays["parts_at"], arrays["parts"], sums, kinds)
+    _check_slots(sums, places, arrays["slots"], slot_counts({"kinds": kinds}, slots))
+    _check_levels(arrays["levels"], kinds, float(sums["weight"].sum()))
+    scores = doubles(arrays["scores"], (len(SCORES),), "its scores")
+    check(bool((scores[[0, 1, 2, 4]] >= 0).all()) and scores[0] <= rows, "its scores are wrong")
+
+
+def check_fits(arrays: dict[str, Array], kernel: TreeKernel) -> None:
+    """Raise ValueError unless the arrays of a delta are such as a tree of its features makes."""
+    leaves = arrays["sums"]["leaf"]
+    check(not len(leaves) or int(leaves[-1]) < kernel.leaf_count, "it has leaves that there are not")
+    width = GRID_DOUBLES + SLOT_DOUBLES * kernel.slots
+    check(arrays["parts"].shape[1] == width, "its numbers have another number of slots")
+    linear = arrays["models"].shape[1] > 0
+    check(linear == kernel.linear or not len(leaves), "its leaves predict in another way")
+    total = kernel.weight + float(arrays["sums"]["weight"].sum())
+    check(total <= MOST_WEIGHT, f"with it, rows would weigh {total}, more than can be")
+
+
+def _check_sums(sums: Array, places: int) -> None:
+    leaf, rows, weight = sums["leaf"], sums["rows"], sums["weight"]
+    good = bool((leaf >= 0).all()) and bool((np.diff(leaf) > 0).all())
+    check(good, "its leaves are not in order, each of them once")
+    check(bool((sums["slots"] >= 0).all()) and sums["slots"].sum() == places, "slots are missing")
+    numbers = [sums[name] for name in LEAF_DELTA.names or () if name not in ("leaf", "slots")]
+    check(all(bool(np.isfinite(each).all()) for each in numbers), "sums of leaves are not finite")
+    check(bool(((rows >= 1) & (rows == np.floor(rows))).all()), "a leaf has a wrong number of rows")
+    check(bool(((weight > 0) & (weight <= MOST_WEIGHT)).all()), "the weight of a leaf is wrong")
+    check(bool(((sums["mass"] > 0) & (sums["mass"] <= rows)).all()), "the mass of rows is wrong")
+    for name, most in (("target", 2 * NEAR), ("residual", FAR)):
+        check(bool((abs(sums[f"{name}_mean"]) <= most).all()), f"the {name} of a leaf is wrong")
+        spread = sums[f"{name}_m2"]
+        good = bool(((spread >= 0) & (spread <= weight * SQUARE)).all())
+        check(good, f"the spread of the {name} of a leaf is wrong")
+    for name in FADED:
+        good = (sums[name] >= 0) & (sums[name] <= ROUNDING * MOST_WEIGHT * SQUARE)
+        check(bool(good.all()), "the error of a leaf is wrong")
+
+
+def _check_models(models: Array, sums: Array, features: int) -> None:
+    if not models.shape[1]:
+        return
+    information = delta_doubles(features, True) - 4 * (features + 1)
+    check(bool((abs(models[:, :information]) <= MOST_INFORMATION).all()), "information is wrong")
+    most = MOST_INFORMATION * MOST_COEFFICIENT
+    check(bool((abs(models[:, information:]) <= most).all()), "the moves of a model are wrong")
+    moves = models[:, information + features + 1 :] / sums["rows"][:, None]
+    check(bool((abs(moves) <= 2 * MOST_COEFFICIENT).all()), "the moves of a model are too large")
+
+
+def _check_slots(sums: Array, places: Array, slots: Array, counts: Array) -> None:
+    ends = np.cumsum(counts)
+    width = int(ends[-1]) if len(ends) else 0
+    check(not len(places) or int(places.max()) < width, "there are slots of no feature")
+    leaf = np.repeat(np.arange(len(sums)), sums["slots"])
+    key = leaf * max(width, 1) + places
+    check(bool((np.diff(key) > 0).all()), "slots are not in order")
+    weight, target, residual = slots.T
+    check(bool((weight > 0).all()), "the weight of a slot is wrong")
+    check(bool((abs(target) <= 2 * NEAR * weight).all()), "the sum of y of a slot is wrong")
+    check(bool((abs(residual) <= FAR * weight).all()), "the sum of residuals of a slot is wrong")
+    feature = np.searchsorted(ends, places, "right")
+    seen = np.zeros((len(sums), len(counts)))
+    np.add.at(seen, (leaf, feature), weight)
+    good = seen <= ROUNDING * sums["weight"][:, None] + 1e-300
+    check(bool(good.all()), "slots have seen more rows than their leaf")
+
+
+def _check_parts(at: Array, parts: Array, sums: Array, kinds: list[str]) -> int:
+    """Return how many slots a number has."""
+    check(at.dtype == np.int32 and at.ndim == parts.ndim == 2, "its parts are none")
+    slots, rest = divmod(parts.shape[1] - GRID_DOUBLES, SLOT_DOUBLES)
+    check(slots > 0 and rest == 0 and at.shape[1] == 2, "its parts have another size")
+    doubles(parts, (len(at), parts.shape[1]), "its parts")
+    if not len(at):
+        return slots
+    leaf, feature = at.T
+    check(bool(np.isin(leaf, sums["leaf"]).all()), "there is a part of no leaf")
+    good = bool(((feature >= 0) & (feature < len(kinds))).all())
+    check(good and all(kinds[each] == NUMBER for each in feature), "there is a part of no number")
+    low, width, inverse, kept = parts[:, :GRID_DOUBLES].T
+    most = most_kept_rows(slots)
+    laid = inverse > 0
+    with np.errstate(divide="ignore", over="ignore"):
+        good = np.where(laid, (width > 0) & (inverse == 1 / width), (inverse == 0) & (width == 0))
+    check(bool(good.all()), "the width of a grid is wrong")
+    good = (kept >= 1) & (kept == np.floor(kept)) & (kept <= most) & (laid | (kept < most))
+    check(bool(good.all()), "the number of rows that are kept is wrong")
+    weights = dict(zip(sums["leaf"].tolist(), sums["weight"].tolist(), strict=True))
+    for place, page in enumerate(parts):
+        own = page[GRID_DOUBLES:].reshape(slots, SLOT_DOUBLES)
+        if not laid[place]:
+            own = page[GRID_DOUBLES:][: KEPT_ROW * int(kept[place])].reshape(-1, KEPT_ROW)
+            check(bool((own[:, 0] > 0).all()), "a row that is kept has no weight")
+        weight, target, residual = own[:, 0], own[:, 1], own[:, 2]
+        good = bool((weight >= 0).all()) and bool((abs(target) <= 2 * NEAR * weight).all())
+        check(good and bool((abs(residual) <= FAR * weight).all()), "the sums of a part are wrong")
+        good = weight.sum() <= ROUNDING * weights[int(leaf[place])]
+        check(bool(good), "a part has seen more rows than its leaf")
+    return slots
+
+
+def _check_levels(levels: Array, kinds: list[str], weight: float) -> None:
+    doubles(levels, (CODES * len(kinds), 2), "its levels")
+    table = levels.reshape(len(kinds), CODES, 2)
+    for own, kind in zip(table, kinds, strict=True):
+        check(kind == CATEGORY or not own.any(), "there are levels of what is no category")
+    added, total = table[..., 0], table[..., 1]
+    good = bool((added >= 0).all()) and bool((added <= ROUNDING * weight).all())
+    check(good, "the weight of a category is wrong")
+    check(bool((abs(total) <= 4 * NEAR * MOST_WEIGHT).all()), "the sum of a category is wrong")

@@ -1,0 +1,239 @@
+"""A delta: what the rows of one or more shards have added to a tree since a snapshot."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import sapwood
+from sapwood import door
+from sapwood.merge import _delta, last_layer
+from sapwood.merge.alignment import aligned, united
+from sapwood.merge.checking import check_arrays
+from sapwood.merge.errors import MergeError
+from sapwood.rows.features import Features
+from sapwood.storage import container
+from sapwood.storage.container import ModelFileError, damaged
+from sapwood.tree.checking import check
+
+__all__ = ["ARRAYS", "Delta", "joined_scores"]
+
+Array = NDArray[Any]
+
+KIND = "TreeDelta"
+FORMAT = 1
+HEADER = {"format", "version", "base", "round", "shards", "features", "known"}
+ARRAYS = (
+    "sums",
+    "models",
+    "places",
+    "slots",
+    "parts_at",
+    "parts",
+    "levels",
+    "stream",
+    "layer",
+    "scores",
+)
+OF_LEAVES = ("sums", "models", "places", "slots")
+
+
+@dataclass(frozen=True, eq=False)
+class Delta:
+    """What rows have added to a tree that did not grow meanwhile.
+
+    Deltas of one round add in any order and grouping: sums to rounding (about 1e-12 of them), and
+    so do models. Nobody has to know a delta's content; it is made by `ShardLearner.delta`, read
+    by `Delta.from_bytes`, summed by ``+`` and used up by `sapwood.merge.apply`.
+
+    Parameters
+    ----------
+    base : str
+        The digest of the snapshot that the shards were learned from.
+    round : int
+        To which it belongs.
+    shards : tuple of int
+        The numbers of the shards in it, ascending; their order is that of their rows.
+    features : dict
+        All that is known of features, as `Features.to_header` tells it.
+    known : list of int
+        How many labels each feature of the snapshot had.
+    arrays : dict of arrays
+        What was added.
+    """
+
+    base: str
+    round: int
+    shards: tuple[int, ...]
+    features: dict[str, Any]
+    known: list[int]
+    arrays: dict[str, Array] = field(repr=False)
+
+    @property
+    def rows(self) -> int:
+        """How many rows are in it."""
+        return int(self.arrays["stream"][0])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    # -- sums ---------------------------------------------------------------------------------
+
+    def __add__(self, other: object) -> "Delta":
+        """Return the sum of two deltas, neither of which is changed.
+
+        Raises
+        ------
+        MergeError
+            If they are of different snapshots or rounds, or have a shard in common.
+        """
+        if not isinstance(other, Delta):
+            return NotImplemented
+        for name in ("base", "round"):
+            one, two = getattr(self, name), getattr(other, name)
+            if one != two:
+                raise MergeError(
+                    f"deltas of different {name}s do not add: {one} and {two}; let all workers "
+                    "learn from the same snapshot"
+                )
+        twice = sorted({*self.shards} & {*other.shards})
+        if twice:
+            raise MergeError(
+                f"shard {twice[0]} of round {self.round} is in both deltas: a shard counts once; "
+                "leave one of them out"
+            )
+        features = united(self.features, other.features, self.known)
+        slots = self._slots
+        one = aligned(self.arrays, self.features, features, slots)
+        two = aligned(other.arrays, other.features, features, slots)
+        joined = _delta.join(*(each[name] for each in (one, two) for name in OF_LEAVES))
+        arrays = {
+            **dict(zip(OF_LEAVES, joined, strict=True)),
+            **_in_order(
+                np.concatenate([one["parts_at"], two["parts_at"]]),
+                np.concatenate([one["parts"], two["parts"]]),
+            ),
+            "levels": one["levels"] + two["levels"],
+            "stream": _joined_streams(one["stream"], two["stream"]),
+            "layer": last_layer.latest(
+                (_last_shard(self), one["layer"]), (_last_shard(other), two["layer"])
+            ),
+            "scores": joined_scores(one["scores"], two["scores"]),
+        }
+        shards = tuple(sorted(self.shards + other.shards))
+        return Delta(self.base, self.round, shards, features, self.known, arrays)
+
+    @property
+    def _slots(self) -> int:
+        """How many slots a number has."""
+        return (self.arrays["parts"].shape[1] - _delta.GRID_DOUBLES) // _delta.SLOT_DOUBLES
+
+    # -- bytes --------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """Return the delta in the container of model files."""
+        header = {
+            "format": FORMAT,
+            "version": sapwood.__version__,
+            "base": self.base,
+            "round": self.round,
+            "shards": list(self.shards),
+            "features": self.features,
+            "known": self.known,
+        }
+        return container.pack(KIND, header, self.arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, source: str = "the delta") -> Self:
+        """Restore what `to_bytes` made.
+
+        Parameters
+        ----------
+        data : bytes
+            May come from anywhere: no code is run, and all is checked.
+        source : str
+            What the bytes are called in a message.
+
+        Raises
+        ------
+        sapwood.ModelFileError
+            If they are no delta.
+        MergeError
+            If another release has made it.
+        """
+        header, arrays = container.unpack(data, KIND, source)
+        try:
+            check(header.keys() == HEADER, "its header has other entries than it should")
+            if door.whole(header["format"], "format", 1, 2**31) > FORMAT:
+                raise ModelFileError(f"{source} is of a newer release: upgrade sapwood")
+            if header["version"] != sapwood.__version__:
+                raise MergeError(
+                    f"{source} comes from a worker with sapwood {header['version']!s:.40} and the "
+                    f"driver has {sapwood.__version__}: install the same release on both"
+                )
+            return cls(*_checked_header(header), _checked_arrays(header, arrays))
+        except (MergeError, ModelFileError):
+            raise
+        except (ValueError, TypeError, OverflowError) as error:
+            raise damaged(source, str(error)) from None
+
+
+def _checked_header(
+    header: dict[str, Any],
+) -> tuple[str, int, tuple[int, ...], dict[str, Any], list[int]]:
+    base, shards, known = header["base"], header["shards"], header["known"]
+    check(isinstance(base, str) and len(base) == 2 * container.DIGEST, "its snapshot has no name")
+    check(isinstance(shards, list) and bool(shards), "it has no shards")
+    numbers = tuple(door.whole(shard, "shard", 0, 2**62) for shard in shards)
+    check(list(numbers) == sorted(set(numbers)), "its shards are not in order, each of them once")
+    features = Features.from_header(header["features"])
+    good = isinstance(known, list) and len(known) <= len(features)
+    check(good, "it does not say what the snapshot knew")
+    for count, labels in zip(known, features.categories, strict=False):
+        door.whole(count, "the number of labels", 0, len(labels))
+    return base, door.whole(header["round"], "round", 0, 2**62), numbers, header["features"], known
+
+
+def _checked_arrays(header: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:
+    check(arrays.keys() == set(ARRAYS), f"its arrays are not {', '.join(ARRAYS)}")
+    check_arrays(arrays, header["features"]["kinds"])
+    last_layer.check_layer(arrays["layer"])
+    return arrays
+
+
+def _last_shard(delta: Delta) -> int:
+    """Return the number of the last shard, -1 if no shard has a row."""
+    return delta.shards[-1] if delta.rows else -1
+
+
+def _in_order(parts_at: Array, parts: Array) -> dict[str, Array]:
+    """Return parts by leaf, feature and content, whatever order they came in."""
+    keys = [*parts.T[::-1], parts_at[:, 1], parts_at[:, 0]]
+    order = np.lexsort(keys)
+    return {"parts_at": parts_at[order], "parts": parts[order]}
+
+
+def _joined_streams(one: Array, other: Array) -> Array:
+    return np.array(
+        [
+            one[0] + other[0],
+            min(one[1], other[1]),
+            max(one[2], other[2]),
+            one[3] + other[3],
+            one[4] + other[4],
+        ]
+    )
+
+
+def joined_scores(one: Array, other: Array) -> Array:
+    """Return the sum of two SCORES."""
+    rows = one[0] + other[0]
+    joined = one + other
+    if rows:
+        apart = other[3] - one[3]
+        joined[3] = one[3] + apart * (other[0] / rows)
+        joined[4] += apart * apart * (one[0] * (other[0] / rows))
+    return joined

@@ -1,0 +1,127 @@
+"""What a worker does: learn the rows of a shard from a snapshot, and tell what they have added."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sapwood.merge import _delta, last_layer
+from sapwood.merge.alignment import aligned, united
+from sapwood.merge.delta import Delta, joined_scores
+from sapwood.merge.snapshot import digest_of, tree_of_snapshot
+from sapwood.rows.column import CATEGORY
+from sapwood.tree import memory, tree_state
+from sapwood.tree._relay import Registration
+
+__all__ = ["ShardLearner"]
+
+Array = NDArray[Any]
+
+SAMPLE = 8
+"""A leaf updates its covariance by every such row; shards begin at different ones."""
+
+
+class ShardLearner:
+    """Learns rows as a tree does, but without growing.
+
+    Parameters
+    ----------
+    snapshot : bytes
+        Of the tree, from `take_snapshot`; all is checked.
+    shard : int
+        The number of the shard, in the order of rows.
+
+    Raises
+    ------
+    ModelFileError, MergeError
+        If the snapshot is damaged, or of another release.
+
+    Examples
+    --------
+    >>> import numpy as np, sapwood
+    >>> from sapwood.merge import ShardLearner, apply, take_snapshot
+    >>> X = np.random.default_rng(1).random((4000, 3))
+    >>> y = X @ [1.0, 2.0, 3.0]
+    >>> tree = sapwood.HoeffdingTreeRegressor()
+    >>> tree.learn_many(X[:1000], y[:1000])
+    >>> snapshot, deltas = take_snapshot(tree), []
+    >>> for shard in range(3):
+    ...     worker, own = ShardLearner(snapshot, shard), slice(1000 + shard, None, 3)
+    ...     _ = worker.predict_learn_many(X[own], y[own])
+    ...     deltas.append(worker.delta())
+    >>> apply(tree, deltas[2] + deltas[0] + deltas[1])
+    >>> tree
+    <HoeffdingTreeRegressor(): 1 leaves, 4000 rows learned>
+    """
+
+    def __init__(self, snapshot: bytes, shard: int = 0) -> None:
+        self._snapshot = snapshot
+        self.shard = shard
+        self.tree, self.round = tree_of_snapshot(snapshot)
+        self._known = self.tree._features.known
+        self._scores = np.zeros(5)
+        kernel = self.tree._kernel
+        leaves = kernel.leaf_table[: kernel.leaf_count]
+        leaves["rows"] += shard % SAMPLE
+        self._leaves = leaves.copy()
+        self._grids = _delta.grids_of(kernel)
+        self._before = tree_state.kernel_arrays(kernel, watches=False)
+        self._before["levels"] = kernel.level_table.copy()
+        self._rows, self._usual = kernel.rows, kernel.usual
+
+    def predict_learn_many(
+        self, X: Any, y: ArrayLike, w: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Predict rows, then learn them, as a tree does; parameters are as for the tree."""
+        predictions = np.asarray(self.tree.predict_learn_many(X, y, w), dtype=np.float64)
+        targets = np.asarray(y, dtype=np.float64)
+        errors = targets - predictions
+        rows = len(errors)
+        if rows:
+            mean = float(targets.mean())
+            spread = float(np.square(targets - mean).sum())
+            own = [rows, np.abs(errors).sum(), np.square(errors).sum(), mean, spread]
+            self._scores = joined_scores(self._scores, np.array(own))
+        return predictions
+
+    def delta(self) -> Delta:
+        """Return what the rows so far have added to the tree."""
+        kernel, features = self.tree._kernel, self.tree._features
+        before = self._before
+        known = self._known
+        if features.known is not known:
+            before = self._relaid()
+        laid = np.array([[kind == CATEGORY for kind in features.kinds]], np.uint8)
+        laid = np.repeat(laid, kernel.leaf_count, axis=0)
+        laid[:, : len(known.names)] |= self._grids[:, :, 2] > 0.0
+        parts = _delta.extract(kernel, self._leaves, before["models"], laid)
+        levels = kernel.level_table * [1.0, 0.0]
+        levels[:, 0] -= before["levels"][:, 0]
+        levels[:, 1] = kernel.level_table.prod(axis=1) - before["levels"].prod(axis=1)
+        levels[levels[:, 0] <= 0.0] = 0.0
+        rows = kernel.rows - self._rows
+        usual, mass = _delta.faded_usual(self._usual, kernel.usual, rows)
+        header = features.to_header()
+        counts = [len(labels) for labels in known.categories]
+        names = ("sums", "models", "places", "slots", "parts_at", "parts")
+        arrays = {
+            **dict(zip(names, parts, strict=True)),
+            "levels": levels,
+            "stream": np.array([rows, kernel.low, kernel.high, mass, usual]),
+            "layer": last_layer.layer_of(kernel),
+            "scores": self._scores,
+        }
+        canonical = united(header, header, counts)
+        arrays = aligned(arrays, header, canonical, kernel.slots)
+        digest = digest_of(self._snapshot)
+        return Delta(digest, self.round, (self.shard,), canonical, counts, arrays)
+
+    def _relaid(self) -> dict[str, Array]:
+        """Return what there was before, as if the new features had been known then."""
+        tree, _ = tree_of_snapshot(self._snapshot)
+        known = self.tree._features.known
+        relay = memory.relay(tree._kernel, tree._features, known)
+        Registration(tree._features, known, [relay]).commit_now()
+        return tree_state.kernel_arrays(tree._kernel, watches=False)
+
+

@@ -1,0 +1,169 @@
+"""Snapshots: what a worker has to know of a tree to learn a shard of rows.
+
+That is all but the slots, which begin from nothing in each worker; of them it is told where they
+lie. So a snapshot is a quarter of the tree's file.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import sapwood
+from sapwood import door
+from sapwood.merge import _delta
+from sapwood.merge.errors import MergeError
+from sapwood.model import ModelFileError
+from sapwood.storage import container
+from sapwood.storage.container import damaged
+from sapwood.tree import tree_state
+from sapwood.tree._kernel import TreeKernel
+from sapwood.tree._tables import GRID_DOUBLES
+from sapwood.tree.checking import check
+from sapwood.tree.regressor import HoeffdingTreeRegressor
+
+__all__ = ["LEAST_ROWS", "check_mergeable", "digest_of", "take_snapshot", "tree_of_snapshot"]
+
+Array = NDArray[Any]
+
+KIND = "TreeSnapshot"
+FORMAT = 1
+LEAST_ROWS = 8
+"""So many rows a tree must have learned: until then it may still move its origin."""
+HEADER = {"format", "version", "round", "tree"}
+OWN = ("grids",)
+LEFT_OUT = ("watches", "observer_sizes", "observers")
+MOMENTS = ("weight", "target_mean", "target_m2", "residual_mean", "residual_m2")
+
+
+def check_mergeable(tree: Any) -> None:
+    """Raise unless deltas can be taken of a tree.
+
+    Raises
+    ------
+    MergeError
+        If it is of another class, has learned too little, or watches by observers.
+    """
+    if type(tree) is not HoeffdingTreeRegressor:
+        raise MergeError(
+            f"deltas are of a HoeffdingTreeRegressor, and this is {type(tree).__name__}"
+        )
+    if tree._kernel.rows < LEAST_ROWS:
+        raise MergeError(
+            f"the tree has learned {int(tree._kernel.rows)} rows: let it learn {LEAST_ROWS} at "
+            "least before rows are shared out"
+        )
+    if not tree._kernel.slots:
+        raise MergeError(
+            "the leaves of the tree watch by observers, whose elements do not add: use the "
+            'default observer, or any QuantizerObserver of radius "auto"'
+        )
+
+
+def take_snapshot(tree: HoeffdingTreeRegressor, round: int = 0) -> bytes:
+    """Return what workers have to know to learn a shard each.
+
+    Parameters
+    ----------
+    tree : HoeffdingTreeRegressor
+        Stays as it is; the deltas can be applied to it as long as nothing else changes it.
+    round : int
+        To which deltas will belong.
+
+    Raises
+    ------
+    MergeError
+        If deltas cannot be taken of it.
+    """
+    check_mergeable(tree)
+    packed: bytes = tree._kernel.while_still(_packed, tree, round)
+    return packed
+
+
+def _packed(tree: HoeffdingTreeRegressor, round: int) -> bytes:
+    kernel = tree._kernel
+    if kernel.pending >= 0:
+        raise MergeError(
+            "the tree has yet to decide on a leaf, for which memory did not suffice: let it learn "
+            "a row"
+        )
+    arrays = tree_state.kernel_arrays(kernel, watches=False)
+    leaves = arrays["leaves"].copy()
+    for name in MOMENTS:
+        leaves[name] = 0.0
+    watching = np.flatnonzero(leaves["watching"])
+    grids = _delta.grids_of(kernel)[watching]
+    grids[grids[:, :, 2] == 0.0, 3] = 0.0  # no row is kept yet
+    header = {
+        "format": FORMAT,
+        "version": sapwood.__version__,
+        "round": round,
+        "tree": tree_state.header_of(tree),
+    }
+    return container.pack(KIND, header, {**arrays, "leaves": leaves, "grids": grids})
+
+
+def digest_of(snapshot: bytes) -> str:
+    """Return what tells a snapshot from all others: its checksum."""
+    return snapshot[-container.DIGEST :].hex()
+
+
+def tree_of_snapshot(
+    snapshot: bytes, source: str = "the snapshot"
+) -> tuple[HoeffdingTreeRegressor, int]:
+    """Return a tree that has seen nothing of its own rows, and the round.
+
+    It learns without growing, whatever it may occupy.
+
+    Raises
+    ------
+    ModelFileError
+        If the bytes are no snapshot.
+    MergeError
+        If another release has made it.
+    """
+    header, arrays = container.unpack(snapshot, KIND, source)
+    try:
+        check(header.keys() == HEADER, "its header has other entries than it should")
+        if door.whole(header["format"], "format", 1, 2**31) > FORMAT:
+            raise ModelFileError(f"{source} is of a newer release: upgrade sapwood")
+        if header["version"] != sapwood.__version__:
+            raise MergeError(
+                f"{source} was made by sapwood {header['version']!s:.40} and this worker has "
+                f"{sapwood.__version__}: install the same release on driver and workers"
+            )
+        tree = _filled(header["tree"], arrays)
+        return tree, door.whole(header["round"], "round", 0, 2**62)
+    except MergeError:
+        raise
+    except (ValueError, TypeError, OverflowError) as error:
+        raise damaged(source, str(error)) from None
+
+
+def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
+    expected = {*OWN, *tree_state.ARRAYS} - set(LEFT_OUT)
+    check(arrays.keys() == expected, f"its arrays are not {', '.join(sorted(expected))}")
+    check(isinstance(header, dict), "its tree is no dict")
+    tree = tree_state.empty_tree(HoeffdingTreeRegressor, header)
+    kernel, features = tree._kernel, len(tree._features)
+    check(bool(kernel.slots), "it watches by observers")
+    grids, leaves = arrays.pop("grids"), arrays["leaves"]
+    watching = int(np.count_nonzero(leaves["watching"])) if leaves.dtype.names else 0
+    good = grids.dtype == np.float64 and grids.shape == (watching, features, GRID_DOUBLES)
+    check(good, "its grids are not those of its leaves")
+    kinds = tree._features.kinds
+    _, width, _ = kernel.sizes_for(np.array([kind == "category" for kind in kinds], np.bool_))
+    watches = np.zeros((watching, width))
+    watches[:, : GRID_DOUBLES * features] = grids.reshape(watching, -1)
+    empty = {"observer_sizes": np.zeros(0, np.int64), "observers": np.zeros(0, np.uint8)}
+    tree_state.fill_kernel(kernel, tree._features, {**arrays, "watches": watches, **empty})
+    check(kernel.rows >= LEAST_ROWS, "its tree has learned too little")
+    _stop_growing(kernel)
+    return tree
+
+
+def _stop_growing(kernel: TreeKernel) -> None:
+    """Let no leaf ever be due, and count no bytes."""
+    records = kernel.leaf_table[: kernel.leaf_count]
+    records["due"] = records["review"] = np.inf
+    _delta.lift_limit(kernel)
