@@ -384,21 +384,31 @@ def check_models(models: Array, kernel: TreeKernel) -> None:
     if matrix.shape[1] != terms:
         square = matrix.reshape(-1, terms, terms)
         _check_all(square == square.transpose(0, 2, 1), "a covariance of leaf {} is not symmetric")
-        definite = [_is_definite(own, np.sqrt(np.diag(own))) for own in square]
-        _check_all(np.array(definite), "the covariances of leaf {} contradict each other")
+        _check_all(_are_definite(square), "the covariances of leaf {} contradict each other")
 
 
-def _is_definite(covariance: Array, deviations: Array) -> bool:
-    """Whether no direction has a negative variance, but for rounding: learning would enlarge it."""
+def _are_definite(covariances: Array) -> BoolArray:
+    """Whether each has no direction of negative variance, but for rounding.
+
+    For learning would enlarge it.
+    """
+    deviations = np.sqrt(np.einsum("ijj->ij", covariances))
     with np.errstate(over="ignore"):
-        correlation = covariance / np.outer(deviations, deviations)
-    if not (abs(correlation) <= 1.0 + DEFINITE).all():
-        return False
+        correlations = covariances / (deviations[:, :, None] * deviations[:, None, :])
+    good: BoolArray = (abs(correlations) <= 1.0 + DEFINITE).all(axis=(1, 2))
+    good[good] = _have_factors(correlations[good] + DEFINITE * np.eye(correlations.shape[1]))
+    return good
+
+
+def _have_factors(matrices: Array) -> Array:
+    """Whether each has a Cholesky factor; one after the other only if not all have."""
     try:
-        np.linalg.cholesky(correlation + DEFINITE * np.eye(len(correlation)))
+        np.linalg.cholesky(matrices)
     except np.linalg.LinAlgError:
-        return False
-    return True
+        if len(matrices) == 1:
+            return np.zeros(1, np.bool_)
+        return np.concatenate([_have_factors(half) for half in np.array_split(matrices, 2)])
+    return np.ones(len(matrices), np.bool_)
 
 
 def check_watches(
