@@ -221,9 +221,7 @@ def test_new_features_and_categories_of_workers_are_merged():
     x, y = tree_cases.friedman(300, seed=2, features=5)
     first = {"a": x[:, 0], "c": ["red", "zinc", "green"] * 100, "z": x[:, 1]}
     second = {"b": x[:, 1], "c": ["blue", "amber", "zinc"] * 100, "e": ["x", "y"] * 150}
-    parts = [
-        tree_cases.Stream(columns, y, np.ones(300)) for columns in (first, second)
-    ]
+    parts = [tree_cases.Stream(columns, y, np.ones(300)) for columns in (first, second)]
     one, two = deltas_of(tree, parts)
     both = one + two
     assert_same_delta(both, two + one)
@@ -260,7 +258,9 @@ def test_a_wider_range_of_workers_lays_one_grid():
     tree = HoeffdingTreeRegressor(grace_period=1e6)
     tree.learn_many({"a": x[:, 0], "k": np.full(200, 5.0)}, y)
     parts = [
-        tree_cases.Stream({"a": x[:100, 0], "k": np.linspace(low, low + 1, 100)}, y[:100], np.ones(100))
+        tree_cases.Stream(
+            {"a": x[:100, 0], "k": np.linspace(low, low + 1, 100)}, y[:100], np.ones(100)
+        )
         for low in (0.0, 10.0)
     ]
     one, two = deltas_of(tree, parts)

@@ -69,7 +69,9 @@ def check_arrays(arrays: dict[str, Array], kinds: list[str]) -> None:
 def check_fits(arrays: dict[str, Array], kernel: TreeKernel) -> None:
     """Raise ValueError unless the arrays of a delta are such as a tree of its features makes."""
     leaves = arrays["sums"]["leaf"]
-    check(not len(leaves) or int(leaves[-1]) < kernel.leaf_count, "it has leaves that there are not")
+    check(
+        not len(leaves) or int(leaves[-1]) < kernel.leaf_count, "it has leaves that there are not"
+    )
     width = GRID_DOUBLES + SLOT_DOUBLES * kernel.slots
     check(arrays["parts"].shape[1] == width, "its numbers have another number of slots")
     linear = arrays["models"].shape[1] > 0

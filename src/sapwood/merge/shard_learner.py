@@ -123,5 +123,3 @@ class ShardLearner:
         relay = memory.relay(tree._kernel, tree._features, known)
         Registration(tree._features, known, [relay]).commit_now()
         return tree_state.kernel_arrays(tree._kernel, watches=False)
-
-

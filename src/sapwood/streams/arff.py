@@ -58,7 +58,9 @@ class ArffStream(DelimitedStream):
     """Rows of an ARFF file; parameters are as for `DelimitedStream`."""
 
     def _blocks(self, start: Position, most_rows: int) -> Iterator[Block]:
-        return self._source.blocks(start["byte"], start["line"], most_rows)
+        return self._source.blocks(
+            start["byte"], start["line"], most_rows, end_byte=start.get("end")
+        )
 
     def _plain(self, block: Block) -> bytes | None:
         text = super()._plain(block)

@@ -189,6 +189,7 @@ class TextSource:
         start_line: int = 1,
         most_lines: int = MOST_ROWS,
         quotes: Quotes | None = None,
+        end_byte: int | None = None,
     ) -> Iterator[Block]:
         """Yield the rows of the text from one on.
 
@@ -200,6 +201,9 @@ class TextSource:
             No block has more lines, unless a single row has.
         quotes : Quotes, optional
             Finds where rows end. Without it each line is a row.
+        end_byte : int, optional
+            Where a line starts with which to stop, or with the first row behind it if that line
+            is within one; the end of the text by default.
 
         Raises
         ------
@@ -215,7 +219,7 @@ class TextSource:
         bytes(LONGEST_LINE)
         try:
             start = self._go_to(reader, start_byte, start_line)
-            yield from self._blocks(reader, start, start_line, most_lines, quotes)
+            yield from self._blocks(reader, start, start_line, most_lines, quotes, end_byte)
         finally:
             if self.path != "-":
                 reader.close()
@@ -244,17 +248,51 @@ class TextSource:
             )
         return start
 
+    def line_start(self, byte: int) -> int:
+        """Return where the first line starts at a byte of a plain file or behind it."""
+        if byte == 0:
+            return 0
+        with open(self.path, "rb") as file:
+            file.seek(byte - 1)
+            file.readline()
+            return file.tell()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether places in the text are places in a file, so that any of them can be gone to."""
+        if self.size is None or self.encoding != UTF8:
+            return False
+        with self._beginning(1, 1) as reader:
+            return reader.plain
+
     def _blocks(
-        self, reader: Reader, start: int, line: int, most_lines: int, quotes: Quotes | None
+        self,
+        reader: Reader,
+        start: int,
+        line: int,
+        most_lines: int,
+        quotes: Quotes | None,
+        stop: int | None,
     ) -> Iterator[Block]:
-        data = b""
+        data = beyond = b""
         ended = False
         while not ended:
-            data, ended = reader.fill(data)
+            if beyond:
+                data, beyond = data + beyond, b""
+            else:
+                data, ended = reader.fill(data)
+            if stop is not None and start + len(data) >= stop:
+                beyond, data = data[stop - start :], data[: stop - start]
+                # A row that has begun goes on to the end of its next line at least.
+                stop += beyond.find(b"\n") + 1 or len(beyond) + 1
+                ended = ended and not beyond
+                is_last = True
+            else:
+                is_last = False
             whole = ended and reader.fault is None
             lines = line_ends(data, whole)
             rows = Rows(lines) if quotes is None else quotes.split(data, lines, whole)
-            more = not ended and reader.ready()
+            more = not (ended or is_last) and reader.ready()
             done = 0
             for end, count, unclosed in _groups(rows, lines, most_lines, more):
                 read = start + end if reader.plain else reader.consumed
@@ -263,6 +301,8 @@ class TextSource:
                 done = end
             start += done
             data = data[done:]
+            if is_last and not data:
+                return
             if len(data) > LONGEST_LINE:
                 raise StreamError(
                     f"{self.name}, line {line}: it has no end within {LONGEST_LINE >> 20} MiB; "

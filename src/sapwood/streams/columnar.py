@@ -167,6 +167,16 @@ class ColumnarStream(Stream):
                     "write it again or leave it out"
                 )
 
+    def at_row(self, row: int) -> Position:
+        """Return the position of a row of the first file, counted from 0."""
+        return {**self._position(0, 0), "done": row}
+
+    @property
+    def row_groups(self) -> tuple[int, ...] | None:
+        """The rows of each row group of the first file; None if it is no Parquet file."""
+        first = self._files[0]
+        return first.counts if isinstance(first, _ParquetFile) else None
+
     @property
     def clock(self) -> str | None:
         """The feature that is the time of rows; see `Stream.clock`."""

@@ -94,7 +94,9 @@ class DelimitedStream(TextStream):
         )
 
     def _blocks(self, start: Position, most_rows: int) -> Iterator[Block]:
-        return self._source.blocks(start["byte"], start["line"], most_rows, self._quotes)
+        return self._source.blocks(
+            start["byte"], start["line"], most_rows, self._quotes, start.get("end")
+        )
 
     def read(self, block: Block) -> Chunk:
         """Return the rows of a block."""

@@ -71,7 +71,9 @@ class TextStream(Stream):
 
     def _blocks(self, start: Position, most_rows: int) -> Iterator[Block]:
         """Yield blocks of whole rows, each of which is one line."""
-        return self._source.blocks(start["byte"], start["line"], most_rows)
+        return self._source.blocks(
+            start["byte"], start["line"], most_rows, end_byte=start.get("end")
+        )
 
     @abstractmethod
     def read(self, block: Block) -> Chunk:
@@ -91,6 +93,33 @@ class TextStream(Stream):
     def _after(self, block: Block) -> Position:
         """Return the position behind a block."""
         return {"byte": block.end, "line": block.line + block.lines, **self.decided()}
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether reading can start anywhere in the file."""
+        return self._source.is_plain
+
+    def between(self, first: int, end: int, exact: bool = False) -> Position:
+        """Return the position from which `chunks` yields the rows that begin between two bytes.
+
+        Where rows have several lines, that need not be where a row begins: who reads the part
+        before knows, as its last `Chunk.next` tells where the next row does.
+
+        Parameters
+        ----------
+        first, end : int
+            The first byte, and the one behind the last. Lines are counted from 1 if the first is
+            beyond the beginning.
+        exact : bool
+            Whether the first byte is known to begin a row.
+        """
+        size = self.size or 0
+        start = dict(self._start)
+        if first > start["byte"]:
+            start = {"byte": first if exact else self._source.line_start(first), "line": 1}
+        if end < size:
+            start["end"] = max(self._source.line_start(end), start["byte"])
+        return start
 
     @property
     def clock(self) -> str | None:

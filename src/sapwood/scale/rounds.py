@@ -1,0 +1,438 @@
+"""Rounds: workers learn shards from a snapshot, the driver sums what they bring, the tree grows.
+
+The first rows of all are learned by one worker, as ever. Then each round has a share of the rows so
+far, so that no leaf waits long for its split, and the number of rounds grows with the logarithm of
+the rows. The result depends on the rows, on the number of workers and on nothing else: not on the
+engine, not on who was faster, not on workers that were lost on the way.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from sapwood import door
+from sapwood import model as models
+from sapwood.merge import Delta, MergeError, take_snapshot
+from sapwood.merge.applying import take_in
+from sapwood.merge.delta import joined_scores
+from sapwood.merge.snapshot import LEAST_ROWS, check_mergeable, digest_of
+from sapwood.scale.checkpoint import load_checkpoint, save_checkpoint
+from sapwood.scale.engines import Engine
+from sapwood.scale.engines import engine as opened
+from sapwood.scale.sources import Cursor, Piece, Source, survey
+from sapwood.scale.worker import ShardDone, learn_first, learn_shard
+from sapwood.storage.atomic import StrPath
+from sapwood.streams.stream import BadRow, BadRowError, StreamError
+from sapwood.tree.regressor import HoeffdingTreeRegressor
+
+__all__ = ["RoundReport", "Rounds", "Trained", "train"]
+
+SHARE = 0.1
+"""Of the rows so far, that a round has."""
+LEAST = 2_000
+"""Rows that a round has at least, and that are learned by one worker first."""
+MOST_LOSSES = 5
+"""How often workers may be lost in one round."""
+LOSSES = ("KilledWorker", "NodeDiedError", "OwnerDiedError", "WorkerCrashedError")
+"""By what name Dask and Ray tell that a worker was lost, once they have tried again themselves."""
+
+
+@dataclass(frozen=True)
+class RoundReport:
+    """How a round went.
+
+    Parameters
+    ----------
+    round, rows, leaves : int
+        Its number from 0, the rows that were learned in it, and the leaves that the tree has then.
+    total_rows : int
+        The rows that the tree has learned.
+    done : float
+        The share of the source that is read.
+    bytes_out, bytes_in : int
+        What went to all workers, and what came back.
+    driver_seconds, seconds : float
+        What the driver worked, and how long the round took.
+    worker_seconds : dict of str to float
+        What workers did, all of them together.
+    lost : int
+        How often workers were lost.
+    """
+
+    round: int
+    rows: int
+    leaves: int
+    total_rows: int
+    done: float
+    bytes_out: int
+    bytes_in: int
+    driver_seconds: float
+    seconds: float
+    worker_seconds: dict[str, float]
+    lost: int
+
+
+@dataclass
+class Trained:
+    """What became of a source.
+
+    Parameters
+    ----------
+    model : HoeffdingTreeRegressor
+        That has learned it.
+    rows_read, rows_learned, rows_without_target : int
+        How many rows there were, how many were learned, and how many have no target.
+    refused : Counter of str
+        Rows left out, by reason.
+    rounds : int
+        How many there were.
+    seconds : float
+        How long it took, that before a checkpoint not counted.
+    scores : array
+        The sums of errors, of rows that were predicted before they were learned; see `r2`.
+    """
+
+    model: HoeffdingTreeRegressor
+    rows_read: int = 0
+    rows_learned: int = 0
+    rows_without_target: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    rounds: int = 0
+    seconds: float = 0.0
+    scores: Any = field(default_factory=lambda: np.zeros(5))
+
+    @property
+    def mae(self) -> float:
+        """The mean absolute error, each row predicted before it was learned."""
+        return float(self.scores[1] / self.scores[0]) if self.scores[0] else float("nan")
+
+    @property
+    def rmse(self) -> float:
+        """The root of the mean squared error."""
+        return float((self.scores[2] / self.scores[0]) ** 0.5) if self.scores[0] else float("nan")
+
+    @property
+    def r2(self) -> float:
+        """The share of the variance of y that predictions explain."""
+        return float(1.0 - self.scores[2] / self.scores[4]) if self.scores[4] else float("nan")
+
+
+class Rounds:
+    """A driver, which never sees a row.
+
+    Parameters
+    ----------
+    model : HoeffdingTreeRegressor
+        Learns, or goes on learning.
+    name : str, path, or sequence of them
+        What workers read, as `sapwood.streams.open_stream` opens it.
+    workers : int
+        Into how many shards a round is cut.
+    engine : Engine
+        What runs them.
+    wishes : dict, optional
+        Further arguments of `open_stream`, such as the target.
+    share : float
+        Of the rows so far, that a round has.
+    on_bad_row : {"error", "skip"}
+        Whether a row that cannot be used stops all, or is counted and left out.
+    checkpoint : str or path, optional
+        A file from which a driver that was lost goes on.
+    every : float
+        Seconds between two checkpoints; 0 saves after each round.
+    listener : callable, optional
+        Called with a `RoundReport` after each round.
+    on_bad_rows : callable, optional
+        Called with the rows that a round has left out.
+    """
+
+    def __init__(
+        self,
+        model: HoeffdingTreeRegressor,
+        name: Any,
+        *,
+        workers: int,
+        engine: Engine,
+        wishes: dict[str, Any] | None = None,
+        share: float = SHARE,
+        on_bad_row: Literal["error", "skip"] = "error",
+        checkpoint: StrPath | None = None,
+        every: float = 60.0,
+        listener: Callable[[RoundReport], object] | None = None,
+        on_bad_rows: Callable[[list[BadRow]], object] | None = None,
+    ) -> None:
+        self._workers = door.whole(workers, "workers", 1, 2**16)
+        self._share = door.between(share, "share", 0.0, 1.0)
+        self._engine, self._skip_bad = engine, on_bad_row == "skip"
+        self._checkpoint, self._every = checkpoint, every
+        self._listener, self._on_bad_rows = listener, on_bad_rows
+        if model._kernel.rows >= LEAST_ROWS or type(model) is not HoeffdingTreeRegressor:
+            check_mergeable(model)
+        self.source: Source = self._call(survey, name, wishes or {})
+        if self.source.reading["target"] is None:
+            raise StreamError(f"{self.source.name}: say which column to predict")
+        self._identity = {
+            "source": self.source.to_header(),
+            "workers": self._workers,
+            "share": self._share,
+            "bad rows": on_bad_row,
+            "model": repr(model.parameters),
+        }
+        self._cursor = Cursor()
+        self.trained = Trained(model)
+        self._saved_at = time.perf_counter()
+        self._lost = 0
+        self._resume()
+
+    # -- the way through the source -----------------------------------------------------------
+
+    def run(self) -> Trained:
+        """Learn all that is left of the source."""
+        begun = time.perf_counter()
+        while not self.source.is_read(self._cursor):
+            self._next_round()
+            self._save(at_once=False)
+        self._save(at_once=True)
+        self.trained.seconds = time.perf_counter() - begun
+        return self.trained
+
+    def _next_round(self) -> None:
+        begun, self._lost = time.perf_counter(), 0
+        model = self.trained.model
+        rows = model._kernel.rows
+        if rows < LEAST:
+            pieces, _ = self.source.cut(self._cursor, int(LEAST - rows), 1)
+            self._learn_first(pieces[0])
+            return
+        wanted = max(LEAST, int(self._share * rows))
+        lists, _ = self.source.cut(self._cursor, wanted, self._workers)
+        snapshot = take_snapshot(model, self.trained.rounds)
+        asked = time.perf_counter()
+        done = self._collected(snapshot, lists)
+        answered = time.perf_counter()
+        self._take_in(snapshot, done)
+        self.trained.rounds += 1
+        ended = time.perf_counter()
+        if self._listener is not None:
+            seconds: Counter[str] = Counter()
+            for each in done:
+                seconds.update(each.seconds)
+            self._listener(
+                RoundReport(
+                    round=self.trained.rounds - 1,
+                    rows=sum(each.learned for each in done),
+                    leaves=model.n_leaves,
+                    total_rows=int(model._kernel.rows),
+                    done=self._share_read(),
+                    bytes_out=len(snapshot) * len(done),
+                    bytes_in=sum(len(each.content) for each in done),
+                    driver_seconds=(asked - begun) + (ended - answered),
+                    seconds=ended - begun,
+                    worker_seconds=dict(seconds),
+                    lost=self._lost,
+                )
+            )
+
+    def _share_read(self) -> float:
+        files, cursor = self.source.files, self._cursor
+        sizes = [file.size / file.per_row for file in files]
+        read = sum(sizes[: cursor.file])
+        if cursor.file < len(files):
+            read += cursor.at / files[cursor.file].per_row
+        return read / max(1.0, sum(sizes))
+
+    def _learn_first(self, pieces: list[Piece]) -> None:
+        """Let one worker learn the first rows."""
+        model = self.trained.model.to_bytes()
+        done = self._call(learn_first, model, self.source, pieces, self._skip_bad)
+        self._count([done])
+        formats = self.trained.model.column_formats
+        self.trained.model = models.from_bytes(done.content)
+        self.trained.model.column_formats = formats
+
+    def _take_in(self, snapshot: bytes, done: list[ShardDone]) -> None:
+        """Let the tree know what all shards have added, in their order, and grow."""
+        self._count(done)
+        total: Delta | None = None
+        for shard, each in enumerate(done):
+            delta = Delta.from_bytes(each.content, f"the delta of shard {shard}")
+            expected = (digest_of(snapshot), self.trained.rounds, (shard,))
+            if (delta.base, delta.round, delta.shards) != expected:
+                raise MergeError(
+                    f"a worker of {self._engine.name} has sent shards {delta.shards} of round "
+                    f"{delta.round} for shard {shard} of round {self.trained.rounds}, or of "
+                    "another model: let it do nothing but what this driver asks for"
+                )
+            total = delta if total is None else total + delta
+        if total is not None:
+            take_in(self.trained.model, total)
+            self.trained.scores = joined_scores(self.trained.scores, total.arrays["scores"])
+
+    # -- workers ------------------------------------------------------------------------------
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns that some worker calls."""
+        return self._all_of({0: (function, *arguments)})[0]
+
+    def _all_of(self, calls: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """Return what all calls return; those of lost workers are done again."""
+        results: dict[int, Any] = {}
+        losses = 0
+        while len(results) < len(calls):
+            lost: Exception | None = None
+            futures = {}
+            try:
+                for place, call in calls.items():
+                    if place not in results:
+                        futures[place] = self._engine.submit(*call)
+            except BrokenExecutor as error:
+                lost = error
+            for place, future in futures.items():
+                try:
+                    results[place] = future.result()
+                except (Exception, CancelledError) as error:
+                    if not _is_loss(error):
+                        raise
+                    lost = error
+            if lost is not None:
+                losses += 1
+                self._lost += 1
+                if losses > MOST_LOSSES:
+                    raise MergeError(
+                        f"workers of {self._engine.name} were lost {losses} times in one round "
+                        f"({lost}): give them more memory, or take fewer of them"
+                    ) from lost
+                self._engine.renew()
+        return results
+
+    def _collected(self, snapshot: bytes, lists: list[list[Piece]]) -> list[ShardDone]:
+        """Return what workers have made of all shards.
+
+        Where rows have several lines, a piece may have begun within a row. Each piece says where
+        its last row ended, so that is found out from the first piece on, and such a shard is done
+        again.
+        """
+        skip = self._skip_bad
+        calls = {
+            shard: (learn_shard, snapshot, shard, self.source, pieces, skip)
+            for shard, pieces in enumerate(lists)
+        }
+        done = self._all_of(calls)
+        file, end = self._cursor.file, self._cursor.at
+        for shard in range(len(lists)):
+            first = done[shard].pieces[0]
+            if first.piece.file == file and first.start != end:
+                piece = replace(first.piece, start=end, end=max(end, first.piece.end), exact=True)
+                pieces = [piece, *lists[shard][1:]]
+                call = (learn_shard, snapshot, shard, self.source, pieces, skip)
+                done[shard] = self._all_of({shard: call})[shard]
+            last = done[shard].pieces[-1]
+            file, end = last.piece.file, last.end
+        return [done[shard] for shard in range(len(lists))]
+
+    # -- what is known ------------------------------------------------------------------------
+
+    def _count(self, done: list[ShardDone]) -> None:
+        """Count rows, and go on to where the last of them ends."""
+        cursor, bad, lines = self._cursor, list[BadRow](), {}
+        for each in done:
+            for place, read in enumerate(each.pieces):
+                file = self.source.files[read.piece.file]
+                before = cursor.line if read.piece.file == cursor.file and read.piece.start else 0
+                lines[place] = before
+                self.trained.rows_read += read.rows
+                at_end = read.end >= file.size
+                cursor = (
+                    Cursor(read.piece.file + 1)
+                    if at_end
+                    else Cursor(read.piece.file, read.end, before + read.lines)
+                )
+            bad += [
+                replace(row, number=row.number + lines[place], after=0) for place, row in each.bad
+            ]
+            self.trained.rows_learned += each.learned
+            self.trained.rows_without_target += each.without_target
+        if bad and not self._skip_bad:
+            raise BadRowError(bad[0])
+        self.trained.refused.update(row.reason for row in bad)
+        if bad and self._on_bad_rows is not None:
+            self._on_bad_rows(bad)
+        self._cursor = cursor
+
+    # -- checkpoints --------------------------------------------------------------------------
+
+    def _save(self, at_once: bool) -> None:
+        due = time.perf_counter() - self._saved_at >= self._every
+        if self._checkpoint is None or not (at_once or due):
+            return
+        trained = self.trained
+        state = {
+            "cursor": asdict(self._cursor),
+            "rows": [trained.rows_read, trained.rows_learned, trained.rows_without_target],
+            "refused": dict(trained.refused),
+            "rounds": trained.rounds,
+        }
+        model = trained.model.to_bytes()
+        save_checkpoint(self._checkpoint, self._identity, state, model, trained.scores)
+        self._saved_at = time.perf_counter()
+
+    def _resume(self) -> None:
+        if self._checkpoint is None:
+            return
+        found = load_checkpoint(self._checkpoint, self._identity)
+        if found is None:
+            return
+        state, model, scores = found
+        self._cursor = Cursor(**state["cursor"])
+        read, learned, without = state["rows"]
+        refused, rounds = Counter(state["refused"]), state["rounds"]
+        tree = models.from_bytes(model)
+        self.trained = Trained(tree, read, learned, without, refused, rounds, 0.0, scores)
+
+
+def _is_loss(error: BaseException) -> bool:
+    """Whether an error says that a worker is gone, rather than that it has found a fault."""
+    return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ in LOSSES
+
+
+def train(
+    model: HoeffdingTreeRegressor,
+    name: Any,
+    *,
+    workers: int,
+    engine: str | Executor = "processes",
+    **options: Any,
+) -> Trained:
+    """Let workers learn a source, on some engine.
+
+    Parameters
+    ----------
+    model : HoeffdingTreeRegressor
+        Learns, or goes on learning; the one that has learned all is in what is returned.
+    name : str, path, or sequence of them
+        What workers read: files, a folder, a pattern such as "days/*.parquet", or a generator.
+    workers : int
+        Into how many shards a round is cut; and how many workers there are on this machine.
+    engine : str or Executor
+        As for `sapwood.scale.engines.engine`.
+    **options
+        As for `Rounds`: wishes, share, on_bad_row, checkpoint, every, listener.
+
+    Examples
+    --------
+    >>> import sapwood
+    >>> from sapwood.scale import train
+    >>> tree = sapwood.HoeffdingTreeRegressor()
+    >>> found = train(tree, "friedman:rows=20000", workers=2, engine="threads")
+    >>> found.model
+    <HoeffdingTreeRegressor(): ... leaves, 20000 rows learned>
+    >>> found.rows_learned, found.r2 > 0.85
+    (20000, True)
+    """
+    with opened(engine, workers) as ready:
+        return Rounds(model, name, workers=workers, engine=ready, **options).run()

@@ -1,0 +1,254 @@
+"""What workers do: read their pieces, learn them, and send back what that has added.
+
+These functions are all that an engine has to run. They take and return what can be pickled, and
+keep nothing but files that they have opened.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from sapwood import model as models
+from sapwood.merge import ShardLearner
+from sapwood.scale.sources import BYTES, GENERATED, ROWS, Piece, Source, open_file
+from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, Position, Unit
+
+__all__ = ["PieceRead", "ShardDone", "learn_first", "learn_shard"]
+
+MOST_OPEN = 16  # files
+
+
+@dataclass(frozen=True)
+class PieceRead:
+    """Where a piece really began and ended, and what was in it.
+
+    Parameters
+    ----------
+    piece : Piece
+        As it was asked for.
+    start, end : int
+        Where its first row begins, and the first one behind it; in the unit of the file.
+    rows, lines : int
+        How many rows were read, bad ones among them; and lines of a text.
+    """
+
+    piece: Piece
+    start: int
+    end: int
+    rows: int
+    lines: int
+
+
+@dataclass
+class ShardDone:
+    """What a worker sends back.
+
+    Parameters
+    ----------
+    content : bytes
+        A delta; or a model, if it was the first shard of all; nothing if a bad row has stopped it.
+    pieces : list of PieceRead
+        What was read.
+    bad : list of pairs of int and BadRow
+        Rows left out, each with the place of its piece; lines are counted from 1 in a piece that
+        does not begin its file.
+    learned, without_target : int
+        How many rows were learned, and how many have no target.
+    seconds : dict of str to float
+        What took how long.
+    """
+
+    content: bytes = b""
+    pieces: list[PieceRead] = field(default_factory=list)
+    bad: list[tuple[int, BadRow]] = field(default_factory=list)
+    learned: int = 0
+    without_target: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def learn_shard(
+    snapshot: bytes, shard: int, source: Source, pieces: list[Piece], skip_bad: bool
+) -> ShardDone:
+    """Learn the rows of some pieces from a snapshot, and return the delta.
+
+    Parameters
+    ----------
+    snapshot : bytes
+        Of the tree.
+    shard : int
+        The number of the shard in its round.
+    source, pieces
+        What to read.
+    skip_bad : bool
+        Whether rows that cannot be used are left out; else the first of them stops all.
+    """
+    begun = time.perf_counter()
+    learner = ShardLearner(snapshot, shard)
+    done = ShardDone(seconds={"load": time.perf_counter() - begun})
+    if _learn_all(learner, source, pieces, skip_bad, done):
+        begun = time.perf_counter()
+        done.content = learner.delta().to_bytes()
+        done.seconds["delta"] = time.perf_counter() - begun
+    return done
+
+
+def learn_first(model: bytes, source: Source, pieces: list[Piece], skip_bad: bool) -> ShardDone:
+    """Learn the first rows of all as ever, growing, and return the model."""
+    done = ShardDone()
+    tree = models.from_bytes(model)
+    if _learn_all(tree, source, pieces, skip_bad, done):
+        done.content = tree.to_bytes()
+    return done
+
+
+def _learn_all(
+    learner: Any, source: Source, pieces: list[Piece], skip_bad: bool, done: ShardDone
+) -> bool:
+    """Learn pieces, one after the other; false if a bad row has stopped it."""
+    reading = learning = 0.0
+    begun = time.perf_counter()
+    try:
+        for place, piece in enumerate(pieces):
+            read = _PieceReader(source, piece)
+            for chunk in read.chunks():
+                reading += time.perf_counter() - begun
+                begun = time.perf_counter()
+                refused = _learn(learner, chunk, read.unit, done)
+                done.bad += [(place, row) for row in sorted([*chunk.bad, *refused], key=_number)]
+                learning += time.perf_counter() - begun
+                begun = time.perf_counter()
+                if done.bad and not skip_bad:
+                    done.pieces.append(read.told())
+                    return False
+            done.pieces.append(read.told())
+            reading += time.perf_counter() - begun
+            begun = time.perf_counter()
+    finally:
+        done.seconds.update(read=reading, learn=learning)
+    return True
+
+
+def _number(row: BadRow) -> int:
+    return row.number
+
+
+def _learn(learner: Any, chunk: Chunk, unit: Unit, done: ShardDone) -> list[BadRow]:
+    """Learn the rows of a chunk that have a target; return those that the model refuses."""
+    if chunk.y is None or not len(chunk):
+        return []
+    columns, y, numbers = chunk.columns, chunk.y, chunk.numbers
+    there = ~np.isnan(y)
+    if not there.all():
+        done.without_target += int(np.count_nonzero(~there))
+        columns = {name: _chosen(column, there) for name, column in columns.items()}
+        y, numbers = y[there], numbers[there]
+    try:
+        learner.predict_learn_many(columns, y)
+        done.learned += len(y)
+        return []
+    except ValueError:
+        faulty = (chunk.source, unit)
+        return _learn_singly(learner, columns, y, numbers, faulty, done)
+
+
+def _learn_singly(
+    learner: Any,
+    columns: dict[Any, Any],
+    y: Any,
+    numbers: Any,
+    place: tuple[str, Unit],
+    done: ShardDone,
+) -> list[BadRow]:
+    """Learn rows one by one, as some of them are refused."""
+    refused = []
+    for row in range(len(y)):
+        own = {name: column[row : row + 1] for name, column in columns.items()}
+        try:
+            learner.predict_learn_many(own, y[row : row + 1])
+            done.learned += 1
+        except ValueError as error:
+            refused.append(BadRow(*place, int(numbers[row]), str(error)))
+    return refused
+
+
+def _chosen(column: Any, rows: Any) -> Any:
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    return [value for value, good in zip(column, rows.tolist(), strict=True) if good]
+
+
+class _PieceReader:
+    """Reads the chunks of a piece, and knows where they began and ended."""
+
+    def __init__(self, source: Source, piece: Piece) -> None:
+        self._piece, self._file = piece, source.files[piece.file]
+        self._features = list(source.features)
+        self._stream = _opened(self._file.path, source.reading)
+        self.unit: Unit = self._stream.unit
+        self._rows = self._lines = 0
+        self._start, self._end = piece.start, piece.end
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the chunks, with the features of the source in their order."""
+        for chunk in self._own_chunks():
+            self._rows += len(chunk) + len(chunk.bad)
+            columns = {name: chunk.columns[name] for name in self._features}
+            yield replace(chunk, columns=columns)
+
+    def _own_chunks(self) -> Iterator[Chunk]:
+        if self._file.unit == BYTES:
+            yield from self._of_bytes()
+        elif self._file.unit == ROWS:
+            yield from self._of_rows()
+        else:
+            yield from self._stream.chunks()
+
+    def _of_bytes(self) -> Iterator[Chunk]:
+        piece = self._piece
+        position: Position = self._stream.between(piece.start, piece.end, piece.exact)
+        first_line = position["line"]
+        self._start = self._end = position["byte"]
+        for chunk in self._stream.chunks(position):
+            self._end = chunk.next["byte"]
+            self._lines = chunk.next["line"] - first_line
+            yield chunk
+        if piece.start == 0:
+            self._start, self._lines = 0, self._lines + first_line - 1
+        if piece.end >= self._file.size:
+            self._end = self._file.size
+
+    def _of_rows(self) -> Iterator[Chunk]:
+        piece = self._piece
+        wanted = piece.end - piece.start
+        made = self._stream.at_row(piece.start) if self._file.groups else {"row": piece.start}
+        for chunk in self._stream.chunks(made, max(1, min(MOST_ROWS, wanted))):
+            stop = int(np.searchsorted(chunk.numbers, piece.end, "right"))
+            bad = [row for row in chunk.bad if row.number <= piece.end]
+            columns, y = chunk.part(0, stop)
+            numbers = chunk.numbers[:stop]
+            yield replace(chunk, columns=columns, y=y, numbers=numbers, bad=bad)
+            if chunk.done >= piece.end:
+                return
+
+    def told(self) -> PieceRead:
+        """Return what was read."""
+        return PieceRead(self._piece, self._start, self._end, self._rows, self._lines)
+
+
+def _opened(path: str, reading: dict[str, Any]) -> Any:
+    """Return a stream of a file, which stays open as long as it is the same file."""
+    if reading["format"] == GENERATED:
+        return _kept(path, json.dumps(reading), 0, 0)
+    status = os.stat(path)
+    return _kept(path, json.dumps(reading), status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(MOST_OPEN)
+def _kept(path: str, reading: str, changed: int, size: int) -> Any:
+    return open_file(path, json.loads(reading))
