@@ -17,6 +17,7 @@ test: lint
 
 # What takes minutes, and the properties on examples that differ in every run.
 test-long: $(VENV)/test-installed
+	$(PIP) install 'sapwood[ray]'
 	$(BIN)/python -m pytest -m "long or hypothesis" --hypothesis-profile random --numprocesses auto
 
 # The tests in another order each time; SEED=n repeats one that failed.

@@ -336,9 +336,9 @@ def test_a_delta_or_snapshot_of_another_release_is_refused(monkeypatch):
     tree, _, (one, _) = small_delta()
     data, snapshot = one.to_bytes(), take_snapshot(tree)
     monkeypatch.setattr(sapwood, "__version__", "99.0")
-    with pytest.raises(MergeError, match="a worker with sapwood 0.* and the driver has 99.0"):
+    with pytest.raises(MergeError, match=r"a worker with sapwood 0.* and the driver has 99.0"):
         Delta.from_bytes(data)
-    with pytest.raises(MergeError, match="made by sapwood 0.* and this worker has 99.0"):
+    with pytest.raises(MergeError, match=r"made by sapwood 0.* and this worker has 99.0"):
         ShardLearner(snapshot)
 
 

@@ -23,6 +23,7 @@ READING = "How the stream is read"
 MODEL = "The model"
 OUTPUT = "What is written"
 LAGS = "What came before, as features"
+WORKERS = "Who learns"
 MOST_SERIES = 10_000
 """As of `sapwood.lags`, which takes a while to load."""
 EMBEDDED = "demand"
@@ -228,6 +229,25 @@ Every = Annotated[
         metavar="ROWS|TIME",
         help="How often --checkpoint saves: after so many rows (100000) or so long (30s).",
         rich_help_panel=OUTPUT,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="COUNT",
+        help="Let so many workers learn, each its own part of the files; for a tree.",
+        rich_help_panel=WORKERS,
+    ),
+]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="NAME|ADDRESS",
+        help="Where they are: processes or threads of this machine; dask or ray, a local cluster; "
+        "dask://HOST:PORT or ray://HOST:PORT.",
+        rich_help_panel=WORKERS,
     ),
 ]
 Quiet = Annotated[

@@ -56,31 +56,8 @@ class Reading(Writing):
         if generated is not None and isinstance(name, str):
             self._check_generated(name, generated)
             return generated
-        categorical, known, known_formats = self.categorical, None, None
-        if self.model is not None and self.model.features:
-            categorical = [*categorical, *_declared_by(self.model)]
-            known = _known_by(self.model)
-            known_formats = self.model.column_formats
         try:
-            opened = open_stream(
-                name,
-                target=self.target,
-                drop=self.drop,
-                categorical=categorical,
-                time_formats=settings(self.time_format, "--time-format"),
-                time_parts=_parts(self.time_parts),
-                time=self.time,
-                known=known,
-                known_formats=known_formats,
-                decimal=self.decimal,
-                thousands=self.thousands,
-                encoding=self.encoding,
-                header=self.header,
-                ids=self.id,
-                format=self.format,
-                until_end=self.until_end,
-                sample=self.sample,
-            )
+            opened = open_stream(name, **self.wishes())
         except FileNotFoundError:
             if not isinstance(name, str) or os.path.basename(name) != name or "." in name:
                 raise
@@ -91,6 +68,32 @@ class Reading(Writing):
             # It handles signals itself while it parses, and loses some that come at the end of it.
             sys.modules["pyarrow"].enable_signal_handlers(False)
         return opened if self.model is None else _Renamed.for_model(opened, self.model)
+
+    def wishes(self) -> dict[str, Any]:
+        """Return the arguments of `open_stream` that say the same."""
+        categorical, known, known_formats = self.categorical, None, None
+        if self.model is not None and self.model.features:
+            categorical = [*categorical, *_declared_by(self.model)]
+            known = _known_by(self.model)
+            known_formats = self.model.column_formats
+        return {
+            "target": self.target,
+            "drop": self.drop,
+            "categorical": categorical,
+            "time_formats": settings(self.time_format, "--time-format"),
+            "time_parts": _parts(self.time_parts),
+            "time": self.time,
+            "known": known,
+            "known_formats": known_formats,
+            "decimal": self.decimal,
+            "thousands": self.thousands,
+            "encoding": self.encoding,
+            "header": self.header,
+            "ids": self.id,
+            "format": self.format,
+            "until_end": self.until_end,
+            "sample": self.sample,
+        }
 
     def _check_generated(self, name: str, stream: Stream) -> None:
         """Complain of options that a stream which is computed cannot heed."""

@@ -15,6 +15,7 @@ from sapwood.cli.outputs import BadRowFile
 from sapwood.cli.reading import Reading
 from sapwood.cli.runs import Learning, Targets, make_run
 from sapwood.cli.summary import print_counts
+from sapwood.cli.workers import WorkersJob, print_trained
 
 __all__ = ["train"]
 
@@ -31,12 +32,15 @@ def train(
     bad_rows: options.BadRows = None,
     checkpoint: options.Checkpoint = None,
     every: options.Every = "60s",
+    workers: options.Workers = None,
+    engine: options.EngineOption = "processes",
     quiet: options.Quiet = False,
 ) -> None:
     """Learn a stream, and keep the model.
 
     The error on the way costs nothing, so it is shown: each row was predicted before it was
-    learned. With --model FILE a saved model goes on learning.
+    learned. With --model FILE a saved model goes on learning. With --workers several processes,
+    or a cluster, learn parts of the files side by side.
     """
     terminal = Terminal(stderr=True, silent=quiet)
     with failing_in_one_line(terminal, extra="cli"):
@@ -50,6 +54,14 @@ def train(
             printed="the model's name",
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)
+        if workers is not None:
+            job = WorkersJob(stream, reading, targets, learning, workers, engine)
+            trained = job.run(terminal, bad_rows, checkpoint, every)
+            trained.model.save(save)
+            print_trained(trained, terminal)
+            if not quiet:
+                print(save)
+            return
         run, identity = make_run(stream, reading, learning, targets, checkpoint=checkpoint)
         show_columns(terminal, run.stream, run.lags)
         check_savable(run.model, f"--save {save}")

@@ -96,8 +96,8 @@ def _check_sums(sums: Array, places: int) -> None:
         good = bool(((spread >= 0) & (spread <= weight * SQUARE)).all())
         check(good, f"the spread of the {name} of a leaf is wrong")
     for name in FADED:
-        good = (sums[name] >= 0) & (sums[name] <= ROUNDING * MOST_WEIGHT * SQUARE)
-        check(bool(good.all()), "the error of a leaf is wrong")
+        some = (sums[name] >= 0) & (sums[name] <= ROUNDING * MOST_WEIGHT * SQUARE)
+        check(bool(some.all()), "the error of a leaf is wrong")
 
 
 def _check_models(models: Array, sums: Array, features: int) -> None:
@@ -132,7 +132,7 @@ def _check_slots(sums: Array, places: Array, slots: Array, counts: Array) -> Non
 def _check_parts(at: Array, parts: Array, sums: Array, kinds: list[str]) -> int:
     """Return how many slots a number has."""
     check(at.dtype == np.int32 and at.ndim == parts.ndim == 2, "its parts are none")
-    slots, rest = divmod(parts.shape[1] - GRID_DOUBLES, SLOT_DOUBLES)
+    slots, rest = divmod(int(parts.shape[1]) - GRID_DOUBLES, SLOT_DOUBLES)
     check(slots > 0 and rest == 0 and at.shape[1] == 2, "its parts have another size")
     doubles(parts, (len(at), parts.shape[1]), "its parts")
     if not len(at):
@@ -141,7 +141,7 @@ def _check_parts(at: Array, parts: Array, sums: Array, kinds: list[str]) -> int:
     check(bool(np.isin(leaf, sums["leaf"]).all()), "there is a part of no leaf")
     good = bool(((feature >= 0) & (feature < len(kinds))).all())
     check(good and all(kinds[each] == NUMBER for each in feature), "there is a part of no number")
-    low, width, inverse, kept = parts[:, :GRID_DOUBLES].T
+    _, width, inverse, kept = parts[:, :GRID_DOUBLES].T
     most = most_kept_rows(slots)
     laid = inverse > 0
     with np.errstate(divide="ignore", over="ignore"):

@@ -129,7 +129,7 @@ class Delta:
     @property
     def _slots(self) -> int:
         """How many slots a number has."""
-        return (self.arrays["parts"].shape[1] - _delta.GRID_DOUBLES) // _delta.SLOT_DOUBLES
+        return (int(self.arrays["parts"].shape[1]) - _delta.GRID_DOUBLES) // _delta.SLOT_DOUBLES
 
     # -- bytes --------------------------------------------------------------------------------
 

@@ -13,9 +13,8 @@ import sapwood
 from sapwood import door
 from sapwood.merge import _delta
 from sapwood.merge.errors import MergeError
-from sapwood.model import ModelFileError
 from sapwood.storage import container
-from sapwood.storage.container import damaged
+from sapwood.storage.container import ModelFileError, damaged
 from sapwood.tree import tree_state
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import GRID_DOUBLES
@@ -155,7 +154,10 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
     _, width, _ = kernel.sizes_for(np.array([kind == "category" for kind in kinds], np.bool_))
     watches = np.zeros((watching, width))
     watches[:, : GRID_DOUBLES * features] = grids.reshape(watching, -1)
-    empty = {"observer_sizes": np.zeros(0, np.int64), "observers": np.zeros(0, np.uint8)}
+    empty: dict[str, Array] = {
+        "observer_sizes": np.zeros(0, np.int64),
+        "observers": np.zeros(0, np.uint8),
+    }
     tree_state.fill_kernel(kernel, tree._features, {**arrays, "watches": watches, **empty})
     check(kernel.rows >= LEAST_ROWS, "its tree has learned too little")
     _stop_growing(kernel)

@@ -24,7 +24,7 @@ def save_checkpoint(
     scores: NDArray[np.float64],
 ) -> None:
     """Write a checkpoint: it is there as a whole, or the one before still is."""
-    content = {"model": np.frombuffer(model, np.uint8), "scores": scores}
+    content: dict[str, NDArray[Any]] = {"model": np.frombuffer(model, np.uint8), "scores": scores}
     container.write(path, KIND, {"identity": identity, "state": state}, content)
 
 
@@ -45,8 +45,8 @@ def load_checkpoint(
     except ModelFileError as error:
         raise CheckpointError(f"{error}, or remove it to start anew") from None
     saved = header["identity"]
-    for name in identity:
-        if saved.get(name) != identity[name]:
+    for name, value in identity.items():
+        if saved.get(name) != value:
             raise CheckpointError(
                 f"{os.fspath(path)!s} is of a job with another {name}: name another file, or "
                 "remove it to start anew"

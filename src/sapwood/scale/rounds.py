@@ -21,6 +21,7 @@ from sapwood.merge import Delta, MergeError, take_snapshot
 from sapwood.merge.applying import take_in
 from sapwood.merge.delta import joined_scores
 from sapwood.merge.snapshot import LEAST_ROWS, check_mergeable, digest_of
+from sapwood.model import StoredModel
 from sapwood.scale.checkpoint import load_checkpoint, save_checkpoint
 from sapwood.scale.engines import Engine
 from sapwood.scale.engines import engine as opened
@@ -127,8 +128,8 @@ class Rounds:
 
     Parameters
     ----------
-    model : HoeffdingTreeRegressor
-        Learns, or goes on learning.
+    model : HoeffdingTreeRegressor, or callable
+        Learns, or goes on learning; or makes such a tree of a `Source`.
     name : str, path, or sequence of them
         What workers read, as `sapwood.streams.open_stream` opens it.
     workers : int
@@ -153,7 +154,7 @@ class Rounds:
 
     def __init__(
         self,
-        model: HoeffdingTreeRegressor,
+        model: HoeffdingTreeRegressor | Callable[[Source], Any],
         name: Any,
         *,
         workers: int,
@@ -171,22 +172,23 @@ class Rounds:
         self._engine, self._skip_bad = engine, on_bad_row == "skip"
         self._checkpoint, self._every = checkpoint, every
         self._listener, self._on_bad_rows = listener, on_bad_rows
-        if model._kernel.rows >= LEAST_ROWS or type(model) is not HoeffdingTreeRegressor:
-            check_mergeable(model)
+        self._lost = 0
         self.source: Source = self._call(survey, name, wishes or {})
         if self.source.reading["target"] is None:
             raise StreamError(f"{self.source.name}: say which column to predict")
+        tree: Any = model if isinstance(model, StoredModel) else model(self.source)
+        if type(tree) is not HoeffdingTreeRegressor or tree._kernel.rows >= LEAST_ROWS:
+            check_mergeable(tree)
         self._identity = {
             "source": self.source.to_header(),
             "workers": self._workers,
             "share": self._share,
             "bad rows": on_bad_row,
-            "model": repr(model.parameters),
+            "model": repr(tree.parameters),
         }
         self._cursor = Cursor()
-        self.trained = Trained(model)
+        self.trained = Trained(tree)
         self._saved_at = time.perf_counter()
-        self._lost = 0
         self._resume()
 
     # -- the way through the source -----------------------------------------------------------

@@ -164,12 +164,14 @@ def survey(name: Any, wishes: dict[str, Any]) -> Source:
     wishes : dict
         Further arguments of `open_stream`.
     """
+    if isinstance(name, Sequence) and not isinstance(name, str) and len(name) == 1:
+        name = name[0]
     generated = _generated(name)
     if generated is not None:
         if generated.length is None:
             raise StreamError(f"{name} never ends: say how many rows, as by {name}:rows=1000000")
         file = SourceFile(str(name), ROWS, generated.length, 1.0)
-        reading = {"format": GENERATED, "target": generated.target}
+        reading: dict[str, Any] = {"format": GENERATED, "target": generated.target}
         return Source(generated.name, (file,), reading, _kinds(generated))
     stream = open_stream(name, **wishes)
     names = [name] if isinstance(name, str | os.PathLike) else list(name)
@@ -193,8 +195,6 @@ def _kinds(stream: Stream) -> dict[str, str]:
 def _generated(name: Any) -> Stream | None:
     from sapwood.streams.generators import GENERATORS, generator
 
-    if isinstance(name, Sequence) and not isinstance(name, str) and len(name) == 1:
-        name = name[0]
     if not isinstance(name, str) or os.path.exists(name):
         return None
     return generator(name) if name.partition(":")[0] in GENERATORS else None
@@ -231,7 +231,7 @@ def _bytes_a_row(stream: Stream) -> float:
     """Return how many bytes the first rows take each, as they are on disk."""
     for chunk in stream.chunks(most_rows=SAMPLE_ROWS):
         rows = len(chunk) + len(chunk.bad)
-        before = getattr(stream, "_start", {}).get("byte", 0)
+        before: int = getattr(stream, "_start", {}).get("byte", 0)
         return max(1.0, (chunk.done - before) / max(1, rows))
     return 0.0
 

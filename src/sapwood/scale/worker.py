@@ -153,27 +153,20 @@ def _learn(learner: Any, chunk: Chunk, unit: Unit, done: ShardDone) -> list[BadR
         done.learned += len(y)
         return []
     except ValueError:
-        faulty = (chunk.source, unit)
-        return _learn_singly(learner, columns, y, numbers, faulty, done)
+        rows = replace(chunk, columns=columns, y=y, numbers=numbers)
+        return _learn_singly(learner, rows, unit, done)
 
 
-def _learn_singly(
-    learner: Any,
-    columns: dict[Any, Any],
-    y: Any,
-    numbers: Any,
-    place: tuple[str, Unit],
-    done: ShardDone,
-) -> list[BadRow]:
+def _learn_singly(learner: Any, chunk: Chunk, unit: Unit, done: ShardDone) -> list[BadRow]:
     """Learn rows one by one, as some of them are refused."""
     refused = []
-    for row in range(len(y)):
-        own = {name: column[row : row + 1] for name, column in columns.items()}
+    for row in range(len(chunk)):
+        columns, y = chunk.part(row, row + 1)
         try:
-            learner.predict_learn_many(own, y[row : row + 1])
+            learner.predict_learn_many(columns, y)
             done.learned += 1
         except ValueError as error:
-            refused.append(BadRow(*place, int(numbers[row]), str(error)))
+            refused.append(BadRow(chunk.source, unit, int(chunk.numbers[row]), str(error)))
     return refused
 
 

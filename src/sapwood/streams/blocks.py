@@ -219,7 +219,7 @@ class TextSource:
         bytes(LONGEST_LINE)
         try:
             start = self._go_to(reader, start_byte, start_line)
-            yield from self._blocks(reader, start, start_line, most_lines, quotes, end_byte)
+            yield from self._blocks(reader, (start, end_byte), start_line, most_lines, quotes)
         finally:
             if self.path != "-":
                 reader.close()
@@ -268,13 +268,13 @@ class TextSource:
     def _blocks(
         self,
         reader: Reader,
-        start: int,
+        span: tuple[int, int | None],
         line: int,
         most_lines: int,
         quotes: Quotes | None,
-        stop: int | None,
     ) -> Iterator[Block]:
         data = beyond = b""
+        start, stop = span
         ended = False
         while not ended:
             if beyond:

@@ -1,0 +1,164 @@
+"""`sapwood train --workers`: a job of what was typed, and how it went."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from sapwood.cli.failure import Terminal, UsageError
+from sapwood.cli.models import make_model, saved_model
+from sapwood.cli.outputs import BadRowFile
+from sapwood.cli.reading import Reading
+from sapwood.cli.runs import Learning, Targets
+from sapwood.cli.values import amount, settings
+from sapwood.formatting import number, r_squared
+
+if TYPE_CHECKING:
+    from sapwood.scale import RoundReport, Trained
+    from sapwood.scale.sources import Source
+
+__all__ = ["WorkersJob", "print_trained"]
+
+
+@dataclass(frozen=True)
+class WorkersJob:
+    """What workers are to learn, as it was typed.
+
+    Parameters
+    ----------
+    stream : list of str
+        The files.
+    reading, targets, learning
+        Groups of options.
+    workers : int
+        How many.
+    engine : str
+        Where they are.
+    """
+
+    stream: list[str]
+    reading: Reading
+    targets: Targets
+    learning: Learning
+    workers: int
+    engine: str
+
+    def run(
+        self, terminal: Terminal, bad_rows: Path | None, checkpoint: Path | None, every: str
+    ) -> "Trained":
+        """Learn all files."""
+        from sapwood.scale import Rounds
+        from sapwood.scale.engines import engine
+
+        self._check(bad_rows, checkpoint)
+        seconds, by_time = amount(every, "--every")
+        if checkpoint is not None and not by_time:
+            raise UsageError(f"--every {every}: with --workers it is a time, such as 30s")
+        saved = saved_model(self.learning.model)
+        reading = replace(self.reading, model=saved)
+        with ExitStack() as stack:
+            refused = None if bad_rows is None else BadRowFile(bad_rows).open(None)
+            if refused is not None:
+                stack.callback(refused.close)
+            try:
+                opened = stack.enter_context(engine(self.engine, self.workers))
+                rounds = Rounds(
+                    self._model_for if saved is None else saved,
+                    self.stream,
+                    workers=self.workers,
+                    engine=opened,
+                    wishes=reading.wishes(),
+                    on_bad_row=self.targets.on_bad_row,
+                    checkpoint=checkpoint,
+                    every=seconds,
+                    listener=_Lines(terminal),
+                    on_bad_rows=None if refused is None else refused.write_bad,
+                )
+            except ModuleNotFoundError as error:
+                if error.name not in ("distributed", "ray"):
+                    raise
+                extra = "dask" if error.name == "distributed" else "ray"
+                raise UsageError(
+                    f"--engine {self.engine} needs {error.name}: pip install 'sapwood[{extra}]'"
+                ) from None
+            return rounds.run()
+
+    def _check(self, bad_rows: Path | None, checkpoint: Path | None) -> None:
+        """Complain of what workers cannot do."""
+        if "-" in self.stream:
+            raise UsageError("-: the standard input cannot be shared out: save it to a file")
+        later = {
+            "--delay": self.targets.delay,
+            "--labels": self.targets.labels,
+            "--lags, --means": self.learning.made("y"),
+            "--interval": self.learning.interval,
+            "--time": self.reading.time,
+        }
+        for option, given in later.items():
+            if given:
+                raise UsageError(
+                    f"{option} needs rows one after the other: leave it out, or leave out --workers"
+                )
+        if bad_rows is not None and checkpoint is not None:
+            raise UsageError("--bad-rows cannot be resumed with --workers: leave out one of them")
+
+    def _model_for(self, source: "Source") -> Any:
+        """Make a model for what the files were found to hold."""
+        about: Any = SimpleNamespace(
+            features=source.features,
+            declared=tuple(source.reading.get("categorical", ())),
+            target=source.reading["target"],
+            name=source.name,
+        )
+        made = make_model(self.learning.model, settings(self.learning.set_, "--set"), about)
+        formats = source.reading.get("known_formats", {})
+        if hasattr(made, "column_formats"):
+            made.column_formats.update(
+                {name: formats[name] for name in formats if name in source.features}
+            )
+        return made
+
+
+class _Lines:
+    """Prints a line about a round whenever rows have doubled."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._next = 0
+
+    def __call__(self, report: "RoundReport") -> None:
+        if report.lost:
+            self._terminal.say(
+                f"sapwood: workers were lost {report.lost} times in round {report.round}: their "
+                "shards were done again"
+            )
+        if report.total_rows < self._next:
+            return
+        self._next = 2 * report.total_rows
+        rate = report.rows / max(report.seconds, 1e-9)
+        self._terminal.say(
+            f"round {report.round:>4}: {report.total_rows:>13,} rows, {report.leaves:>6,} leaves, "
+            f"{rate:>11,.0f} rows/s, {100 * report.done:.0f} % read"
+        )
+
+
+def print_trained(found: "Trained", terminal: Terminal) -> None:
+    """Print the errors on the way, and what became of all rows."""
+    terminal.say(
+        f"MAE {number(found.mae, 5)}, RMSE {number(found.rmse, 5)}, R² {r_squared(found.r2)}: each "
+        "row predicted before its worker learned it"
+    )
+    terminal.say(
+        f"rows: {found.rows_read:,} read, {found.rows_learned:,} learned, "
+        f"{found.refused.total():,} refused"
+    )
+    if found.rows_without_target:
+        terminal.say(f"  {found.rows_without_target:,} came without a target: not learned")
+    for reason, count in found.refused.most_common():
+        terminal.say(f"  {count:,}: {reason}")
+    rate = found.rows_read / max(found.seconds, 1e-9)
+    terminal.say(
+        f"time: {found.seconds:.2f} s, {rate:,.0f} rows/s; {found.rounds} rounds, "
+        f"{found.model.n_leaves:,} leaves, {found.model.nbytes / 1e6:.2f} MB"
+    )
