@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sapwood.tree.layout import ERRORS
+from sapwood.tree.layout import ERRORS, SAID_ERRORS
 
 FADE = 0.99
 RATES = 4
@@ -70,7 +70,7 @@ def merged_leaf(base, started, shards):
     found["mean_weight"] = base.record["mean_weight"] + found["weight"] - base.record["weight"]
     before = base.record["mean"] * base.record["mean_weight"]
     found["mean"] = (before + sums) / found["mean_weight"]
-    for name in ERRORS:
+    for name in (*ERRORS, *SAID_ERRORS):
         own = sum(each.record[name] - FADE**count * base.record[name] for count, each in pairs)
         mass = sum(1 - FADE**count for count, _ in pairs)
         found[name] = FADE**rows * base.record[name] + (1 - FADE**rows) * own / mass

@@ -37,6 +37,9 @@ RATES_OF_MODELS = RATES
 # A variance that grows by more than rounding was computed from numbers that say nothing.
 cdef double TOLERATED_GROWTH = 1.0 + 1e-6
 
+cdef enum:
+    FADED = 2 * EXPERTS  # fields of a leaf that fade with its rows, from `errors` on
+
 cdef struct LeafDelta:
     int32_t leaf
     int32_t slots
@@ -47,7 +50,7 @@ cdef struct LeafDelta:
     double residual_mean
     double residual_m2
     double mass
-    double errors[EXPERTS]
+    double faded[FADED]
 
 
 def delta_doubles(Py_ssize_t features, bint linear):
@@ -165,12 +168,17 @@ cdef void extract_model(
             delta[i * (i + 1) // 2 + j] = new[n * i + j] - old[n * i + j]
 
 
+cdef inline const double* faded_of(const LeafRecord* record) noexcept nogil:
+    """All faded errors of a leaf, which follow each other."""
+    return &record.errors[0]
+
+
 cdef void extract_leaf(
     const LeafRecord* before, const LeafRecord* after, Py_ssize_t leaf, LeafDelta* delta
 ) noexcept nogil:
     """What rows have added to a leaf, whose moments began from nothing."""
     cdef double left
-    cdef Py_ssize_t error
+    cdef Py_ssize_t place
     delta.leaf = <int32_t>leaf
     delta.rows = after.rows - before.rows
     delta.weight = after.weight
@@ -178,8 +186,8 @@ cdef void extract_leaf(
     delta.residual_mean, delta.residual_m2 = after.residual_mean, after.residual_m2
     left = pow(FADE, delta.rows)
     delta.mass = 1.0 - left
-    for error in range(EXPERTS):
-        delta.errors[error] = max(0.0, after.errors[error] - left * before.errors[error])
+    for place in range(FADED):
+        delta.faded[place] = max(0.0, faded_of(after)[place] - left * faded_of(before)[place])
 
 
 def extract(TreeTables tables not None, leaves, models, const unsigned char[:, ::1] laid):
@@ -283,7 +291,7 @@ cdef inline void join_moments(
 
 cdef void join_leaves(LeafDelta* one, const LeafDelta* other) noexcept nogil:
     """Add what one shard has added to a leaf to what another one has."""
-    cdef Py_ssize_t error
+    cdef Py_ssize_t place
     join_moments(
         &one.weight, &one.target_mean, &one.target_m2, other.weight, other.target_mean,
         other.target_m2,
@@ -295,8 +303,8 @@ cdef void join_leaves(LeafDelta* one, const LeafDelta* other) noexcept nogil:
     one.weight += other.weight
     one.rows += other.rows
     one.mass += other.mass
-    for error in range(EXPERTS):
-        one.errors[error] += other.errors[error]
+    for place in range(FADED):
+        one.faded[place] += other.faded[place]
 
 
 cdef Py_ssize_t join_slots(
@@ -423,7 +431,8 @@ cdef void add_model(
 cdef void add_leaf(LeafRecord* record, const LeafDelta* delta) noexcept nogil:
     """Add to what a leaf knows."""
     cdef double left = pow(FADE, delta.rows)
-    cdef Py_ssize_t error
+    cdef double* faded = <double*>faded_of(record)
+    cdef Py_ssize_t place
     record.mean += (delta.target_mean - record.mean) * (
         delta.weight / (record.mean_weight + delta.weight)
     )
@@ -438,10 +447,8 @@ cdef void add_leaf(LeafRecord* record, const LeafDelta* delta) noexcept nogil:
     )
     record.weight += delta.weight
     record.rows += delta.rows
-    for error in range(EXPERTS):
-        record.errors[error] = (
-            left * record.errors[error] + (1.0 - left) / delta.mass * delta.errors[error]
-        )
+    for place in range(FADED):
+        faded[place] = left * faded[place] + (1.0 - left) / delta.mass * delta.faded[place]
 
 
 cdef Py_ssize_t points_of(

@@ -62,6 +62,7 @@ def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
         Registration(tree._features, known, [relay]).commit_now()
     try:
         check_fits(arrays, kernel)
+        last_layer.check_fits(arrays["layer"], kernel)
     except ValueError as error:
         raise MergeError(f"the delta is of another tree: {error}") from None
     if not delta.rows:

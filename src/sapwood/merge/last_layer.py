@@ -1,25 +1,30 @@
 """What follows the stream row by row, and cannot be summed: which shard's is taken over.
 
-The tracker of a tree fades within a few rows. After a round it is that of the shard with the latest
-rows, which is the one of the highest number, as shards are numbered in the order of their rows; so
-predictions go on from where the rows end. This file is the only place that knows of it.
+The last layer of a tree follows y by its recent errors. After a round it is that of the shard with
+the latest rows, which is the one of the highest number, as shards are numbered in the order of
+their rows; so predictions go on from where the rows end. What the tree itself has said and is yet
+to be told the y of stays remembered; workers begin with no such memory. This file is the only place
+that knows of it.
 """
 
 from typing import Any
 
 from numpy.typing import NDArray
 
+from sapwood.blend._layer import fresh_layer
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree.checking import check_tracks, doubles
+from sapwood.tree.checking import MOST_ROWS, check, check_layer_of, doubles
 
-__all__ = ["check_layer", "latest", "layer_of", "set_layer"]
+__all__ = ["check_fits", "check_layer", "latest", "layer_of", "set_layer"]
 
 Array = NDArray[Any]
+
+LAYER_DOUBLES = len(fresh_layer())
 
 
 def layer_of(kernel: TreeKernel) -> Array:
     """Return a copy of what follows the stream."""
-    return kernel.track_table.copy()
+    return kernel.layer_table.copy()
 
 
 def latest(one: tuple[int, Array], other: tuple[int, Array]) -> Array:
@@ -29,9 +34,17 @@ def latest(one: tuple[int, Array], other: tuple[int, Array]) -> Array:
 
 def set_layer(kernel: TreeKernel, layer: Array) -> None:
     """Let a tree follow the stream from there on."""
-    kernel.set_tracks(layer.copy())
+    kernel.set_layer(layer.copy())
 
 
 def check_layer(layer: Array) -> None:
-    """Raise ValueError if a layer that comes from elsewhere is none."""
-    check_tracks(doubles(layer, (6, 6), "the tracks"))
+    """Raise ValueError if a layer that comes from elsewhere is none; there may be none."""
+    check(layer.ndim == 1 and len(layer) in (0, LAYER_DOUBLES), "its last layer has another size")
+    doubles(layer, layer.shape, "the numbers of its last layer")
+    if len(layer):
+        check_layer_of(layer, MOST_ROWS)
+
+
+def check_fits(layer: Array, kernel: TreeKernel) -> None:
+    """Raise ValueError if a layer is not such as a tree has."""
+    check(layer.shape == kernel.layer_table.shape, "its last layer has another size")

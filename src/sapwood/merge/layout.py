@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from sapwood.tree.layout import ERRORS
+from sapwood.tree.layout import ERRORS, SAID_ERRORS
 
 __all__ = ["FADED", "LEAF_DELTA", "SCORES", "STREAM"]
 
-FADED = ERRORS
+FADED = (*ERRORS, *SAID_ERRORS)
 """The fields of a leaf that fade with its rows."""
 
 LEAF_DELTA = np.dtype(

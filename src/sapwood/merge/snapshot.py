@@ -31,7 +31,7 @@ LEAST_ROWS = 8
 """So many rows a tree must have learned: until then it may still move its origin."""
 HEADER = {"format", "version", "round", "tree"}
 OWN = ("grids",)
-LEFT_OUT = ("watches", "observer_sizes", "observers")
+LEFT_OUT = ("watches", "observer_sizes", "observers", *tree_state.NOTES)
 MOMENTS = ("weight", "target_mean", "target_m2", "residual_mean", "residual_m2")
 
 
@@ -99,7 +99,8 @@ def _packed(tree: HoeffdingTreeRegressor, round: int) -> bytes:
         "round": round,
         "tree": tree_state.header_of(tree),
     }
-    return container.pack(KIND, header, {**arrays, "leaves": leaves, "grids": grids})
+    kept = {name: array for name, array in arrays.items() if name not in LEFT_OUT}
+    return container.pack(KIND, header, {**kept, "leaves": leaves, "grids": grids})
 
 
 def digest_of(snapshot: bytes) -> str:
@@ -158,7 +159,9 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
         "observer_sizes": np.zeros(0, np.int64),
         "observers": np.zeros(0, np.uint8),
     }
-    tree_state.fill_kernel(kernel, tree._features, {**arrays, "watches": watches, **empty})
+    notes = dict(zip(tree_state.NOTES, tree_state.notes_state(kernel.notes), strict=True))
+    filled = {**arrays, **notes, "watches": watches, **empty}
+    tree_state.fill_kernel(kernel, tree._features, filled)
     check(kernel.rows >= LEAST_ROWS, "its tree has learned too little")
     _stop_growing(kernel)
     return tree
