@@ -122,8 +122,8 @@ class Source:
         lists: list[list[Piece]] = []
         for _ in range(parts):
             pieces: list[Piece] = []
-            needed = max(1.0, rows / parts)
-            while needed > 0.0 and place.file < len(self.files):
+            share = needed = max(1.0, rows / parts)
+            while needed > NEAR_BORDER * share and place.file < len(self.files):
                 file = self.files[place.file]
                 end = _end_of_piece(file, place.at, needed)
                 pieces.append(Piece(place.file, place.at, end, exact))
