@@ -72,7 +72,7 @@ def test_formats_and_files_give_about_the_same(folder):
         assert (found.rows_read, found.rows_learned) == (ROWS, ROWS), name
         assert int(found.model._kernel.rows) == ROWS
         assert found.model.feature_kinds["colour"] == "category"
-        assert found.rounds == 2
+        assert found.rounds in (2, 3)  # of a text, rows are told by bytes
         assert 0.8 < found.r2 < 1.0
         levels = found.model._kernel.level_table[64 * 5 : 64 * 5 + 3, 0]
         assert levels.tolist() == [2_000.0] * 3

@@ -125,7 +125,7 @@ class _DaskExecutor(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Close the client, and the cluster if it is our own."""
-        self._inner.shutdown(wait=wait, cancel_futures=cancel_futures)
+        self._inner.shutdown(wait=wait)
         self._client.close()
         if self._cluster is not None:
             self._cluster.close()
