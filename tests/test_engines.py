@@ -1,6 +1,7 @@
 """The same job on Dask and on Ray, on real local clusters of two workers."""
 
 import os
+import secrets
 import signal
 
 import pyarrow.parquet
@@ -67,13 +68,16 @@ def test_dask_with_a_worker_that_is_killed(rows):
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
-def test_ray_gives_the_same_model_with_a_worker_that_is_killed(rows):
+def test_ray_gives_the_same_model_with_a_worker_that_is_killed(rows, tmp_path, monkeypatch):
+    # A token for this cluster alone; else Ray would leave one in the home of whoever tests.
+    (tmp_path / "token").write_text(secrets.token_hex(32))
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "token"))
     ray = pytest.importorskip("ray", reason="Ray is not installed")
     expected = content(trained(rows, workers=2))
     found = train(small_tree(), rows, workers=2, engine="ray", wishes={"target": "y"})
     assert content(found) == expected
 
     def worker(executor):
-        return ray.get(ray.remote(os.getpid).remote())
+        return ray.get(ray.remote(lambda: os.getpid()).remote())  # noqa: PLW0108 - as Ray asks for
 
     assert content(struck_rounds("ray", rows, worker)) == expected
