@@ -13,6 +13,9 @@ from sapwood.scale.worker import learn_shard
 from test_scale import content, small_tree, table, trained
 
 
+JOB = {"wishes": {"target": "y"}, "first": 2_000}
+
+
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
     path = tmp_path_factory.mktemp("rows") / "all.parquet"
@@ -39,7 +42,7 @@ def struck_rounds(spec, rows, worker):
     with engine(spec, 2) as made:
         struck = Struck(made._open, spec, worker)
         try:
-            job = {"workers": 2, "engine": struck, "wishes": {"target": "y"}}
+            job = {"workers": 2, "engine": struck, **JOB}
             found = Rounds(small_tree(), rows, **job).run()
         finally:
             struck.close()
@@ -51,7 +54,7 @@ def struck_rounds(spec, rows, worker):
 def test_dask_gives_the_same_model(rows):
     pytest.importorskip("distributed", reason="Dask is not installed")
     expected = content(trained(rows, workers=2))
-    found = train(small_tree(), rows, workers=2, engine="dask", wishes={"target": "y"})
+    found = train(small_tree(), rows, workers=2, engine="dask", **JOB)
     assert content(found) == expected
 
 
@@ -74,7 +77,7 @@ def test_ray_gives_the_same_model_with_a_worker_that_is_killed(rows, tmp_path, m
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "token"))
     ray = pytest.importorskip("ray", reason="Ray is not installed")
     expected = content(trained(rows, workers=2))
-    found = train(small_tree(), rows, workers=2, engine="ray", wishes={"target": "y"})
+    found = train(small_tree(), rows, workers=2, engine="ray", **JOB)
     assert content(found) == expected
 
     def worker(executor):

@@ -54,8 +54,15 @@ def small_tree():
 
 
 def trained(name, workers=3, engine="threads", **options):
+    wishes = {"target": "y"}
     return train(
-        small_tree(), str(name), workers=workers, engine=engine, wishes={"target": "y"}, **options
+        small_tree(),
+        str(name),
+        workers=workers,
+        engine=engine,
+        wishes=wishes,
+        first=2_000,
+        **options,
     )
 
 
@@ -328,6 +335,7 @@ def test_a_process_that_is_killed_changes_nothing(folder):
             workers=2,
             engine=struck,
             wishes={"target": "y"},
+            first=2_000,
             listener=reports.append,
         )
         found = rounds.run()

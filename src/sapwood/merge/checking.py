@@ -123,8 +123,8 @@ def _check_slots(sums: Array, places: Array, slots: Array, counts: Array) -> Non
     check(bool((abs(target) <= 2 * NEAR * weight).all()), "the sum of y of a slot is wrong")
     check(bool((abs(residual) <= FAR * weight).all()), "the sum of residuals of a slot is wrong")
     feature = np.searchsorted(ends, places, "right")
-    seen = np.zeros((len(sums), len(counts)))
-    np.add.at(seen, (leaf, feature), weight)
+    size = len(sums) * len(counts)
+    seen = np.bincount(leaf * len(counts) + feature, weight, size).reshape(len(sums), len(counts))
     good = seen <= ROUNDING * sums["weight"][:, None] + 1e-300
     check(bool(good.all()), "slots have seen more rows than their leaf")
 

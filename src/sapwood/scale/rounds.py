@@ -9,7 +9,7 @@ engine, not on who was faster, not on workers that were lost on the way.
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, Executor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -35,8 +35,12 @@ __all__ = ["RoundReport", "Rounds", "Trained", "train"]
 
 SHARE = 0.1
 """Of the rows so far, that a round has."""
-LEAST = 2_000
-"""Rows that a round has at least, and that are learned by one worker first."""
+LATER, LATER_SHARE = 1_000_000, 2.0
+"""From so many rows on a round has so many times that share, as trees grow slowly by then."""
+FIRST, LEAST = 20_000, 2_000
+"""Rows that one worker learns first, and that a round has at least."""
+MOST_UNPACKED = 4
+"""Deltas that the driver unpacks at once."""
 MOST_LOSSES = 5
 """How often workers may be lost in one round."""
 LOSSES = ("KilledWorker", "NodeDiedError", "OwnerDiedError", "WorkerCrashedError")
@@ -139,7 +143,9 @@ class Rounds:
     wishes : dict, optional
         Further arguments of `open_stream`, such as the target.
     share : float
-        Of the rows so far, that a round has.
+        Of the rows so far, that a round has; twice as many from a million rows on.
+    first : int
+        Rows that one worker learns before they are shared out, growing as ever.
     on_bad_row : {"error", "skip"}
         Whether a row that cannot be used stops all, or is counted and left out.
     checkpoint : str or path, optional
@@ -161,6 +167,7 @@ class Rounds:
         engine: Engine,
         wishes: dict[str, Any] | None = None,
         share: float = SHARE,
+        first: int = FIRST,
         on_bad_row: Literal["error", "skip"] = "error",
         checkpoint: StrPath | None = None,
         every: float = 60.0,
@@ -169,6 +176,7 @@ class Rounds:
     ) -> None:
         self._workers = door.whole(workers, "workers", 1, 2**16)
         self._share = door.between(share, "share", 0.0, 1.0)
+        self._first = door.whole(first, "first", LEAST_ROWS, 2**53)
         self._engine, self._skip_bad = engine, on_bad_row == "skip"
         self._checkpoint, self._every = checkpoint, every
         self._listener, self._on_bad_rows = listener, on_bad_rows
@@ -183,6 +191,7 @@ class Rounds:
             "source": self.source.to_header(),
             "workers": self._workers,
             "share": self._share,
+            "first": self._first,
             "bad rows": on_bad_row,
             "model": repr(tree.parameters),
         }
@@ -207,11 +216,12 @@ class Rounds:
         begun, self._lost = time.perf_counter(), 0
         model = self.trained.model
         rows = model._kernel.rows
-        if rows < LEAST:
-            pieces, _ = self.source.cut(self._cursor, int(LEAST - rows), 1)
+        if rows < self._first:
+            pieces, _ = self.source.cut(self._cursor, int(self._first - rows), 1)
             self._learn_first(pieces[0])
             return
-        wanted = max(LEAST, int(self._share * rows))
+        share = self._share * (LATER_SHARE if rows >= LATER else 1.0)
+        wanted = max(LEAST, int(share * rows))
         lists, _ = self.source.cut(self._cursor, wanted, self._workers)
         snapshot = take_snapshot(model, self.trained.rounds)
         asked = time.perf_counter()
@@ -261,8 +271,10 @@ class Rounds:
         """Let the tree know what all shards have added, in their order, and grow."""
         self._count(done)
         total: Delta | None = None
-        for shard, each in enumerate(done):
-            delta = Delta.from_bytes(each.content, f"the delta of shard {shard}")
+        names = [f"the delta of shard {shard}" for shard in range(len(done))]
+        with ThreadPoolExecutor(MOST_UNPACKED) as pool:
+            deltas = list(pool.map(Delta.from_bytes, [each.content for each in done], names))
+        for shard, delta in enumerate(deltas):
             expected = (digest_of(snapshot), self.trained.rounds, (shard,))
             if (delta.base, delta.round, delta.shards) != expected:
                 raise MergeError(
