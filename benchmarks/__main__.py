@@ -20,6 +20,7 @@ from benchmarks import (
     observers_regret,
     observers_speed,
     row_costs,
+    scale,
     sharing,
     timings,
     tree_accuracy,
@@ -54,6 +55,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "drift": drift.run,
     "categories": categories.run,
     "kafka": kafka.run,
+    "scale": scale.run,
 }
 
 

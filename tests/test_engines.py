@@ -12,7 +12,6 @@ from sapwood.scale.engines import Engine, engine
 from sapwood.scale.worker import learn_shard
 from test_scale import content, small_tree, table, trained
 
-
 JOB = {"wishes": {"target": "y"}, "first": 2_000}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from sapwood import model as models
 from sapwood.merge import ShardLearner
 from sapwood.scale.sources import BYTES, GENERATED, ROWS, Piece, Source, open_file
-from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, Position, Unit
+from sapwood.streams.stream import BadRow, Chunk, Position, Unit
 
 __all__ = ["PieceRead", "ShardDone", "learn_first", "learn_shard"]
 
@@ -218,9 +218,8 @@ class _PieceReader:
 
     def _of_rows(self) -> Iterator[Chunk]:
         piece = self._piece
-        wanted = piece.end - piece.start
         made = self._stream.at_row(piece.start) if self._file.groups else {"row": piece.start}
-        for chunk in self._stream.chunks(made, max(1, min(MOST_ROWS, wanted))):
+        for chunk in self._stream.chunks(made):
             stop = int(np.searchsorted(chunk.numbers, piece.end, "right"))
             bad = [row for row in chunk.bad if row.number <= piece.end]
             columns, y = chunk.part(0, stop)
