@@ -580,7 +580,7 @@ def turn() -> Figure:
     for name, (x, y, what) in STEPS.items():
         top.text(x, y + 0.1, name, ha="center", va="center", color=INK, weight="bold")
         top.text(x, y - 0.07, what, ha="center", va="center", color=MUTED, size=7.5)
-    rows, serial, merged = by_rounds(30_000, workers=8)
+    rows, serial, merged = by_rounds(80_000, workers=8)
     below.plot(rows, serial, "o-", color=BLUE, markersize=3, label="one process")
     below.plot(rows, merged, "s--", color=ORANGE, markersize=3, label="rounds of 8 workers")
     label(below, "rows learned, at the end of each round", "R² on 5,000 later rows")
@@ -595,7 +595,7 @@ def by_rounds(rows: int, workers: int) -> tuple[list[int], list[float], list[flo
     columns, y = friedman(rows + 5_000)
     later = {name: values[rows:] for name, values in columns.items()}
     serial, merged = (HoeffdingTreeRegressor(track=None) for _ in range(2))
-    ends, scores = [2_000], list[list[float]]()
+    ends, scores = [20_000], list[list[float]]()
     while True:
         start, end = ([0, *ends])[-2:]
         part = {name: values[start:end] for name, values in columns.items()}

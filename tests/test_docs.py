@@ -143,6 +143,8 @@ PACKAGES = [
     "sapwood.streams",
     "sapwood.evaluate",
     "sapwood.lags",
+    "sapwood.merge",
+    "sapwood.scale",
     "sapwood.plot",
     "sapwood.report",
     "sapwood.export",

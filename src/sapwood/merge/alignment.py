@@ -1,9 +1,8 @@
 """Deltas of workers that have found other features or categories, brought to the same ones.
 
 Features and labels of the snapshot come first, as they are in all of them; then the new ones in the
-order of their names, not of their appearance, so that it does not matter who was first. Of labels
-that are new to a category the first ones by name get the codes that are left, the rest are
-"others".
+order of their names, not of their appearance, so that it does not matter who was first. A category
+may have at most 63 labels, as the levels of those with more do not add.
 """
 
 from typing import Any
@@ -38,7 +37,7 @@ def united(one: Header, other: Header, known: list[int]) -> Header:
     Raises
     ------
     MergeError
-        If a feature holds numbers here and labels there.
+        If a feature holds numbers here and labels there, or has too many labels.
     """
     base: list[Label] = one["names"][: len(known)]
     places = [{name: at for at, name in enumerate(each["names"])} for each in (one, other)]
@@ -59,7 +58,13 @@ def united(one: Header, other: Header, known: list[int]) -> Header:
         kinds.append(found[0] if found else UNKNOWN)
         old = both[0][1][: known[at]] if at < len(known) else []
         new = {label for _, own in both for label in own} - set(old)
-        labels.append([*old, *sorted(new, key=_order)][:OTHERS])
+        labels.append([*old, *sorted(new, key=_order)])
+        if len(labels[-1]) > OTHERS:
+            raise MergeError(
+                f"{door.shown(name)} has more than {OTHERS} categories in all shards together, "
+                f"whose levels forget and do not add: leave it out, as by --drop {name}, or learn "
+                "in one process"
+            )
     return {**one, "names": [*base, *fresh], "kinds": kinds, "labels": labels}
 
 

@@ -57,7 +57,7 @@ def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
     features = united(tree._features.to_header(), delta.features, delta.known)
     arrays = aligned(delta.arrays, delta.features, features, kernel.slots)
     if features["names"] != tree._features.names or features != tree._features.to_header():
-        known = Features.from_header(features).known
+        known = Features.from_header(features, tree._features.most_labels).known
         relay = memory.relay(kernel, tree._features, known)
         Registration(tree._features, known, [relay]).commit_now()
     try:

@@ -12,7 +12,7 @@ from sapwood.merge import _delta, last_layer
 from sapwood.merge.alignment import aligned, united
 from sapwood.merge.checking import check_arrays
 from sapwood.merge.errors import MergeError
-from sapwood.rows.features import Features
+from sapwood.rows.features import IDENTIFIER, OTHERS, Features
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
 from sapwood.tree.checking import check
@@ -190,6 +190,8 @@ def _checked_header(
     numbers = tuple(door.whole(shard, "shard", 0, 2**62) for shard in shards)
     check(list(numbers) == sorted(set(numbers)), "its shards are not in order, each of them once")
     features = Features.from_header(header["features"])
+    few = all(count <= OTHERS for count in features.known.counts)
+    check(few and IDENTIFIER not in features.kinds, "a feature of it has too many categories")
     good = isinstance(known, list) and len(known) <= len(features)
     check(good, "it does not say what the snapshot knew")
     for count, labels in zip(known, features.categories, strict=False):

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood.merge import _delta, last_layer
 from sapwood.merge.alignment import aligned, united
 from sapwood.merge.delta import Delta, joined_scores
-from sapwood.merge.snapshot import digest_of, tree_of_snapshot
+from sapwood.merge.snapshot import check_few, digest_of, tree_of_snapshot
 from sapwood.rows.column import CATEGORY
 from sapwood.tree import memory, tree_state
 from sapwood.tree._relay import Registration
@@ -85,10 +85,17 @@ class ShardLearner:
         return predictions
 
     def delta(self) -> Delta:
-        """Return what the rows so far have added to the tree."""
+        """Return what the rows so far have added to the tree.
+
+        Raises
+        ------
+        MergeError
+            If a feature has more than 63 categories by now.
+        """
         kernel, features = self.tree._kernel, self.tree._features
         before = self._before
         known = self._known
+        check_few(features.known)
         if features.known is not known:
             before = self._relaid()
         laid = np.array([[kind == CATEGORY for kind in features.kinds]], np.uint8)

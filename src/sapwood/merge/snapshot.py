@@ -13,15 +13,23 @@ import sapwood
 from sapwood import door
 from sapwood.merge import _delta
 from sapwood.merge.errors import MergeError
+from sapwood.rows.features import IDENTIFIER, OTHERS, Known
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
-from sapwood.tree import tree_state
+from sapwood.tree import memory, tree_state
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import GRID_DOUBLES
 from sapwood.tree.checking import check
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 
-__all__ = ["LEAST_ROWS", "check_mergeable", "digest_of", "take_snapshot", "tree_of_snapshot"]
+__all__ = [
+    "LEAST_ROWS",
+    "check_few",
+    "check_mergeable",
+    "digest_of",
+    "take_snapshot",
+    "tree_of_snapshot",
+]
 
 Array = NDArray[Any]
 
@@ -52,11 +60,28 @@ def check_mergeable(tree: Any) -> None:
             f"the tree has learned {int(tree._kernel.rows)} rows: let it learn {LEAST_ROWS} at "
             "least before rows are shared out"
         )
+    check_few(tree._features.known)
     if not tree._kernel.slots:
         raise MergeError(
             "the leaves of the tree watch by observers, whose elements do not add: use the "
             'default observer, or any QuantizerObserver of radius "auto"'
         )
+
+
+def check_few(known: Known) -> None:
+    """Raise unless all categories are few.
+
+    Raises
+    ------
+    MergeError
+        If a feature has many, whose levels forget: they do not add.
+    """
+    for name, kind, count in zip(known.names, known.kinds, known.counts, strict=True):
+        if count > OTHERS or kind == IDENTIFIER:
+            raise MergeError(
+                f"{door.shown(name)} has more than {OTHERS} categories, whose levels forget and do "
+                f"not add: leave it out, as by --drop {name}, or learn in one process"
+            )
 
 
 def take_snapshot(tree: HoeffdingTreeRegressor, round: int = 0) -> bytes:
@@ -151,8 +176,8 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
     watching = int(np.count_nonzero(leaves["watching"])) if leaves.dtype.names else 0
     good = grids.dtype == np.float64 and grids.shape == (watching, features, GRID_DOUBLES)
     check(good, "its grids are not those of its leaves")
-    kinds = tree._features.kinds
-    _, width, _ = kernel.sizes_for(np.array([kind == "category" for kind in kinds], np.bool_))
+    check_few(tree._features.known)
+    _, width, _ = kernel.sizes_for(*memory.column_kinds(tree._features, tree._features.known))
     watches = np.zeros((watching, width))
     watches[:, : GRID_DOUBLES * features] = grids.reshape(watching, -1)
     empty: dict[str, Array] = {
