@@ -48,6 +48,7 @@ class WorkersJob:
         self, terminal: Terminal, bad_rows: Path | None, checkpoint: Path | None, every: str
     ) -> "Trained":
         """Learn all files."""
+        from sapwood.merge import MergeError
         from sapwood.scale import Rounds
         from sapwood.scale.engines import engine
 
@@ -63,7 +64,7 @@ class WorkersJob:
                 stack.callback(refused.close)
             try:
                 opened = stack.enter_context(engine(self.engine, self.workers))
-                rounds = Rounds(
+                return Rounds(
                     self._model_for if saved is None else saved,
                     self.stream,
                     workers=self.workers,
@@ -74,7 +75,7 @@ class WorkersJob:
                     every=seconds,
                     listener=_Lines(terminal),
                     on_bad_rows=None if refused is None else refused.write_bad,
-                )
+                ).run()
             except ModuleNotFoundError as error:
                 if error.name not in ("distributed", "ray"):
                     raise
@@ -82,12 +83,16 @@ class WorkersJob:
                 raise UsageError(
                     f"--engine {self.engine} needs {error.name}: pip install 'sapwood[{extra}]'"
                 ) from None
-            return rounds.run()
+            except MergeError as error:
+                raise UsageError(str(error)) from None
 
     def _check(self, bad_rows: Path | None, checkpoint: Path | None) -> None:
         """Complain of what workers cannot do."""
         if "-" in self.stream:
             raise UsageError("-: the standard input cannot be shared out: save it to a file")
+        for name in self.stream:
+            if name.startswith("kafka://"):
+                raise UsageError(f"{name}: topics cannot be shared out: leave out --workers")
         later = {
             "--delay": self.targets.delay,
             "--labels": self.targets.labels,

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any
 
+from sapwood.merge.errors import MergeError
 from sapwood.streams.schema import nearest
 
 __all__ = ["ENGINES", "Engine", "RayExecutor", "engine"]
@@ -73,7 +74,7 @@ def engine(spec: str | Executor, workers: int) -> Iterator[Engine]:
 
     Raises
     ------
-    ValueError
+    MergeError
         If there is no such engine.
     ModuleNotFoundError
         If Dask or Ray is not installed.
@@ -91,7 +92,7 @@ def engine(spec: str | Executor, workers: int) -> Iterator[Engine]:
 def _opener(spec: str, workers: int) -> Callable[[], Executor]:
     name, _, address = spec.partition("://")
     if name not in ENGINES or (address and name in ("processes", "threads")):
-        raise ValueError(f"{spec} is no engine: {nearest(name, ENGINES)}")
+        raise MergeError(f"{spec} is no engine: {nearest(name, ENGINES)}")
     if name == "threads":
         return lambda: ThreadPoolExecutor(workers)
     if name == "processes":
