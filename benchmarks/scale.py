@@ -9,12 +9,13 @@ part, as these do not depend on who else uses the machine; and in wall time, in 
 workers would take is computed from the parts: what the driver does, and a k-th of what workers do.
 """
 
+import math
 import os
 import resource
 import secrets
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
 from importlib.util import find_spec
@@ -44,7 +45,7 @@ MOST_BYTES = 12_000_000  # as `sapwood train` allows a tree of ten features
 MAY_LOSE = 0.003
 NEXT_ROWS, NEXT_SHARE = 100_000, 0.2
 FILE_ROWS, QUICK_ROWS = 4_000_000, 100_000
-LARGE_ROWS, ENDLESS_ROWS = 5_000_000, 100_000_000
+LARGE_ROWS, ENDLESS_ROWS, HUGE_ROWS = 5_000_000, 100_000_000, 1_000_000_000
 GROUP_ROWS = 65_536
 CLUSTERS = (2, 8, 64, 512)
 
@@ -179,7 +180,7 @@ class _AtOnce(Executor):
     """Calls functions when they are submitted, and knows how much CPU time each kind took."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: dict[str, float] = defaultdict(float)
 
     def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Any:
         """Call a function."""
@@ -200,65 +201,83 @@ def _serial_seconds(path: Path) -> float:
     return time.process_time() - begun
 
 
+class _Parts(NamedTuple):
+    """CPU seconds of a job."""
+
+    workers: int
+    rounds: int
+    alone: float  # what one worker does before rows are shared out
+    rows: float  # reading and learning, all workers together
+    loads: float  # snapshots and deltas, all workers together
+    driver: float
+    bytes_out: int  # of the last round but one, to one worker, and from one
+    bytes_in: int
+
+
 def _parts(path: Path) -> Iterator[Table]:
     serial = min(_serial_seconds(path) for _ in range(2))
-    rows: list[Sequence[Cell]] = []
-    parts: dict[int, tuple[float, float, float, int]] = {}
-    clock, worker.time.perf_counter = worker.time.perf_counter, time.process_time
+    clock: Any = worker
+    kept, clock.time.perf_counter = clock.time.perf_counter, time.process_time
     try:
-        for workers in (2, 8):
-            reports: list[RoundReport] = []
-            executor = _AtOnce()
-            begun = time.process_time()
-            trained = train(
-                _tree(),
-                str(path),
-                workers=workers,
-                engine=executor,
-                wishes={"target": "y"},
-                listener=reports.append,
-            )
-            total = time.process_time() - begun
-            own: Counter[str] = Counter()
-            for report in reports:
-                own.update(report.worker_seconds)
-            driver = total - sum(executor.seconds.values())
-            alone = executor.seconds["survey"] + executor.seconds["learn_first"]
-            parts[workers] = alone, driver, executor.seconds["learn_shard"], trained.rounds
-            rows.append(
-                (
-                    workers,
-                    trained.rounds,
-                    alone,
-                    *(own[name] for name in ("load", "read", "learn", "delta")),
-                    driver,
-                    reports[-1].bytes_out // workers,
-                    reports[-1].bytes_in // workers,
-                )
-            )
+        found = [_job(path, workers) for workers in (2, 8)]
     finally:
-        worker.time.perf_counter = clock
-    seconds = ("survey, first rows", "load", "read", "learn", "delta", "driver")
+        clock.time.perf_counter = kept
+    seconds = ("alone", "rows", "loads", "driver")
     columns = ("workers", "rounds", *seconds, "bytes to one", "bytes from one")
-    yield Table(f"CPU seconds, {path.name}; one process: {serial:.2f}", columns, rows)
-    yield _foreseen(path, serial, parts)
+    yield Table(f"CPU seconds, {path.name}; one process: {serial:.2f}", columns, found)
+    for rows in (FILE_ROWS, HUGE_ROWS):
+        yield _foreseen(path, serial, rows, *found)
 
 
-def _foreseen(
-    path: Path, serial: float, parts: dict[int, tuple[float, float, float, int]]
-) -> Table:
-    """Return what more workers would take: each part as it grows from 2 workers to 8."""
-    alone, driver, shards, _ = parts[2]
-    driver_a_worker = (parts[8][1] - driver) / 6
-    load_a_worker = (parts[8][2] - shards) / 6
-    rows: list[Sequence[Cell]] = []
+def _job(path: Path, workers: int) -> _Parts:
+    reports: list[RoundReport] = []
+    executor = _AtOnce()
+    begun = time.process_time()
+    trained = train(
+        _tree(),
+        str(path),
+        workers=workers,
+        engine=executor,
+        wishes={"target": "y"},
+        listener=reports.append,
+    )
+    total = time.process_time() - begun
+    own: Counter[str] = Counter()
+    for report in reports:
+        own.update(report.worker_seconds)
+    return _Parts(
+        workers,
+        trained.rounds,
+        executor.seconds["survey"] + executor.seconds["learn_first"],
+        own["read"] + own["learn"],
+        own["load"] + own["delta"],
+        total - sum(executor.seconds.values()),
+        reports[-2].bytes_out // workers,
+        reports[-2].bytes_in // workers,
+    )
+
+
+def _foreseen(path: Path, serial: float, rows: int, two: _Parts, eight: _Parts) -> Table:
+    """Return what workers would take that have a core each.
+
+    What a round costs beside its rows is taken as it was on average; what the driver does grows
+    with the number of deltas, up to eight of them, as others are summed by workers, level by level.
+    """
+    told: list[Sequence[Cell]] = []
+    rounds = two.rounds + math.log(rows / FILE_ROWS) / math.log(1 + LATER_SHARE * SHARE)
+    load = two.loads / (two.rounds * two.workers)
+    by_eight, by_two = eight.driver / eight.rounds, two.driver / two.rounds
+    a_delta = (by_eight - by_two) / 6
     for workers in CLUSTERS:
-        merging = driver + driver_a_worker * (workers - 2)
-        working = (shards + load_a_worker * (workers - 2)) / workers
-        seconds = alone + merging + working
-        rows.append((workers, working, merging, seconds, serial / seconds))
-    columns = ("workers", "a worker", "driver", "all", "times one process")
-    return Table(f"Foreseen seconds on cores of their own, {path.name}", columns, rows)
+        levels = max(0, math.ceil(math.log(workers, 8)) - 1)
+        driver = rounds * (by_two + a_delta * (min(workers, 8) - 2))
+        working = two.rows * (rows / FILE_ROWS) / workers
+        waiting = rounds * (load + levels * by_eight)
+        seconds = two.alone + driver + working + waiting
+        share = driver / seconds
+        told.append((workers, working, waiting, driver, share, serial * rows / FILE_ROWS / seconds))
+    columns = ("workers", "rows", "loads and sums", "driver", "driver's share", "times one process")
+    return Table(f"Foreseen seconds for {rows:,} rows, {path.name}", columns, told)
 
 
 # -- engines, and endless streams -----------------------------------------------------------------

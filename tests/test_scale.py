@@ -137,6 +137,17 @@ def test_the_order_in_which_workers_end_does_not_matter(folder):
     assert content(trained(folder / "all.parquet", engine=Backwards())) == expected
 
 
+def test_workers_sum_the_deltas_of_many(folder):
+    """Twenty deltas are summed by groups of eight, wherever that is done."""
+    found = trained(folder / "all.parquet", workers=20)
+    assert found.rows_learned == ROWS
+    assert int(found.model._kernel.rows) == ROWS
+    lost = trained(folder / "all.parquet", workers=20, engine=Unlucky({5, 24}))
+    assert content(lost) == content(found)
+    levels = found.model._kernel.level_table[64 * 5 : 64 * 5 + 3, 0]
+    assert levels.tolist() == [2_000.0] * 3
+
+
 def test_a_model_goes_on_learning(folder):
     first = train(
         small_tree(),

@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
+from itertools import chain
+from operator import add
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +29,7 @@ from sapwood.scale.checkpoint import load_checkpoint, save_checkpoint
 from sapwood.scale.engines import Engine
 from sapwood.scale.engines import engine as opened
 from sapwood.scale.sources import Cursor, Piece, Source, survey
-from sapwood.scale.worker import ShardDone, learn_first, learn_shard
+from sapwood.scale.worker import ShardDone, learn_first, learn_shard, sum_deltas
 from sapwood.storage.atomic import StrPath
 from sapwood.streams.stream import BadRow, BadRowError, StreamError
 from sapwood.tree.regressor import HoeffdingTreeRegressor
@@ -39,6 +42,8 @@ LATER, LATER_SHARE = 1_000_000, 2.0
 """From so many rows on a round has so many times that share, as trees grow slowly by then."""
 FIRST, LEAST = 20_000, 2_000
 """Rows that one worker learns first, and that a round has at least."""
+MOST_SUMMED = 8
+"""Deltas that one sums: the driver, or workers for it if there are more."""
 MOST_UNPACKED = 4
 """Deltas that the driver unpacks at once."""
 MOST_LOSSES = 5
@@ -270,22 +275,38 @@ class Rounds:
     def _take_in(self, snapshot: bytes, done: list[ShardDone]) -> None:
         """Let the tree know what all shards have added, in their order, and grow."""
         self._count(done)
-        total: Delta | None = None
-        names = [f"the delta of shard {shard}" for shard in range(len(done))]
+        sent = {(shard,): each.content for shard, each in enumerate(done)}
+        while len(sent) > MOST_SUMMED:
+            sent = self._summed(sent)
+        names = [f"the delta of shard {shards[0]}" for shards in sent]
         with ThreadPoolExecutor(MOST_UNPACKED) as pool:
-            deltas = list(pool.map(Delta.from_bytes, [each.content for each in done], names))
-        for shard, delta in enumerate(deltas):
-            expected = (digest_of(snapshot), self.trained.rounds, (shard,))
+            deltas = list(pool.map(Delta.from_bytes, sent.values(), names))
+        for shards, delta in zip(sent, deltas, strict=True):
+            expected = (digest_of(snapshot), self.trained.rounds, shards)
             if (delta.base, delta.round, delta.shards) != expected:
                 raise MergeError(
                     f"a worker of {self._engine.name} has sent shards {delta.shards} of round "
-                    f"{delta.round} for shard {shard} of round {self.trained.rounds}, or of "
+                    f"{delta.round} for shards {shards} of round {self.trained.rounds}, or of "
                     "another model: let it do nothing but what this driver asks for"
                 )
-            total = delta if total is None else total + delta
-        if total is not None:
+        if deltas:
+            total = reduce(add, deltas)
             take_in(self.trained.model, total)
             self.trained.scores = joined_scores(self.trained.scores, total.arrays["scores"])
+
+    def _summed(self, sent: dict[tuple[int, ...], bytes]) -> dict[tuple[int, ...], bytes]:
+        """Let workers sum deltas by groups, as the driver would be busy with so many."""
+        shards = list(sent)
+        groups = [shards[at : at + MOST_SUMMED] for at in range(0, len(shards), MOST_SUMMED)]
+        sums = self._all_of(
+            {
+                place: (sum_deltas, [sent[each] for each in group])
+                for place, group in enumerate(groups)
+            }
+        )
+        return {
+            tuple(chain.from_iterable(group)): sums[place] for place, group in enumerate(groups)
+        }
 
     # -- workers ------------------------------------------------------------------------------
 

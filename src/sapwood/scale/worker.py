@@ -9,17 +9,18 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from sapwood import model as models
-from sapwood.merge import ShardLearner
+from sapwood.merge import Delta, ShardLearner
 from sapwood.scale.sources import BYTES, GENERATED, ROWS, Piece, Source, open_file
 from sapwood.streams.stream import BadRow, Chunk, Position, Unit
 
-__all__ = ["PieceRead", "ShardDone", "learn_first", "learn_shard"]
+__all__ = ["PieceRead", "ShardDone", "learn_first", "learn_shard", "sum_deltas"]
 
 MOST_OPEN = 16  # files
 
@@ -96,6 +97,11 @@ def learn_shard(
         done.content = learner.delta().to_bytes()
         done.seconds["delta"] = time.perf_counter() - begun
     return done
+
+
+def sum_deltas(deltas: list[bytes]) -> bytes:
+    """Return the sum of some deltas, in their order."""
+    return reduce(add, map(Delta.from_bytes, deltas)).to_bytes()
 
 
 def learn_first(model: bytes, source: Source, pieces: list[Piece], skip_bad: bool) -> ShardDone:
