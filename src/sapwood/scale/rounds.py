@@ -275,7 +275,9 @@ class Rounds:
     def _take_in(self, snapshot: bytes, done: list[ShardDone]) -> None:
         """Let the tree know what all shards have added, in their order, and grow."""
         self._count(done)
-        sent = {(shard,): each.content for shard, each in enumerate(done)}
+        sent: dict[tuple[int, ...], bytes] = {
+            (shard,): each.content for shard, each in enumerate(done)
+        }
         while len(sent) > MOST_SUMMED:
             sent = self._summed(sent)
         names = [f"the delta of shard {shards[0]}" for shards in sent]
