@@ -51,7 +51,7 @@ class ShardLearner:
     ...     deltas.append(worker.delta())
     >>> apply(tree, deltas[2] + deltas[0] + deltas[1])
     >>> tree
-    <HoeffdingTreeRegressor(): 1 leaves, 4000 rows learned>
+    <HoeffdingTreeRegressor(): ... leaves, 4000 rows learned>
     """
 
     def __init__(self, snapshot: bytes, shard: int = 0) -> None:

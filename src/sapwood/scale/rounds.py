@@ -104,7 +104,8 @@ class Trained:
     seconds : float
         How long it took, that before a checkpoint not counted.
     scores : array
-        The sums of errors, of rows that were predicted before they were learned; see `r2`.
+        The sums of errors of all rows but the first, which one worker learned; each was predicted
+        before it was learned. See `r2`.
     """
 
     model: HoeffdingTreeRegressor
@@ -465,11 +466,11 @@ def train(
     >>> import sapwood
     >>> from sapwood.scale import train
     >>> tree = sapwood.HoeffdingTreeRegressor()
-    >>> found = train(tree, "friedman:rows=20000", workers=2, engine="threads")
+    >>> found = train(tree, "friedman:rows=40000", workers=2, engine="threads")
     >>> found.model
-    <HoeffdingTreeRegressor(): ... leaves, 20000 rows learned>
+    <HoeffdingTreeRegressor(): ... leaves, 40000 rows learned>
     >>> found.rows_learned, found.r2 > 0.85
-    (20000, True)
+    (40000, True)
     """
     with opened(engine, workers) as ready:
         return Rounds(model, name, workers=workers, engine=ready, **options).run()
