@@ -383,6 +383,10 @@ LIES = {
     "slots": lambda h, a: a["sums"]["slots"].__setitem__(0, 99),
     "range": lambda h, a: a["stream"].__setitem__(1, 1e6),
     "levels": lambda h, a: a["levels"].__setitem__((0, 0), 1.0),
+    "grid": lambda h, a: a["facts"].__setitem__((0, 0), 0.5),
+    "finer grid": lambda h, a: a["facts"].__setitem__((0, 0), 6.0),
+    "weight of costs": lambda h, a: a["facts"].__setitem__((0, 2), -1.0),
+    "cost": lambda h, a: a["facts"].__setitem__((0, 1), np.inf),
     "scores": lambda h, a: a["scores"].__setitem__(2, -1.0),
     "layer": lambda h, a: a["layer"].__setitem__(0, 7.0),
     "shards": lambda h, a: h.__setitem__("shards", [1, 0]),
@@ -447,3 +451,33 @@ def test_categories_of_many_are_refused_by_name():
     tree.learn_many({"shop": [f"n{place}" for place in range(10)]}, y[:10])
     with pytest.raises(MergeError, match=r"'shop' has more than 63 categories"):
         take_snapshot(tree)
+
+
+# -- what is known of columns ----------------------------------------------------------------------
+
+
+def test_grids_join_to_the_finest_and_costs_add():
+    rng = np.random.default_rng(4)
+    whole = rng.integers(0, 20, (3000, 2)).astype(float)
+    y = whole[:, 0] + rng.normal(size=3000)
+    tree = HoeffdingTreeRegressor()
+    tree.learn_many(whole[:1000], y[:1000])
+    before = tree._kernel.columns.known_facts.copy()
+    assert before["decimals"].tolist() == [0, 0]
+    shards = [whole[1000:2000], whole[2000:].copy()]
+    shards[1][500, 1] = 7.25
+    snapshot = take_snapshot(tree)
+    deltas = []
+    for shard, (x, labels) in enumerate(zip(shards, (y[1000:2000], y[2000:]), strict=True)):
+        worker = ShardLearner(snapshot, shard)
+        worker.predict_learn_many(x, labels)
+        deltas.append(worker.delta())
+    apply(tree, deltas[0] + deltas[1])
+    facts = tree._kernel.columns.known_facts
+    assert facts["decimals"].tolist() == [0, 2]
+    for place, name in ((1, "cost"), (2, "weight")):
+        added = deltas[0].arrays["facts"][:, place] + deltas[1].arrays["facts"][:, place]
+        np.testing.assert_allclose(facts[name], before[name] + added)
+    assert facts["weight"].sum() > 2.5 * before["weight"].sum()
+    assert tree.feature_importances == {"0": 1.0, "1": 0.0}
+    assert HoeffdingTreeRegressor.from_bytes(tree.to_bytes()).to_bytes() == tree.to_bytes()

@@ -523,6 +523,8 @@ def apply(TreeTables tables not None, sums, models, places, slots, parts_at, pag
     cdef double[::1] room = np.zeros(2 * (features + 1) ** 2 + features + 1)
     cdef Slot* own
     with nogil:
+        # A split on trial has not seen these rows, and cannot be judged by what they add.
+        tables.end_trial()
         for at in range(touched):
             leaf = delta[at].leaf
             add_leaf(tables.leaves + leaf, delta + at)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sapwood import door
 from sapwood.door import Label
 from sapwood.merge._delta import RATES_OF_MODELS, delta_doubles, information_doubles
+from sapwood.merge.column_facts import aligned_facts
 from sapwood.merge.errors import MergeError
 from sapwood.rows.column import CATEGORY, OTHERS, UNKNOWN
 
@@ -103,6 +104,7 @@ def aligned(arrays: dict[str, Array], old: Header, new: Header, slots: int) -> d
         **_aligned_slots(arrays, slot_counts(old, slots), slot_counts(new, slots), features, codes),
         "models": _aligned_models(arrays["models"], features, len(new["names"])),
         "levels": _aligned_levels(arrays["levels"], features, codes, len(new["names"])),
+        "facts": aligned_facts(arrays["facts"], features, len(new["names"])),
         "parts_at": parts_at,
     }
 

@@ -7,6 +7,7 @@ import numpy as np
 from sapwood.merge import _delta, last_layer
 from sapwood.merge.alignment import aligned, united
 from sapwood.merge.checking import check_fits
+from sapwood.merge.column_facts import take_facts
 from sapwood.merge.delta import Delta
 from sapwood.merge.errors import MergeError
 from sapwood.merge.snapshot import digest_of, take_snapshot
@@ -73,6 +74,7 @@ def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
     _add_levels(kernel.level_table, arrays["levels"])
     last_layer.set_layer(kernel, arrays["layer"])
     kernel.set_stream(**stream)
+    take_facts(kernel, arrays["facts"])
     _delta.grow(kernel)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sapwood.merge._delta import GRID_DOUBLES, SLOT_DOUBLES, delta_doubles
 from sapwood.merge.alignment import CODES, slot_counts
+from sapwood.merge.column_facts import check_facts
 from sapwood.merge.layout import FADED, LEAF_DELTA, SCORES, STREAM
 from sapwood.rows.column import CATEGORY, NUMBER
 from sapwood.tree._kernel import TreeKernel
@@ -61,7 +62,9 @@ def check_arrays(arrays: dict[str, Array], kinds: list[str]) -> None:
     _check_models(models, sums, len(kinds))
     slots = _check_parts(arrays["parts_at"], arrays["parts"], sums, kinds)
     _check_slots(sums, places, arrays["slots"], slot_counts({"kinds": kinds}, slots))
-    _check_levels(arrays["levels"], kinds, float(sums["weight"].sum()))
+    weight = float(sums["weight"].sum())
+    _check_levels(arrays["levels"], kinds, weight)
+    check_facts(arrays["facts"], len(kinds), weight)
     scores = doubles(arrays["scores"], (len(SCORES),), "its scores")
     check(bool((scores[[0, 1, 2, 4]] >= 0).all()) and scores[0] <= rows, "its scores are wrong")
 

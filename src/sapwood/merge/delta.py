@@ -11,6 +11,7 @@ from sapwood import door
 from sapwood.merge import _delta, last_layer
 from sapwood.merge.alignment import aligned, united
 from sapwood.merge.checking import check_arrays
+from sapwood.merge.column_facts import joined_facts
 from sapwood.merge.errors import MergeError
 from sapwood.rows.features import IDENTIFIER, OTHERS, Features
 from sapwood.storage import container
@@ -32,6 +33,7 @@ ARRAYS = (
     "parts_at",
     "parts",
     "levels",
+    "facts",
     "stream",
     "layer",
     "scores",
@@ -117,6 +119,7 @@ class Delta:
                 np.concatenate([one["parts"], two["parts"]]),
             ),
             "levels": one["levels"] + two["levels"],
+            "facts": joined_facts(one["facts"], two["facts"]),
             "stream": _joined_streams(one["stream"], two["stream"]),
             "layer": last_layer.latest(
                 (_last_shard(self), one["layer"]), (_last_shard(other), two["layer"])

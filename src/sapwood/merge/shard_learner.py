@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sapwood.merge import _delta, last_layer
 from sapwood.merge.alignment import aligned, united
+from sapwood.merge.column_facts import facts_added
 from sapwood.merge.delta import Delta, joined_scores
 from sapwood.merge.snapshot import check_few, digest_of, tree_of_snapshot
 from sapwood.rows.column import CATEGORY
@@ -67,6 +68,9 @@ class ShardLearner:
         self._grids = _delta.grids_of(kernel)
         self._before = tree_state.kernel_arrays(kernel, watches=False)
         self._before["levels"] = kernel.level_table.copy()
+        facts = kernel.columns.known_facts
+        facts["late_cost"] = facts["late_weight"] = 0.0  # of its own rows alone
+        self._facts = facts.copy()
         self._rows, self._usual = kernel.rows, kernel.usual
 
     def predict_learn_many(
@@ -114,6 +118,7 @@ class ShardLearner:
         arrays = {
             **dict(zip(names, parts, strict=True)),
             "levels": levels,
+            "facts": facts_added(kernel, self._facts),
             "stream": np.array([rows, kernel.low, kernel.high, mass, usual]),
             "layer": last_layer.layer_of(kernel),
             "scores": self._scores,

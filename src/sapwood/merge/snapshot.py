@@ -1,7 +1,8 @@
 """Snapshots: what a worker has to know of a tree to learn a shard of rows.
 
 That is all but the slots, which begin from nothing in each worker; of them it is told where they
-lie. So a snapshot is a quarter of the tree's file.
+lie. Nor does it know of a split on trial, as only one who grows has any. So a snapshot is a quarter
+of the tree's file.
 """
 
 from typing import Any
@@ -39,7 +40,14 @@ LEAST_ROWS = 8
 """So many rows a tree must have learned: until then it may still move its origin."""
 HEADER = {"format", "version", "round", "tree"}
 OWN = ("grids",)
-LEFT_OUT = ("watches", "observer_sizes", "observers", *tree_state.NOTES)
+LEFT_OUT = (
+    "watches",
+    "observer_sizes",
+    "observers",
+    "trial",
+    "trial_watches",
+    *tree_state.NOTES,
+)
 MOMENTS = ("weight", "target_mean", "target_m2", "residual_mean", "residual_m2")
 
 
@@ -183,6 +191,8 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
     empty: dict[str, Array] = {
         "observer_sizes": np.zeros(0, np.int64),
         "observers": np.zeros(0, np.uint8),
+        "trial": tree_state.no_trial(),
+        "trial_watches": np.zeros((0, width)),
     }
     notes = dict(zip(tree_state.NOTES, tree_state.notes_state(kernel.notes), strict=True))
     filled = {**arrays, **notes, "watches": watches, **empty}

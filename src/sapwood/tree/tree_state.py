@@ -32,6 +32,7 @@ __all__ = [
     "fill_kernel",
     "header_of",
     "kernel_arrays",
+    "no_trial",
     "notes_state",
     "observer_header",
     "observer_of",
@@ -352,15 +353,20 @@ def _with_later_arrays(arrays: dict[str, Array], features: int) -> dict[str, Arr
         return arrays
     facts = np.zeros(features, FACTS_RECORD)
     facts["decimals"] = FINER_THAN_GRIDS
-    trial = np.zeros(1, TRIAL_RECORD)
-    trial["leaf"] = -1
     width = arrays["watches"].shape[-1] if arrays["watches"].ndim == 2 else 0
     return arrays | {
         "facts": facts,
         "samples": np.full((SAMPLE_ROWS, features), np.nan),
-        "trial": trial,
+        "trial": no_trial(),
         "trial_watches": np.zeros((0, width)),
     }
+
+
+def no_trial() -> Array:
+    """Return the record of a tree in which no split is on trial."""
+    trial = np.zeros(1, TRIAL_RECORD)
+    trial["leaf"] = -1
+    return trial
 
 
 def _records(array: Array, record: np.dtype[Any], what: str) -> Array:

@@ -1,0 +1,71 @@
+"""What shards have found out about columns, and how that is joined.
+
+Of each column a delta tells the grid that its values lie on, what rows have added to its cost and
+to the weight of that (see `sapwood/tree/_facts.pxd`), and the same as it has faded in the worker.
+Grids join to the finest, sums add; what has faded in all workers together takes the place of what
+the tree had.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.tree._kernel import TreeKernel
+from sapwood.tree._tables import COARSEST_GRID, FINER_THAN_GRIDS
+from sapwood.tree.checking import ROUNDING, SQUARE, check, doubles
+
+__all__ = ["aligned_facts", "check_facts", "facts_added", "joined_facts", "take_facts"]
+
+Array = NDArray[Any]
+
+NAMES = ("decimals", "cost", "weight", "late_cost", "late_weight")
+
+
+def facts_added(kernel: TreeKernel, before: Array) -> Array:
+    """Return what a worker's rows have added to the facts of `before`, a row for each feature."""
+    facts = kernel.columns.known_facts
+    added = np.column_stack([facts[name] for name in NAMES])
+    for place, name in ((1, "cost"), (2, "weight")):
+        added[: len(before), place] -= before[name]
+    added[:, 2] = np.maximum(added[:, 2], 0.0)
+    return added
+
+
+def aligned_facts(added: Array, features: Array, count: int) -> Array:
+    """Return facts for so many features, of which these are known."""
+    result = np.zeros((count, len(NAMES)))
+    result[:, 0] = COARSEST_GRID
+    result[features] = added
+    return result
+
+
+def joined_facts(one: Array, two: Array) -> Array:
+    """Return what two deltas tell together."""
+    return np.column_stack([np.maximum(one[:, :1], two[:, :1]), one[:, 1:] + two[:, 1:]])
+
+
+def take_facts(kernel: TreeKernel, added: Array) -> None:
+    """Let a tree know what all shards have found out."""
+    facts = kernel.columns.known_facts
+    decimals, cost, weight, late_cost, late_weight = added.T
+    facts["decimals"] = np.maximum(facts["decimals"], decimals)
+    facts["cost"] += cost
+    facts["weight"] += weight
+    known = late_weight > 0.0
+    # What fades weighs no more than all rows do.
+    share = np.minimum(1.0, kernel.weight / np.where(known, late_weight, 1.0))
+    facts["late_cost"] = np.where(known, share * late_cost, facts["late_cost"])
+    facts["late_weight"] = np.where(known, share * late_weight, facts["late_weight"])
+
+
+def check_facts(added: Array, features: int, weight: float) -> None:
+    """Raise ValueError unless this is what rows of some weight can have added."""
+    doubles(added, (features, len(NAMES)), "its facts of columns")
+    decimals, cost, own, late_cost, late = added.T
+    good = (decimals == np.floor(decimals)) & (decimals >= COARSEST_GRID)
+    check(bool((good & (decimals <= FINER_THAN_GRIDS)).all()), "there is no such grid of a column")
+    check(bool(((own >= 0) & (own <= ROUNDING * weight)).all()), "the weight of a cost is wrong")
+    check(bool((late >= 0).all()), "the weight of a faded cost is wrong")
+    good = (abs(cost) <= 4 * SQUARE * (own + 1)) & (abs(late_cost) <= SQUARE * late)
+    check(bool(good.all()), "the cost of a column is wrong")
