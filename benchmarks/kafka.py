@@ -17,8 +17,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-
 from benchmarks.tables import Answer, Table
 from sapwood import HoeffdingTreeRegressor, streams
 from sapwood.evaluate import prequential
@@ -107,6 +105,8 @@ def _learn(stream: Stream) -> int:
 
 def _bare(address: str, rows: int) -> Record:
     """Take all messages, and do nothing with them."""
+    from confluent_kafka import Consumer, TopicPartition
+
     settings = {"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False}
     began, used = time.perf_counter(), time.process_time()
     consumer = Consumer(settings)
@@ -120,6 +120,8 @@ def _bare(address: str, rows: int) -> Record:
 
 
 def _fill(address: str, lines: list[str]) -> None:
+    from confluent_kafka import Producer
+
     producer = Producer({"bootstrap.servers": address, "compression.type": "lz4", "linger.ms": 50})
     for place, line in enumerate(lines):
         producer.produce(TOPIC, line, partition=place % PARTITIONS, timestamp=1 + place)
