@@ -48,6 +48,7 @@ class Contender(ABC):
             The rows.
         """
 
+    @abstractmethod
     def follow(self, call: Any) -> Followed:
         """Predict each row and learn it before the next one is predicted.
 
@@ -63,8 +64,8 @@ class Contender(ABC):
         nanoseconds : int
             Of CPU time.
         """
-        return timed(lambda: self.predict_learn(call))
 
+    @abstractmethod
     def follow_late(self, call: Any) -> Followed:
         """Predict all rows, and then learn them; as `follow`.
 
@@ -73,6 +74,17 @@ class Contender(ABC):
         call : any
             An element of `calls`.
         """
+
+
+class TimedContender(Contender):
+    """A learner of this process, by the clock of its thread."""
+
+    def follow(self, call: Any) -> Followed:
+        """Predict and learn row by row."""
+        return timed(lambda: self.predict_learn(call))
+
+    def follow_late(self, call: Any) -> Followed:
+        """Predict all rows, and then learn them."""
 
         def action() -> Any:
             predictions = self.predict(call)
@@ -83,15 +95,15 @@ class Contender(ABC):
 
     def predict_learn(self, call: Any) -> Any:
         """Predict and learn row by row."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} learns batches: it cannot have labels at once")
 
+    @abstractmethod
     def predict(self, call: Any) -> Any:
         """Predict rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def learn(self, call: Any) -> None:
         """Learn rows."""
-        raise NotImplementedError
 
 
 def timed(action: Callable[[], Any]) -> Followed:
@@ -119,7 +131,7 @@ def in_batches(rows: Any) -> list[Any]:
     return [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
 
 
-class Sapwood(Contender):
+class Sapwood(TimedContender):
     """A model of Sapwood's.
 
     Parameters
@@ -152,16 +164,16 @@ class Sapwood(Contender):
         self.model.learn_many(*call)
 
 
-class RowContender(Contender):
+class RowContender(TimedContender):
     """A learner that knows but single rows: pairs of something and a target."""
 
+    @abstractmethod
     def predict_one(self, x: Any) -> float:
         """Predict a row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def learn_one(self, x: Any, y: float) -> None:
         """Learn a row."""
-        raise NotImplementedError
 
     def predict_learn(self, call: Any) -> Any:
         """Predict and learn row by row."""
@@ -287,7 +299,7 @@ class Moa(Contender):
         return self.java.follow_late(call)
 
 
-class LightGbm(Contender):
+class LightGbm(TimedContender):
     """LightGBM that goes on with its own model: some more trees for every batch, on one thread.
 
     Parameters

@@ -6,13 +6,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-import sapwood
 from sapwood import door
 from sapwood.merge import _delta, last_layer
 from sapwood.merge.alignment import aligned, united
 from sapwood.merge.checking import check_arrays
 from sapwood.merge.column_facts import joined_facts
 from sapwood.merge.errors import MergeError
+from sapwood.merge.release import check_release, of_this_release
 from sapwood.rows.features import IDENTIFIER, OTHERS, Features
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
@@ -24,7 +24,11 @@ Array = NDArray[Any]
 
 KIND = "TreeDelta"
 FORMAT = 1
-HEADER = {"format", "version", "base", "round", "shards", "features", "known"}
+HEADER = {"base", "round", "shards", "features", "known"}
+OTHER_RELEASE = (
+    "comes from a worker with sapwood {made} and the driver has {here}: install the same release "
+    "on both"
+)
 ARRAYS = (
     "sums",
     "models",
@@ -139,15 +143,13 @@ class Delta:
     def to_bytes(self) -> bytes:
         """Return the delta in the container of model files."""
         header = {
-            "format": FORMAT,
-            "version": sapwood.__version__,
             "base": self.base,
             "round": self.round,
             "shards": list(self.shards),
             "features": self.features,
             "known": self.known,
         }
-        return container.pack(KIND, header, self.arrays)
+        return container.pack(KIND, of_this_release(FORMAT, header), self.arrays)
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str = "the delta") -> Self:
@@ -169,14 +171,7 @@ class Delta:
         """
         header, arrays = container.unpack(data, KIND, source)
         try:
-            check(header.keys() == HEADER, "its header has other entries than it should")
-            if door.whole(header["format"], "format", 1, 2**31) > FORMAT:
-                raise ModelFileError(f"{source} is of a newer release: upgrade sapwood")
-            if header["version"] != sapwood.__version__:
-                raise MergeError(
-                    f"{source} comes from a worker with sapwood {header['version']!s:.40} and the "
-                    f"driver has {sapwood.__version__}: install the same release on both"
-                )
+            check_release(header, HEADER, FORMAT, source, OTHER_RELEASE)
             return cls(*_checked_header(header), _checked_arrays(header, arrays))
         except (MergeError, ModelFileError):
             raise

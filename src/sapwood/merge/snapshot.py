@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import sapwood
 from sapwood import door
 from sapwood.merge import _delta
 from sapwood.merge.errors import MergeError
+from sapwood.merge.release import check_release, of_this_release
 from sapwood.rows.features import IDENTIFIER, OTHERS, Known
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
@@ -38,7 +38,11 @@ KIND = "TreeSnapshot"
 FORMAT = 1
 LEAST_ROWS = 8
 """So many rows a tree must have learned: until then it may still move its origin."""
-HEADER = {"format", "version", "round", "tree"}
+HEADER = {"round", "tree"}
+OTHER_RELEASE = (
+    "was made by sapwood {made} and this worker has {here}: install the same release on driver and "
+    "workers"
+)
 OWN = ("grids",)
 LEFT_OUT = (
     "watches",
@@ -126,13 +130,8 @@ def _packed(tree: HoeffdingTreeRegressor, round: int) -> bytes:
     watching = np.flatnonzero(leaves["watching"])
     grids = _delta.grids_of(kernel)[watching]
     grids[grids[:, :, 2] == 0.0, 3] = 0.0  # no row is kept yet
-    header = {
-        "format": FORMAT,
-        "version": sapwood.__version__,
-        "round": round,
-        "tree": tree_state.header_of(tree),
-    }
     kept = {name: array for name, array in arrays.items() if name not in LEFT_OUT}
+    header = of_this_release(FORMAT, {"round": round, "tree": tree_state.header_of(tree)})
     return container.pack(KIND, header, {**kept, "leaves": leaves, "grids": grids})
 
 
@@ -157,17 +156,10 @@ def tree_of_snapshot(
     """
     header, arrays = container.unpack(snapshot, KIND, source)
     try:
-        check(header.keys() == HEADER, "its header has other entries than it should")
-        if door.whole(header["format"], "format", 1, 2**31) > FORMAT:
-            raise ModelFileError(f"{source} is of a newer release: upgrade sapwood")
-        if header["version"] != sapwood.__version__:
-            raise MergeError(
-                f"{source} was made by sapwood {header['version']!s:.40} and this worker has "
-                f"{sapwood.__version__}: install the same release on driver and workers"
-            )
+        check_release(header, HEADER, FORMAT, source, OTHER_RELEASE)
         tree = _filled(header["tree"], arrays)
         return tree, door.whole(header["round"], "round", 0, 2**62)
-    except MergeError:
+    except (MergeError, ModelFileError):
         raise
     except (ValueError, TypeError, OverflowError) as error:
         raise damaged(source, str(error)) from None

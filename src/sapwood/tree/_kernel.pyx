@@ -144,11 +144,11 @@ cdef class TreeKernel(TreeTables):
 
     cdef inline const double* with_levels(self, const double* row, double* room) noexcept nogil:
         """A row as the tree takes it: itself, or with levels if there are categories of many."""
-        cdef double row_weight = self.weight / self.rows if self.rows > 0.0 else 1.0
         if not self.has_many:
             return row
         return set_many_levels(
-            row, room, self.places, self.many_levels, self.features, row_weight
+            row, room, self.places, self.many_levels, self.features,
+            self.weight / self.rows if self.rows > 0.0 else 1.0,
         )
 
     cdef void set_levels(self, const double* row, double* values) noexcept nogil:

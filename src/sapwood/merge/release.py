@@ -1,0 +1,43 @@
+"""By which release a snapshot or a delta was made: only the same one can read it."""
+
+from typing import Any
+
+import sapwood
+from sapwood import door
+from sapwood.merge.errors import MergeError
+from sapwood.storage.container import ModelFileError
+from sapwood.tree.checking import check
+
+__all__ = ["check_release", "of_this_release"]
+
+
+def of_this_release(format: int, own: dict[str, Any]) -> dict[str, Any]:
+    """Return a header that says the format and the release, too."""
+    return {"format": format, "version": sapwood.__version__, **own}
+
+
+def check_release(
+    header: dict[str, Any], names: set[str], format: int, source: str, told: str
+) -> None:
+    """Raise unless a header is one that `of_this_release` makes, with entries of these names.
+
+    Parameters
+    ----------
+    header : dict
+        May come from anywhere.
+    names : set of str
+        Of its own entries.
+    format : int
+        The newest that this release knows.
+    source : str
+        What it comes from, in a message.
+    told : str
+        What is said of another release, with {made} and {here} for both.
+    """
+    names = {"format", "version", *names}
+    check(header.keys() == names, "its header has other entries than it should")
+    if door.whole(header["format"], "format", 1, 2**31) > format:
+        raise ModelFileError(f"{source} is of a newer release: upgrade sapwood")
+    made, here = f"{header['version']!s:.40}", sapwood.__version__
+    if header["version"] != here:
+        raise MergeError(f"{source} {told.format(made=made, here=here)}")
