@@ -5,12 +5,12 @@ as that of mpi4py, hands it over as it is.
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
 from typing import Any
 
 from sapwood.merge.errors import MergeError
+from sapwood.scale.processes import ProcessExecutor
 from sapwood.streams.schema import nearest
 
 __all__ = ["ENGINES", "Engine", "RayExecutor", "engine"]
@@ -96,8 +96,7 @@ def _opener(spec: str, workers: int) -> Callable[[], Executor]:
     if name == "threads":
         return lambda: ThreadPoolExecutor(workers)
     if name == "processes":
-        # Spawned, as a copy of a process with threads may wait for them for ever.
-        return lambda: ProcessPoolExecutor(workers, get_context("spawn"))
+        return lambda: ProcessExecutor(workers)
     if name == "dask":
         return lambda: _dask(address, workers)
     return lambda: RayExecutor(address, workers)
