@@ -248,6 +248,7 @@ def test_pages_use_all_pictures_that_are_made_and_no_others(made):
     assert {*made, SCREENSHOT} == used == kept
 
 
+@pytest.mark.long
 def test_the_program_makes_the_same_bytes_each_time(made, tmp_path):
     subprocess.run(
         [sys.executable, DOCS / "make_pictures.py", tmp_path],

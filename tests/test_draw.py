@@ -247,8 +247,8 @@ def test_a_subtree_moves_under_a_shallow_neighbour():
 @pytest.mark.parametrize("orientation", ORIENTATIONS)
 @pytest.mark.parametrize("left", [True, False])
 def test_a_deep_chain_is_drawn_without_recursion(orientation, left):
-    shown = Parsed(draw(chain(10_000, left), None, orientation=orientation))
-    assert len(shown.boxes) == 20_001
+    shown = Parsed(draw(chain(3_000, left), None, orientation=orientation))
+    assert len(shown.boxes) == 6_001
     assert all(box.within(shown.page) for box in shown.boxes)
     for one, other in itertools.pairwise(shown.boxes):
         assert not one.overlaps(other)

@@ -86,7 +86,7 @@ def complaints(reports):
 
 @pytest.mark.parametrize("fault", ["lines", "bytecodes", "allocation", "array", "kernel"])
 def test_here_and_there(fault):
-    reports = swept(fault, SOME_CASES, "--most-points", "8")
+    reports = swept(fault, SOME_CASES, "--most-points", "4")
     assert complaints(reports) == []
     assert sum(report["points"] for report in reports) > 5
 

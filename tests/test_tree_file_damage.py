@@ -77,9 +77,7 @@ def test_every_field_of_a_record(state, table):
     refused = 0
     for field in arrays[table].dtype.names:
         kind = arrays[table].dtype[field].kind
-        for place in {0, 1, len(arrays[table]) - 1} - {-1}:
-            if place >= len(arrays[table]):
-                continue
+        for place in {0, len(arrays[table]) - 1}:
             for value in {"i": (*INTEGERS, place), "u": (0, 2**64 - 1), "f": FLOATS}[kind]:
                 changed = arrays[table].copy()
                 changed[field][place] = value
@@ -93,7 +91,7 @@ def test_numbers_of_every_array(state, name):
     header, arrays = state
     rng = np.random.default_rng(0)
     size = arrays[name].size
-    for place in rng.choice(size, min(size, 18), replace=False):
+    for place in rng.choice(size, min(size, 9), replace=False):
         for value in FLOATS:
             changed = arrays[name].copy()
             changed.reshape(-1)[place] = value

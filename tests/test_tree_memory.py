@@ -173,7 +173,7 @@ def reachable_bytes(thing):
     return sum(map(sys.getsizeof, seen.values()))
 
 
-SIZES = [(0, 5), (1, 5), (30, 5), (3000, 5), (12_000, 10), (2000, 45)]
+SIZES = [(0, 5), (1, 5), (30, 5), (2000, 5), (4000, 10), (1000, 45)]
 
 
 @every_observer

@@ -105,7 +105,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("reports", [11, 82])
+@pytest.mark.parametrize("reports", [11, pytest.param(82, marks=pytest.mark.long)])
 def test_a_killed_study_ends_with_the_same_table(finished, tiny_plan, tmp_path, reports) -> None:
     script, path = tmp_path / "study.py", tmp_path / "out"
     script.write_text(SCRIPT, encoding="utf-8")
