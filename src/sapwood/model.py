@@ -11,6 +11,7 @@ from importlib import import_module
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import door
@@ -97,7 +98,7 @@ class State(NamedTuple):
 
 
 class StoredModel(CopiedByBytes, ABC):
-    """A model of which files are made; copies and pickles are made of the same bytes.
+    """A model of which files are made; pickles are made of the same bytes.
 
     Attributes
     ----------
@@ -156,6 +157,16 @@ class StoredModel(CopiedByBytes, ABC):
         """Return what `save` would write."""
         header, arrays = self.to_state()
         return container.pack(self.kind, self._header(header), arrays)
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return self._restored(self._detached_state(), "the model")
+
+    def _detached_state(self) -> State:
+        """Return what a file would hold, none of which is the model's any more."""
+        header, arrays = self.to_state()
+        own = json.loads(json.dumps(self._header(header)))
+        return State(own, {name: np.array(array) for name, array in arrays.items()})
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str = "the buffer") -> Self:

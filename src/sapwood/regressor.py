@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import door
 from sapwood.door import Label
 from sapwood.foreign_calls import ForeignCalls
-from sapwood.model import StoredModel
+from sapwood.model import State, StoredModel
 from sapwood.rows import frames
 from sapwood.rows._dict_row import RowReader
 from sapwood.rows.encoder import Plan
@@ -299,6 +299,10 @@ class Regressor(StoredModel, ForeignCalls):
         # A state holds the arrays of the kernel themselves, which nobody may change meanwhile.
         data: bytes = self._kernel.while_still(super().to_bytes)
         return data
+
+    def _detached_state(self) -> State:
+        state: State = self._kernel.while_still(super()._detached_state)
+        return state
 
     # -- what it is ---------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ cdef enum:
     NO_GRID = 5
     SAMPLES = 32    # rows that are kept
     RENEWED = 64    # one row in so many is kept
-    PERMUTED = 8    # one row in so many is predicted once more
+    PERMUTED = 16   # one row in so many is predicted once more
 
 cdef struct ColumnFacts:
     # As FACTS_RECORD of layout.py.
