@@ -12,13 +12,14 @@ from sapwood.merge.alignment import aligned, united
 from sapwood.merge.checking import check_arrays
 from sapwood.merge.column_facts import joined_facts
 from sapwood.merge.errors import MergeError
+from sapwood.merge.layout import SCORES
 from sapwood.merge.release import check_release, of_this_release
 from sapwood.rows.features import IDENTIFIER, OTHERS, Features
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
 from sapwood.tree.checking import check
 
-__all__ = ["ARRAYS", "Delta", "joined_scores"]
+__all__ = ["ARRAYS", "Delta", "joined_scores", "scores_of"]
 
 Array = NDArray[Any]
 
@@ -226,6 +227,15 @@ def _joined_streams(one: Array, other: Array) -> Array:
             one[4] + other[4],
         ]
     )
+
+
+def scores_of(y: Array, predictions: Array) -> Array:
+    """Return the SCORES of some predictions."""
+    if not len(y):
+        return np.zeros(len(SCORES))
+    errors, mean = y - predictions, y.mean()
+    around = np.square(y - mean).sum()
+    return np.array([len(y), np.abs(errors).sum(), np.square(errors).sum(), mean, around])
 
 
 def joined_scores(one: Array, other: Array) -> Array:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood.merge import _delta, last_layer
 from sapwood.merge.alignment import aligned, united
 from sapwood.merge.column_facts import facts_added
-from sapwood.merge.delta import Delta, joined_scores
+from sapwood.merge.delta import Delta, joined_scores, scores_of
 from sapwood.merge.snapshot import check_few, digest_of, tree_of_snapshot
 from sapwood.rows.column import CATEGORY
 from sapwood.tree import memory, tree_state
@@ -78,14 +78,8 @@ class ShardLearner:
     ) -> NDArray[np.float64]:
         """Predict rows, then learn them, as a tree does; parameters are as for the tree."""
         predictions = np.asarray(self.tree.predict_learn_many(X, y, w), dtype=np.float64)
-        targets = np.asarray(y, dtype=np.float64)
-        errors = targets - predictions
-        rows = len(errors)
-        if rows:
-            mean = float(targets.mean())
-            spread = float(np.square(targets - mean).sum())
-            own = [rows, np.abs(errors).sum(), np.square(errors).sum(), mean, spread]
-            self._scores = joined_scores(self._scores, np.array(own))
+        own = scores_of(np.asarray(y, dtype=np.float64), predictions)
+        self._scores = joined_scores(self._scores, own)
         return predictions
 
     def delta(self) -> Delta:

@@ -40,8 +40,12 @@ SHARE = 0.1
 """Of the rows so far, that a round has."""
 LATER, LATER_SHARE = 1_000_000, 2.0
 """From so many rows on a round has so many times that share, as trees grow slowly by then."""
-FIRST, LEAST = 20_000, 2_000
-"""Rows that one worker learns first, and that a round has at least."""
+FIRST, LEAST = 1_000_000, 2_000
+"""Rows that one worker learns first, and that a round has at least. A round costs the driver and
+each worker some 40 ms beside its rows, in which a worker learns 60,000: that pays when it has
+several times as many, so from about a million rows on."""
+FIRST_AT_ONCE = 20_000
+"""Of those that one worker learns, at once: so many, then as many as it has learned before."""
 MOST_SUMMED = 8
 """Deltas that one sums: the driver, or workers for it if there are more."""
 MOST_UNPACKED = 4
@@ -104,8 +108,7 @@ class Trained:
     seconds : float
         How long it took, that before a checkpoint not counted.
     scores : array
-        The sums of errors of all rows but the first, which one worker learned; each was predicted
-        before it was learned. See `r2`.
+        The sums of errors of all rows; each was predicted before its worker learned it. See `r2`.
     """
 
     model: HoeffdingTreeRegressor
@@ -223,7 +226,8 @@ class Rounds:
         model = self.trained.model
         rows = model._kernel.rows
         if rows < self._first:
-            pieces, _ = self.source.cut(self._cursor, int(self._first - rows), 1)
+            wanted = min(int(self._first - rows), max(FIRST_AT_ONCE, int(rows)))
+            pieces, _ = self.source.cut(self._cursor, wanted, 1)
             self._learn_first(pieces[0])
             return
         share = self._share * (LATER_SHARE if rows >= LATER else 1.0)
@@ -269,6 +273,7 @@ class Rounds:
         model = self.trained.model.to_bytes()
         done = self._call(learn_first, model, self.source, pieces, self._skip_bad)
         self._count([done])
+        self.trained.scores = joined_scores(self.trained.scores, done.scores)
         formats = self.trained.model.column_formats
         self.trained.model = models.from_bytes(done.content)
         self.trained.model.column_formats = formats

@@ -17,6 +17,8 @@ import numpy as np
 
 from sapwood import model as models
 from sapwood.merge import Delta, ShardLearner
+from sapwood.merge.delta import joined_scores, scores_of
+from sapwood.merge.layout import SCORES
 from sapwood.scale.sources import BYTES, GENERATED, ROWS, Piece, Source, open_file
 from sapwood.streams.stream import BadRow, Chunk, Position, Unit
 
@@ -63,6 +65,8 @@ class ShardDone:
         How many rows were learned, and how many have no target.
     seconds : dict of str to float
         What took how long.
+    scores : array
+        The sums of errors of the first shard of all; a delta has its own.
     """
 
     content: bytes = b""
@@ -71,6 +75,7 @@ class ShardDone:
     learned: int = 0
     without_target: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    scores: Any = field(default_factory=lambda: np.zeros(len(SCORES)))
 
 
 def learn_shard(
@@ -107,10 +112,21 @@ def sum_deltas(deltas: list[bytes]) -> bytes:
 def learn_first(model: bytes, source: Source, pieces: list[Piece], skip_bad: bool) -> ShardDone:
     """Learn the first rows of all as ever, growing, and return the model."""
     done = ShardDone()
-    tree = models.from_bytes(model)
-    if _learn_all(tree, source, pieces, skip_bad, done):
-        done.content = tree.to_bytes()
+    learner = _ScoredTree(models.from_bytes(model))
+    if _learn_all(learner, source, pieces, skip_bad, done):
+        done.content, done.scores = learner.tree.to_bytes(), learner.scores
     return done
+
+
+class _ScoredTree:
+    """A tree that is scored by what it says of rows before it learns them."""
+
+    def __init__(self, tree: Any) -> None:
+        self.tree, self.scores = tree, np.zeros(len(SCORES))
+
+    def predict_learn_many(self, columns: Any, y: Any) -> None:
+        said = self.tree.predict_learn_many(columns, y)
+        self.scores = joined_scores(self.scores, scores_of(y, said))
 
 
 def _learn_all(
