@@ -276,9 +276,11 @@ class LinearModels:
             own, both, constant = self.P[term][term], self.P[0][term], self.P[0][0]
             if len(self.P) <= SQUARE_TERMS:
                 constant += move * (2 * both + move * own)
-            credible = 1e-30 < stretch**2 * own < 1e3 and constant < 1e6
-            if off >= USELESS_SCALE or not credible:  # forget what is known of its coefficient
+            largest = max(abs(beta[term]) for beta in self.betas)
+            if constant >= 1e6 or largest * abs(move) >= 1e140:
                 stretch = move = 0.0
+            elif off >= USELESS_SCALE or not 1e-30 < stretch**2 * own < 1e3:
+                stretch = 0.0  # what is known of its coefficient is forgotten
             # The same models for z' = (z - move) / stretch: T beta and T P T'.
             T = [[float(i == j) for j in terms] for i in terms]
             T[0][term], T[term][term] = move, stretch

@@ -249,6 +249,21 @@ def test_many_features_are_learned_by_the_cheaper_update(features):
     assert linear > mean + 0.3
 
 
+def test_a_leaf_that_finds_its_own_scales_goes_on_from_what_it_said():
+    """Also if they are so much narrower than those of the tree that the slope is found anew."""
+    rng = np.random.default_rng(0)
+    x = np.where(np.arange(20_000) % 16 == 0, 0.03, 1.0) * rng.random(20_000)
+    y = 5.0 * x + np.where(x < 0.03, 8.0, 0.0)
+    tree = HoeffdingTreeRegressor(leaf="linear", track=None, max_depth=1)
+    said = []
+    for start in range(0, len(y), 50):
+        tree.learn_many(x[start : start + 50, None], y[start : start + 50])
+        said.append(tree.predict_one({0: 0.015}))
+    assert tree.n_leaves == 2
+    # When the slope is forgotten, what it said there, 8, is not.
+    assert abs(np.diff(said[200:])).max() < 4.0
+
+
 def test_features_that_appear_and_vanish_with_every_row_are_learned():
     rng = np.random.default_rng(0)
     slopes = rng.normal(size=30)

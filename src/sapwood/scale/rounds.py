@@ -38,7 +38,7 @@ __all__ = ["RoundReport", "Rounds", "Trained", "train"]
 
 SHARE = 0.1
 """Of the rows so far, that a round has."""
-LATER, LATER_SHARE = 1_000_000, 2.0
+LATER, LATER_SHARE = 1_000_000, 5.0
 """From so many rows on a round has so many times that share, as trees grow slowly by then."""
 FIRST, LEAST = 1_000_000, 2_000
 """Rows that one worker learns first, and that a round has at least. A round costs the driver and
@@ -152,7 +152,7 @@ class Rounds:
     wishes : dict, optional
         Further arguments of `open_stream`, such as the target.
     share : float
-        Of the rows so far, that a round has; twice as many from a million rows on.
+        Of the rows so far, that a round has; five times as many from a million rows on.
     first : int
         Rows that one worker learns before they are shared out, growing as ever.
     on_bad_row : {"error", "skip"}

@@ -175,13 +175,13 @@ cdef void rescale(
 ) noexcept nogil:
     """Standardise a feature by another centre and scale, predicting the same as before.
 
-    Where the old ones were useless, the coefficient was too, and is forgotten.
+    Where the old ones were useless, the coefficient was too, and is forgotten; what it says at the
+    new centre becomes the constant's.
     """
     cdef double* page = tables.models[leaf]
     cdef double* old_centre = page + centres_at(tables.features) + feature
     cdef double* old_scale = page + scales_at(tables.features) + feature
     cdef double stretch, move
-    cdef Py_ssize_t rate
     if old_scale[0] > 0.0:
         stretch = old_scale[0] / scale
         move = (centre - old_centre[0]) * old_scale[0]
@@ -195,14 +195,10 @@ cdef void rescale(
             and fabs(move) < 0.5 * USELESS_SCALE
             and stays_credible(tables, leaf, feature + 1, move, stretch)
         ):
-            for rate in range(RATES):
-                page[rate] += move * page[RATES * (feature + 1) + rate]
-                page[RATES * (feature + 1) + rate] *= stretch
-            change_variable(tables, leaf, feature + 1, move, stretch)
+            move_constant(tables, leaf, feature + 1, move)
+            stretch_variable(tables, leaf, feature + 1, stretch)
         else:
-            for rate in range(RATES):
-                page[RATES * (feature + 1) + rate] = 0.0
-            forget_variable(tables, leaf, feature + 1)
+            forget_variable(tables, leaf, feature + 1, move)
     old_centre[0] = centre
     old_scale[0] = scale
 
@@ -210,44 +206,90 @@ cdef void rescale(
 cdef bint stays_credible(
     TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, double move, double stretch
 ) noexcept nogil:
-    """Whether a coefficient and its variance still say something after `change_variable`."""
+    """Whether a coefficient and its variance still say something afterwards."""
     cdef const double* covariance = tables.models[leaf] + covariance_at(tables.features)
     cdef Py_ssize_t terms = terms_of(tables.features)
     cdef bint is_square = terms <= SQUARE_TERMS
     cdef double own = covariance[(terms + 1) * term if is_square else term]
-    cdef double constant = covariance[0]
+    return (
+        LEAST_VARIANCE < stretch * stretch * own < MOST_VARIANCE
+        and constant_stays_credible(tables, leaf, term, move)
+        and largest_coefficient(tables, leaf, term) * stretch < MOST_COEFFICIENT
+    )
+
+
+cdef bint constant_stays_credible(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, double move
+) noexcept nogil:
+    """Whether the constant and its variance still say something after `move_constant`."""
+    cdef const double* covariance = tables.models[leaf] + covariance_at(tables.features)
+    cdef Py_ssize_t terms = terms_of(tables.features)
+    cdef double variance = covariance[0]
+    if terms <= SQUARE_TERMS:
+        variance += move * (2.0 * covariance[term] + move * covariance[(terms + 1) * term])
+    return (
+        variance < MOST_OF_CONSTANT
+        and largest_coefficient(tables, leaf, term) * fabs(move) < MOST_COEFFICIENT
+    )
+
+
+cdef double largest_coefficient(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term
+) noexcept nogil:
+    """Of the models that forget at different rates."""
+    cdef double largest = 0.0
     cdef Py_ssize_t rate
     for rate in range(RATES):
-        if not stretch * fabs(tables.models[leaf][RATES * term + rate]) < MOST_COEFFICIENT:
-            return False
-    if is_square:
-        constant += move * (2.0 * covariance[term] + move * own)
-    return LEAST_VARIANCE < stretch * stretch * own < MOST_VARIANCE and constant < MOST_OF_CONSTANT
+        largest = max(largest, fabs(tables.models[leaf][RATES * term + rate]))
+    return largest
 
 
-cdef void change_variable(
-    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, double move, double stretch
+cdef void move_constant(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, double move
 ) noexcept nogil:
-    """The covariance of the coefficients for z' = (z - move) / stretch."""
-    cdef double* covariance = tables.models[leaf] + covariance_at(tables.features)
-    cdef Py_ssize_t terms = terms_of(tables.features), i
+    """Models and their covariance for z' = z - move."""
+    cdef double* page = tables.models[leaf]
+    cdef double* covariance = page + covariance_at(tables.features)
+    cdef Py_ssize_t terms = terms_of(tables.features), i, rate
+    for rate in range(RATES):
+        page[rate] += move * page[RATES * term + rate]
     if terms > SQUARE_TERMS:
-        covariance[term] *= stretch * stretch
         return
     for i in range(terms):
         covariance[i] += move * covariance[terms * term + i]
     for i in range(terms):
         covariance[terms * i] += move * covariance[terms * i + term]
+
+
+cdef void stretch_variable(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, double stretch
+) noexcept nogil:
+    """Models and their covariance for z' = z / stretch."""
+    cdef double* page = tables.models[leaf]
+    cdef double* covariance = page + covariance_at(tables.features)
+    cdef Py_ssize_t terms = terms_of(tables.features), i, rate
+    for rate in range(RATES):
+        page[RATES * term + rate] *= stretch
+    if terms > SQUARE_TERMS:
+        covariance[term] *= stretch * stretch
+        return
     for i in range(terms):
         covariance[terms * term + i] *= stretch
     for i in range(terms):
         covariance[terms * i + term] *= stretch
 
 
-cdef void forget_variable(TreeTables tables, Py_ssize_t leaf, Py_ssize_t term) noexcept nogil:
-    """Know no more of a coefficient than its prior."""
-    cdef double* covariance = tables.models[leaf] + covariance_at(tables.features)
-    cdef Py_ssize_t terms = terms_of(tables.features), i
+cdef void forget_variable(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, double move
+) noexcept nogil:
+    """Know no more of a coefficient than its prior; predict the same where z = move."""
+    cdef double* page = tables.models[leaf]
+    cdef double* covariance = page + covariance_at(tables.features)
+    cdef Py_ssize_t terms = terms_of(tables.features), i, rate
+    if constant_stays_credible(tables, leaf, term, move):
+        move_constant(tables, leaf, term, move)
+    for rate in range(RATES):
+        page[RATES * term + rate] = 0.0
     if terms > SQUARE_TERMS:
         covariance[term] = PRIOR
         return
