@@ -22,6 +22,7 @@ from benchmarks import (
     row_costs,
     scale,
     sharing,
+    targets,
     timings,
     tree_accuracy,
     tree_growth,
@@ -56,6 +57,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "categories": categories.run,
     "kafka": kafka.run,
     "scale": scale.run,
+    "targets": targets.run,
 }
 
 

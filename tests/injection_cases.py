@@ -186,6 +186,8 @@ def _unasked(tree, rows):
         copy = tree.copy()
         return [copy.predict_one(x) for x, _ in rows], copy.predict_many(columns)
     predictions = [tree.predict_region_one(x, asked=False)[0] for x, _ in rows]
+    if tree.targets:
+        predictions = [list(prediction.values()) for prediction in predictions]
     return predictions, tree._predict_plan(tree._features.read(columns, learn=False), asked=False)
 
 
@@ -342,6 +344,39 @@ def ensemble(kind, learn, rows, new=False, **parameters):
     numbers = ("a", "b", "d") if new else ("a", "b")
     batch = rows_of(6, 2, numbers=numbers, categories=("c",))
     return TreeCase(start, batch, rows_of(20, 3, numbers=numbers, categories=("c",)), learn)
+
+
+def several(rows):
+    """The same rows with two targets, of which the second is missing here and there."""
+    gaps = (None if place % 4 == 0 else -2 * y for place, (_, y) in enumerate(rows))
+    return [(x, {"p": y, "q": q}) for (x, y), q in zip(rows, gaps, strict=True)]
+
+
+def first_targets(learn):
+    """A tree that knows nothing comes to have two targets."""
+    rows = several(rows_of(30, 2))
+    return TreeCase(HoeffdingTreeRegressor(**QUICK), rows[:4], rows[4:], learn)
+
+
+def split_of_targets(learn=by_mapping):
+    """A leaf of a tree of two targets is split."""
+    tree = HoeffdingTreeRegressor(**QUICK)
+    rows = several(rows_of(400, 1))
+    one_by_one(tree, rows[:60])
+    place = 60
+    while tree.n_leaves < 4:
+        before = tree.copy()
+        tree.learn_one(*rows[place])
+        place += 1
+    return TreeCase(before, rows[place - 1 : place + 2], rows[place + 2 : place + 30], learn)
+
+
+def new_category_of_targets(learn=by_mapping):
+    """A category comes to a tree of two targets: then each has models of its own."""
+    tree = HoeffdingTreeRegressor(**QUICK)
+    one_by_one(tree, several(rows_of(100, 1)))
+    rows = several(rows_of(30, 3, categories=("c",)))
+    return TreeCase(tree, rows[:4], rows[4:], learn)
 
 
 def wide(learn=by_mapping):
@@ -704,6 +739,10 @@ CASES: dict[str, Callable[[], Case]] = {
     "split, radius": partial(split, leaves=1, observer=RADIUS()),
     "split, std/2": partial(split, observer=QuantizerObserver("std/2")),
     "split, longer tables": longer_tables,
+    "targets, first": partial(first_targets, by_mapping),
+    "targets, first, one": partial(first_targets, one_by_one),
+    "targets, split": split_of_targets,
+    "targets, new category": new_category_of_targets,
     "review": review,
     "review, one by one": partial(review, one_by_one),
     "review, E-BST": partial(review, observer=EBSTObserver()),

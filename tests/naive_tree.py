@@ -65,20 +65,34 @@ class Moments:
 
 
 class Sums:
-    """Rows at a place: their weight, and weighted sums of y and residual. With it, an element."""
+    """Rows at a place: weight, and weighted sums of y and residual. With the place, an element.
 
-    def __init__(self, weight=0.0, target=0.0, residual=0.0):
-        self.weight, self.target, self.residual = weight, target, residual
+    `rows` is the weight of all of them, `weight` that of those whose y is known.
+    """
+
+    def __init__(self, rows=0.0, weight=0.0, target=0.0, residual=0.0):
+        self.rows, self.weight, self.target, self.residual = rows, weight, target, residual
+
+    @property
+    def parts(self):
+        return self.rows, self.weight, self.target, self.residual
 
     @classmethod
     def of(cls, elements):
-        parts = [(sums.weight, sums.target, sums.residual) for _, sums in elements]
+        parts = [sums.parts for _, sums in elements]
         return cls(*map(sum, zip(*parts, strict=True)))
 
     def add(self, w, target, residual):
-        self.weight, self.target = self.weight + w, self.target + w * target
-        self.residual += w * residual
+        """Add a row; its y may be None."""
+        self.rows += w
+        if target is not None:
+            self.weight, self.target = self.weight + w, self.target + w * target
+            self.residual += w * residual
         return self
+
+    def merge(self, other):
+        both = [one + more for one, more in zip(self.parts, other.parts, strict=True)]
+        self.rows, self.weight, self.target, self.residual = both
 
     def mean(self, measure):
         return (self.target if measure == "target" else self.residual) / self.weight
@@ -105,7 +119,8 @@ class Categories:
 
     def scale(self, levels):
         """That of what stands for categories in linear models."""
-        return scale_of([(levels[code].mean, sums.weight) for code, sums in self.places.items()])
+        known = [(code, sums.weight) for code, sums in self.places.items() if sums.weight]
+        return scale_of([(levels[code].mean, weight) for code, weight in known])
 
     def child(self, _side=None):
         return Categories()
@@ -136,12 +151,16 @@ class Slots(Categories):
         """Put a row into its slot; the first ones are kept until the slots are laid."""
         if x is None:
             self.missing.add(*row)
-        elif self.width is not None:  # the slots at the ends also take what lies beyond
-            super().add(math.floor(min(max((x - self.low) / self.width, 0), self.count - 1)), *row)
+        elif self.width is not None:
+            super().add(self.slot_of(x), *row)
         else:
             self.kept.append((x, Sums().add(*row)))
             if len(self.kept) == min(KEPT_ROWS, 3 * self.count // 4):
                 self.use_kept(sorted(x for x, _ in self.kept))
+
+    def slot_of(self, x):
+        """The slots at the ends also take what lies beyond."""
+        return math.floor(min(max((x - self.low) / self.width, 0), self.count - 1))
 
     def use_kept(self, x):
         """Put the rows that were kept into slots; or join them, if x is the same in all."""
@@ -152,7 +171,7 @@ class Slots(Categories):
         far = (FAR * (x[-3] - x[2]) if len(x) >= 12 else 0.0) or math.inf
         self.lay(x[2] if x[2] - x[0] > far else x[0], x[-3] if x[-1] - x[-3] > far else x[-1])
         for place, sums in self.kept:
-            self.add(place, sums.weight, sums.mean("target"), sums.mean("residual"))
+            self.places.setdefault(self.slot_of(place), Sums()).merge(sums)
 
     def elements(self, _measure=None):
         return sorted(self.places.items())
@@ -166,14 +185,14 @@ class Slots(Categories):
     def scale(self, _levels=None):
         """Within a slot, rows count as spread evenly."""
         if self.width is None:
-            return scale_of([(x, sums.weight) for x, sums in self.kept])
-        centre, deviation, share = scale_of([(p + 0.5, sums.weight) for p, sums in self.elements()])
+            return scale_of([(x, sums.rows) for x, sums in self.kept])
+        centre, deviation, share = scale_of([(p + 0.5, sums.rows) for p, sums in self.elements()])
         deviation = math.hypot(deviation, 12**-0.5) if share else 0.0
         return self.border(centre), deviation * self.width, share
 
     def review(self):
         """Start anew if there is much at an end, or all in one slot."""
-        weights = [self.places.get(slot, Sums()).weight for slot in range(self.count)]
+        weights = [self.places.get(slot, Sums()).rows for slot in range(self.count)]
         much = max(weights[0], weights[-1]) > TOLERATED_BEYOND * sum(weights)
         if self.width is not None and (much or len(self.places) <= 1):
             self.places, self.kept, self.width = {}, [], None
@@ -246,15 +265,24 @@ class LinearModels:
         z = [each if abs(each) <= Z_CREDIBLE else 0.0 for each in z]
         return [1.0, *(min(max(each, -Z_REACH), Z_REACH) for each in z)]
 
-    def learn(self, z, errors, w, rows):
-        """Move each model by the share of its error that least squares takes, or by its rate."""
+    def learn(self, z, errors, w, rows, ahead=1.0):
+        """Move each model by the share of its error that least squares takes, or by its rate.
+
+        P may be so many times `ahead` of the models, as it learns from rows without a y, too.
+        """
+        v = [dot(row, z) for row in self.P]
+        unusual, evidence = dot(z, v), min(w, HEAVIEST) * dot(z, v) * ahead
+        share = evidence / (1 + evidence)
+        for beta, least, error in zip(self.betas, LEAST_SHARES, errors, strict=True):
+            step = max(share, weighted(least, min(w, HEAVIEST))) * error / unusual
+            beta[:] = [b + step * each for b, each in zip(beta, v, strict=True)]
+        self.learn_row(z, w, rows)
+
+    def learn_row(self, z, w, rows):
+        """Let P learn a row."""
         w = min(w, HEAVIEST)
         v = [dot(row, z) for row in self.P]
         unusual = dot(z, v)
-        share = w * unusual / (1 + w * unusual)
-        for beta, least, error in zip(self.betas, LEAST_SHARES, errors, strict=True):
-            step = max(share, weighted(least, w)) * error / unusual
-            beta[:] = [b + step * each for b, each in zip(beta, v, strict=True)]
         if rows >= YOUNG:
             w = SAMPLE * w if rows < LONG_MEMORY and rows % SAMPLE == 0 else 0.0
         # P - P z z' P w / (1 + w z' P z); in a diagonal each variance for itself.
@@ -310,9 +338,12 @@ class Node:
         self.watches, self.children, self.rows = watches, (), 0
         self.depth = parent.depth + 1 if parent else 0
         self.inherited = side or Sums()
-        self.mean = side.mean("target") if side else 0.0
-        self.mean_weight = min(self.inherited.weight, MOST_INHERITED)
-        self.models = parent.models.child(side.mean("residual")) if parent else LinearModels()
+        self.mean, self.mean_weight, self.models = 0.0, 0.0, LinearModels()
+        if parent:
+            is_known = side.weight > 0
+            self.mean = side.mean("target") if is_known else parent.mean
+            self.mean_weight = min(side.weight if is_known else parent.mean_weight, MOST_INHERITED)
+            self.models = parent.models.child(side.mean("residual") if is_known else 0.0)
         # Faded squares of errors: of the mean, and of each linear model.
         self.errors = [INHERITED_ERROR * e for e in parent.errors] if parent else [0.0] * 5
         # The same, half of what they said when rows were predicted.
@@ -341,6 +372,7 @@ class NaiveTree:
         self.labels = {}  # the features in their order; of a category, the code of each label
         self.levels = {}  # of a category, the moments of y by code, from the first y
         self.many = {}  # of a category of many, the moments of y and of two kinds of squares
+        self.most_codes = math.inf
         self.root = Node({}, FIRST_REVIEW)
         self.leaves, self.splits, self.rows = [self.root], [], 0
         self.memory = Memory()
@@ -411,7 +443,7 @@ class NaiveTree:
         codes = {name: x.get(name) for name in self.labels}
         for name, labels in self.labels.items():
             if labels and codes[name] is not None:
-                new = len(labels) if len(labels) >= OTHERS else None
+                new = min(len(labels), self.most_codes) if len(labels) >= OTHERS else None
                 codes[name] = labels.get(codes[name], new)
         row = dict(codes)
         for name in self.many:
@@ -508,13 +540,17 @@ class NaiveTree:
             leaf.watches[name].add(value, w, y, residual)
             if name in self.levels and codes[name] is not None:
                 self.learn_level(name, codes[name], y - self.first, w)
-            if not self.labels[name] and value is not None:
-                known = self.decimals.get(name, COARSEST)
-                self.decimals[name] = None if known is None else decimals_of(value, known)
+        self.see_decimals(row)
         if self.trial and self.trial.leaf is leaf:
             self.trial.add(row, residual, w)
         if leaf.y.weight >= leaf.due:
             self.attempt(leaf)
+
+    def see_decimals(self, row):
+        for name, value in row.items():
+            if not self.labels[name] and value is not None:
+                known = self.decimals.get(name, COARSEST)
+                self.decimals[name] = None if known is None else decimals_of(value, known)
 
     def recall(self, note, said, y, w):
         """Judge the last layer by what it said; return what the experts of the leaf said."""
@@ -526,13 +562,9 @@ class NaiveTree:
 
     def attempt(self, leaf):
         """Split a leaf that is due, or say when it will be due again."""
-        weight, lately = leaf.y.weight, (1 - FADE) * min(leaf.errors[self.experts]) * leaf.rows
-        if leaf.rows >= OUTDATED_ROWS and lately * OUTDATED < leaf.residual.m2:
-            leaf.start(FIRST_REVIEW * self.weight / self.rows)  # its errors became nothing
-            self.trial = None if self.trial and self.trial.leaf is leaf else self.trial
-            for name, labels in self.labels.items():
-                few = labels and name not in self.many
-                leaf.watches[name] = Categories() if few else self.watch_number()
+        weight = leaf.y.weight
+        if self.is_outdated(leaf):
+            self.start_anew(leaf)
             return
         if weight >= leaf.next_review:
             self.review(leaf)
@@ -634,6 +666,18 @@ class NaiveTree:
             return left.weight >= right.weight
         far = [abs(side.mean(measure) - watch.missing.mean(measure)) for side in sides]
         return far[0] <= far[1]
+
+    def is_outdated(self, leaf):
+        """Whether the errors of a leaf became nothing."""
+        lately = (1 - FADE) * min(leaf.errors[self.experts]) * leaf.rows
+        return leaf.rows >= OUTDATED_ROWS and lately * OUTDATED < leaf.residual.m2
+
+    def start_anew(self, leaf):
+        leaf.start(FIRST_REVIEW * self.weight / self.rows)
+        self.trial = None if self.trial and self.trial.leaf is leaf else self.trial
+        for name, labels in self.labels.items():
+            few = labels and name not in self.many
+            leaf.watches[name] = Categories() if few else self.watch_number()
 
     def review(self, leaf):
         """Look at all grids; and at the scales, in the first leaf and in those of many rows."""

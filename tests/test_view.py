@@ -336,6 +336,7 @@ def test_the_summary():
         "nbytes": 1_234_567,
         "identifiers": (),
         "counters": (),
+        "targets": 1,
     }
     assert json.loads(json.dumps(told._asdict())) == {
         **told._asdict(),

@@ -49,6 +49,26 @@ def with_idle_leaves(**parameters):
     return tree
 
 
+def stream_of_targets(count, seed=1):
+    """The same columns, and two targets: y, missing here and there, and another."""
+    columns, y = stream(count, seed)
+    second = np.where(np.array(columns["x1"]) > 0, 5.0, -y)
+    return columns, {"a": np.where(np.arange(count) % 5 == 0, np.nan, y), "b": second}
+
+
+def of_targets(rows=700, categories=True, **parameters):
+    """A tree of two targets, some of whose leaves do not watch."""
+    tree = Tree(**parameters)
+    columns, y = stream_of_targets(rows)
+    if not categories:
+        del columns["colour"]
+    tree.predict_learn_many(columns, y)
+    tree.predict_many({name: column[:9] for name, column in columns.items()})
+    for leaf in range(0, tree.n_leaves if rows > 100 else 0, 2):
+        tree._kernel.unwatch(leaf)
+    return tree
+
+
 CRAFTED = {
     "auto": partial(with_idle_leaves, observer=QuantizerObserver(slots=16)),
     "raw": partial(grown, rows=20, observer=QuantizerObserver(slots=32)),
@@ -57,6 +77,9 @@ CRAFTED = {
     "std/2": partial(grown, observer=QuantizerObserver("std/2"), leaf="linear"),
     "ebst": partial(with_idle_leaves, observer=EBSTObserver()),
     "tebst": partial(grown, observer=TEBSTObserver(1), max_bytes=400_000),
+    "targets": partial(of_targets, observer=QuantizerObserver(slots=16)),
+    "targets, numbers": partial(of_targets, categories=False),
+    "targets, raw": partial(of_targets, rows=20),
 }
 
 
@@ -75,13 +98,18 @@ def assert_refused(data, words=" "):
 def exercise(tree):
     """Let a tree do all that it can; nothing may fail."""
     assert tree.copy().to_bytes() == tree.to_bytes()
-    columns, y = stream(500, seed=4)
+    columns, y = stream_of_targets(500, seed=4) if tree.targets else stream(500, seed=4)
+    if "colour" not in tree.features and tree.features:
+        del columns["colour"]
     tree.predict_many(columns)
     predictions = tree.predict_learn_many(columns, y)
-    x = {"x0": 0.5, "colour": "pink", "none": "a"}
+    x = {"x0": 0.5, "none": "a"} | ({"colour": "pink"} if "colour" in columns else {})
     for target in range(20):
-        tree.learn_one(x, target)
-    assert np.isfinite([*predictions, *tree.predict_many(columns), tree.predict_one(x)]).all()
+        tree.learn_one(x, dict.fromkeys(tree.targets, target) if tree.targets else target)
+    said = [predictions, tree.predict_many(columns), tree.predict_one(x)]
+    if tree.targets:
+        said = [values for each in said for values in each.values()]
+    assert np.isfinite(np.concatenate([np.ravel(each) for each in said])).all()
     assert tree.nbytes > 0
     assert tree.to_text()
     assert str(tree.explain(x))

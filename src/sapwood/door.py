@@ -18,6 +18,7 @@ __all__ = [
     "column",
     "feature_name",
     "feature_sentence",
+    "floats",
     "label",
     "plain",
     "rows",
@@ -69,7 +70,7 @@ WEIGHT_OF_BOTH = "the weights of both together would exceed the largest double"
 
 def column(values: ArrayLike, name: str) -> FloatArray:
     """Return values as a one-dimensional float64 array, or say why they cannot be."""
-    array = _as_floats(values, name)
+    array = floats(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}: one dimension is expected")
     return array
@@ -96,7 +97,7 @@ def rows(
     if targets == 1:
         y = column(y, "y").reshape(-1, 1)
     else:
-        y = _as_floats(y, "y")
+        y = floats(y, "y")
         if y.ndim != 2 or y.shape[1] != targets:
             raise ValueError(f"y has shape {y.shape}: (rows, {targets}) is expected")
     if len(x) != len(y):
@@ -111,10 +112,10 @@ def check_values(y: FloatArray, w: FloatArray) -> None:
         refuse_value(y[row], w[row], row)
 
 
-def refuse_value(y: float, w: float, row: int | None = None) -> NoReturn:
+def refuse_value(y: float, w: float, row: int | None = None, name: str = "y") -> NoReturn:
     """Raise the ValueError for a pair of which at least one is bad."""
     if not np.isfinite(y):
-        raise ValueError(_sentence("y", y, row, FINITE))
+        raise ValueError(_sentence(name, y, row, FINITE))
     raise ValueError(_sentence("w", w, row, WEIGHT))
 
 
@@ -133,12 +134,14 @@ def refuse_row(x: float, y: FloatArray, w: float, row: int | None = None) -> NoR
     raise OverflowError(_sentence(_target_name(y, widest), y[widest], row, SPREAD))
 
 
-def refuse_large_row(y: float, w: float, largest: float, row: int | None = None) -> NoReturn:
-    """Raise the error for a row that a tree may not learn."""
+def refuse_large_row(
+    y: float, w: float, largest: float, row: int | None = None, name: str = "y"
+) -> NoReturn:
+    """Raise the error for a row that a tree may not learn; `name` is what its y is called."""
     if not (np.isfinite(y) and np.isfinite(w) and w > 0):
-        refuse_value(y, w, row)
+        refuse_value(y, w, row, name)
     if not abs(y) <= largest:
-        raise OverflowError(_sentence("y", y, row, LARGE.format(largest=largest)))
+        raise OverflowError(_sentence(name, y, row, LARGE.format(largest=largest)))
     raise OverflowError(_sentence("w", w, row, TOTAL_WEIGHT))
 
 
@@ -220,7 +223,8 @@ def whole(value: Any, name: str, low: int, high: int) -> int:
     return int(value)
 
 
-def _as_floats(values: ArrayLike, name: str) -> FloatArray:
+def floats(values: ArrayLike, name: str) -> FloatArray:
+    """Return values as a float64 array of their own shape, or say why they cannot be."""
     array = np.asarray(values)
     if array.size == 0:
         return array.astype(np.float64)

@@ -4,9 +4,9 @@ They differ by the kernel that they hand rows to, and by what new features make 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +15,11 @@ from sapwood import door
 from sapwood.door import Label
 from sapwood.foreign_calls import ForeignCalls
 from sapwood.model import State, StoredModel
-from sapwood.rows import frames
+from sapwood.rows import frames, targets
 from sapwood.rows._dict_row import RowReader
 from sapwood.rows.encoder import Plan
 from sapwood.rows.features import Features
-from sapwood.tree._kernel import refuse_row
+from sapwood.tree._kernel import LARGEST_Y, refuse_row
 from sapwood.tree._relay import Registration
 
 __all__ = ["Regressor"]
@@ -80,6 +80,8 @@ class Regressor(StoredModel, ForeignCalls):
         What learns and predicts.
     """
 
+    several_targets: ClassVar[bool] = False  # whether it can learn them
+
     def __init__(self, parameters: dict[str, Any], features: Features, kernel: Any) -> None:
         super().__init__()
         self._parameters = parameters
@@ -89,15 +91,16 @@ class Regressor(StoredModel, ForeignCalls):
 
     # -- learning and predicting ------------------------------------------------------------------
 
-    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one row.
 
         Parameters
         ----------
         x : dict
             The features: numbers, bools, strings; None, NaN or nothing where a value is missing.
-        y : float
-            The target: any finite number.
+        y : float, or dict of float
+            The target: any finite number. Several targets are a dict; one that is None, NaN or
+            absent is missing, and the row is learned for the others.
         w : float
             How much the row counts: positive and finite. Two rows of weight 1 are as much
             evidence as one of weight 2.
@@ -121,14 +124,27 @@ class Regressor(StoredModel, ForeignCalls):
         """
         # What is no float may run code of its own, and has to before anything else is read.
         if type(y) is not float:
+            if isinstance(y, Mapping | list | tuple | np.ndarray):
+                self._learn_targets_one(x, targets.read_one(y), w)
+                return
             y = door.number(y, "y")
         if type(w) is not float:
             w = door.number(w, "w")
         if not self._kernel.learn_one(self._reader, x, y, w):
             # It brings something new, or something bad; y and w were found good.
-            self._kernel.in_turn(self._learn_odd, x, np.array([y]), np.array([w]))
+            read = targets.Targets(None, np.array([y]))
+            self._kernel.in_turn(self._learn_odd, x, read, np.array([w]))
 
-    def predict_one(self, x: dict[Any, Any]) -> float:
+    def _learn_targets_one(self, x: dict[Any, Any], y: targets.Targets, w: float) -> None:
+        """Learn one row of several targets."""
+        weight = door.number(w, "w")
+        known = self._features.known.targets
+        is_plain = bool(known) and (y.names == known or y.names is None)
+        if is_plain and self._kernel.learn_targets_one(self._reader, x, y.values[0], weight):
+            return
+        self._kernel.in_turn(self._learn_odd, x, y, np.array([weight]))
+
+    def predict_one(self, x: dict[Any, Any]) -> Any:
         """Predict one row; nothing is changed.
 
         Parameters
@@ -139,16 +155,26 @@ class Regressor(StoredModel, ForeignCalls):
 
         Returns
         -------
-        float
-            The prediction; 0.0 before anything was learned.
+        float, or dict of float
+            The prediction; 0.0 before anything was learned. Of several targets, that of each.
         """
+        if self._features.known.targets:
+            return self._predict_targets_one(x)
         prediction: float | None = self._kernel.predict_one(self._reader, x)
         while prediction is None:  # it is not plain
             predictions = self._predict_plan(self._features.read_one(x, learn=False))
             prediction = None if predictions is None else float(predictions[0])
         return prediction
 
-    def learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> None:
+    def _predict_targets_one(self, x: dict[Any, Any]) -> dict[Label, float]:
+        """Predict several targets of one row."""
+        found: list[float] | None = self._kernel.predict_targets_one(self._reader, x)
+        while found is None:
+            predictions = self._predict_plan(self._features.read_one(x, learn=False))
+            found = None if predictions is None else predictions[0].tolist()
+        return targets.named(self._features.known.targets, found)
+
+    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None) -> None:
         """Learn many rows: the same as `learn_one` in a loop, or nothing at all.
 
         Parameters
@@ -157,12 +183,15 @@ class Regressor(StoredModel, ForeignCalls):
             The features. Columns of an array are the features in the order in which they were
             first seen, or named 0, 1, … if there are none yet. Frames are those of pandas, polars
             and pyarrow, or any Arrow stream.
-        y : array_like or series of float, shape (n,)
-            The targets, by position: an index does not count.
+        y : array_like or series of float, shape (n,); or several targets
+            The targets, by position: an index does not count. Several are an array of shape
+            (n, targets), a mapping of columns, a list of dicts or a data frame; each may be missing
+            for itself (NaN, None, absent). A model is of one target, or of several, from its first
+            row on.
         w : array_like or series of float, shape (n,), optional
             The weights; 1 each if not given.
         """
-        self._learn(X, y, w, None)
+        self._learn(X, y, w, predicting=False)
 
     def predict_many(self, X: Any) -> Any:
         """Predict many rows: the same as `predict_one` in a loop.
@@ -176,14 +205,21 @@ class Regressor(StoredModel, ForeignCalls):
         -------
         ndarray of float, shape (n,), or series
             The predictions: for a frame of pandas or polars a series of that library named
-            "prediction", with the index of the frame; for one of pyarrow an array of pyarrow.
+            "prediction", with the index of the frame; for one of pyarrow an array of pyarrow. Of
+            several targets: for a frame one with a column for each, for a mapping a dict of
+            columns, for all else an array of shape (n, targets).
         """
         rows, predictions = frames.lasting(X), None
         while predictions is None:
             predictions = self._predict_plan(self._features.read(rows, learn=False))
-        return frames.like(X, predictions)
+        return self._in_kind(X, predictions)
 
-    def predict_learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> Any:
+    def _in_kind(self, X: Any, predictions: FloatArray) -> Any:
+        if predictions.ndim == 1:
+            return frames.like(X, predictions)
+        return targets.in_kind(X, predictions, self._features.known.targets)
+
+    def predict_learn_many(self, X: Any, y: Any, w: ArrayLike | None = None) -> Any:
         """Predict each row before it is learned: the prequential loop.
 
         Parameters
@@ -197,11 +233,9 @@ class Regressor(StoredModel, ForeignCalls):
             What `predict_one` would have returned for each row just before `learn_one`; of the
             type that `predict_many` returns.
         """
-        predictions = np.empty(np.shape(y)[:1])
-        self._learn(X, y, w, predictions)
-        return frames.like(X, predictions)
+        return self._in_kind(X, self._learn(X, y, w, predicting=True))
 
-    def learn_telling(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> FloatArray:
+    def learn_telling(self, X: Any, y: Any, w: ArrayLike | None = None) -> FloatArray:
         """Learn many rows, and return what would have been said of each just before.
 
         As `predict_learn_many`, but nobody has asked: a row that was predicted before is judged by
@@ -212,87 +246,116 @@ class Regressor(StoredModel, ForeignCalls):
         X, y, w
             As for `learn_many`.
         """
-        predictions = np.empty(np.shape(y)[:1])
-        self._learn(X, y, w, predictions, asked=False)
-        return predictions
+        return self._learn(X, y, w, predicting=True, asked=False)
 
     def _predict_plan(self, plan: Plan, **own: Any) -> FloatArray | None:
         """Predict rows; None if they have to be read again, as there are new features since."""
-        predictions = np.empty(len(plan.matrix))
-        if self._kernel.predict(plan.matrix, predictions, plan.is_current, **own):
+        shape: tuple[int, ...] = (len(plan.matrix),)
+        if plan.targets:
+            shape = len(plan.matrix), len(plan.targets)
+        predictions = np.empty(shape)
+        if self._kernel.predict(plan.matrix, predictions.reshape(-1), plan.is_current, **own):
             return predictions
         return None
 
     def _learn(
         self,
         X: Any,
-        y: ArrayLike,
+        y: Any,
         w: ArrayLike | None,
-        predictions: FloatArray | None,
+        predicting: bool,
         **own: Any,
-    ) -> None:
+    ) -> FloatArray:
+        """Learn rows, and return what was predicted just before, if that is wanted."""
         # What is converted may run code of its own, and has to before X is read.
-        targets = np.ascontiguousarray(door.column(y, "y"))
-        weights = door.weights(w, len(targets))
+        read = targets.read(y)
+        weights = door.weights(w, len(read.values))
         learn = partial(self._learn_rows, **own)
-        self._kernel.in_turn(learn, X, targets, weights, predictions)
+        found: FloatArray = self._kernel.in_turn(learn, X, read, weights, predicting)
+        return found
 
     def _learn_rows(
         self,
         X: Any,
-        targets: FloatArray,
+        y: targets.Targets,
         weights: FloatArray,
-        predictions: FloatArray | None,
+        predicting: bool,
         **own: Any,
-    ) -> None:
+    ) -> FloatArray | None:
         """Read rows and learn them, in this thread's turn."""
         plan = self._features.read(X, learn=True)
-        if len(targets) != len(plan.matrix):
+        if len(y.values) != len(plan.matrix):
             raise ValueError(
-                f"X has {len(plan.matrix)} rows and y has {len(targets)} values: the lengths must "
+                f"X has {len(plan.matrix)} rows and y has {len(y.values)} values: the lengths must "
                 "agree"
             )
-        self._learn_plan(plan, targets, weights, predictions, **own)
+        return self._learn_plan(plan, y, weights, predicting, **own)
 
-    def _learn_odd(self, x: Any, targets: FloatArray, weights: FloatArray) -> None:
+    def _learn_odd(self, x: Any, y: targets.Targets, weights: FloatArray) -> None:
         """Learn a row that is not read the quick way, in this thread's turn."""
-        self._learn_plan(self._features.read_one(x, learn=True), targets, weights)
+        self._learn_plan(self._features.read_one(x, learn=True), y, weights)
 
     def _learn_plan(
         self,
         plan: Plan,
-        targets: FloatArray,
+        y: targets.Targets,
         weights: FloatArray,
-        predictions: FloatArray | None = None,
+        predicting: bool = False,
         **own: Any,
-    ) -> None:
+    ) -> FloatArray | None:
         """Learn rows that were read, if their y and weights are good; `own` is of the kernel."""
-        bad = self._kernel.check(targets, weights)
+        names, values = self._fitting(y)
+        predictions = np.empty(values.shape) if predicting else None
+        flat = values.reshape(-1)
+        bad = self._kernel.check(flat, weights, *([len(names)] if names else []))
         if bad >= 0:
-            refuse_row(targets[bad], weights[bad], bad)
+            _refuse(names, values[bad], weights[bad], bad if len(values) > 1 or not names else None)
+        register: Callable[[], Registration | None] | None
+        if names:  # then no category becomes one of many
+            register = partial(self._registration, plan, names)
+            said = None if predictions is None else predictions.reshape(-1)
+            self._kernel.learn(plan.few_codes(names), flat, weights, said, register, **own)
+            return predictions
         regions, asked = own.pop("regions", None), own.pop("asked", True)
         if not plan.is_whole:
-            self._registration(plan)  # there is room for all of it, or none of it is learned
+            self._registration(plan, ())  # there is room for all of it, or none of it is learned
         for span, is_turn, rows in plan.parts():
-            register: Callable[[], Registration | None] | None
-            part, matrix, register = span, rows.matrix, partial(self._registration, rows)
+            part, matrix, register = span, rows.matrix, partial(self._registration, rows, ())
             if is_turn and predictions is not None:
                 # The first row is predicted before anything new is registered, and then learned.
                 first = slice(part.start, part.start + 1)
                 row = np.ascontiguousarray(matrix[:1, : rows.width_before])
                 own = {} if regions is None else {"regions": regions[first]}
                 self._kernel.predict(row, predictions[first], asked=asked, **own)
-                self._kernel.learn(matrix[:1], targets[first], weights[first], None, register)
+                self._kernel.learn(matrix[:1], values[first], weights[first], None, register)
                 part, matrix, register = slice(first.stop, part.stop), matrix[1:], None
             own = {} if regions is None else {"regions": regions[part]}
             said = None if predictions is None else predictions[part]
             self._kernel.learn(
-                matrix, targets[part], weights[part], said, register, asked=asked, **own
+                matrix, values[part], weights[part], said, register, asked=asked, **own
             )
+        return predictions
+
+    def _fitting(self, y: targets.Targets) -> tuple[tuple[Label, ...], FloatArray]:
+        """Return the names of several targets (none of one), and y in their order."""
+        if y.values.ndim == 2 and not self.several_targets:
+            raise ValueError(
+                f"y has {y.values.shape[1]} columns, and a {self.kind} learns one target: give one "
+                "column, or let a HoeffdingTreeRegressor learn several"
+            )
+        return targets.fitting(y, self._features.known.targets, self._kernel.rows > 0, self.kind)
 
     @abstractmethod
-    def _registration(self, plan: Plan) -> Registration | None:
-        """Return what rows bring that is new, once nobody else may change the model."""
+    def _registration(self, plan: Plan, names: tuple[Label, ...]) -> Registration | None:
+        """Return what rows bring that is new, once nobody else may change the model.
+
+        Parameters
+        ----------
+        plan : Plan
+            Of the rows.
+        names : tuple
+            Of several targets; none of one.
+        """
 
     def to_bytes(self) -> bytes:
         """Return what `save` would write."""
@@ -315,6 +378,11 @@ class Regressor(StoredModel, ForeignCalls):
     def features(self) -> list[Label]:
         """The names of the features, in the order of their first appearance."""
         return list(self._features.known.names)
+
+    @property
+    def targets(self) -> list[Label]:
+        """The names of several targets, in their order; none if there is one, or none yet."""
+        return list(self._features.known.targets)
 
     @property
     def feature_kinds(self) -> dict[Label, str]:
@@ -362,3 +430,17 @@ class Regressor(StoredModel, ForeignCalls):
     @abstractmethod
     def _size(self) -> str:
         """Return how large the model is, in words."""
+
+
+def _refuse(names: tuple[Label, ...], y: Any, w: float, row: int | None) -> None:
+    """Raise the error for a row that may not be learned."""
+    if not names:
+        refuse_row(y, w, row)
+    for name, value in zip(names, y.tolist(), strict=True):
+        if not (np.isnan(value) or abs(value) <= LARGEST_Y):
+            refuse_row(value, w, row, targets.told(name))
+    known = y[~np.isnan(y)]
+    if not len(known):
+        place = "" if row is None else f" at position {row}"
+        raise ValueError(f"y{place} has no target that is not missing: {targets.MISSING}")
+    refuse_row(known[0], w, row)

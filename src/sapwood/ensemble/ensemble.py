@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.blend._notes import bytes_of_a_note
+from sapwood.door import Label
 from sapwood.ensemble import ensemble_state
 from sapwood.ensemble._ensemble import EnsembleKernel, note_doubles
 from sapwood.ensemble.layout import TREE_RECORD
@@ -150,7 +151,7 @@ class Ensemble(Regressor):
         record[()] = (*what, kernel.rows, 0.0, 0.0, limit, 1)
         return tree, record
 
-    def _registration(self, plan: Plan) -> Registration | None:
+    def _registration(self, plan: Plan, names: tuple[Label, ...]) -> Registration | None:
         known = plan.known(self._kernel.rows)
         if known is self._features.known:
             return None

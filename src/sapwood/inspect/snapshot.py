@@ -39,15 +39,36 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
     by_mean = not kernel.linear or (kernel.averaging & (errors[0] <= errors[1:].min(axis=0)))
     nodes["model"][at] = np.where(by_mean, "mean", "linear")
     nodes["kind"][nodes["kind"] == LISTED] = CATEGORY
-    names, known = _texts(features), features.known
+    names, known, facts = _texts(features), features.known, kernel.columns.known_facts.copy()
     labels = [[str(label) for label in islice(table, OTHERS + 1)] for table in known.categories]
+    if kernel.targets > 1:
+        nodes["mean"] = nodes["deviation"] = np.nan
+        nodes["model"][at] = "linear" if kernel.linear else "mean"
+        targets = [str(name) for name in known.targets]
+        of_targets = _of_targets(kernel, at)
+        return TreePicture(
+            nodes, names, labels, facts=facts, targets=targets, of_targets=of_targets
+        )
     levels = {}
     for feature in np.flatnonzero(kernel.columns.place_table >= 0).tolist():
         levels[feature] = kernel.levels_of(feature)[: known.counts[feature]]
         by_level = (nodes["kind"] == NUMBER) & (nodes["feature"] == feature)
         nodes["threshold"][by_level] += kernel.first
     ids = [name for name, kind in zip(names, known.kinds, strict=True) if kind == IDENTIFIER]
-    return TreePicture(nodes, names, labels, levels, ids, kernel.columns.known_facts.copy())
+    return TreePicture(nodes, names, labels, levels, ids, facts)
+
+
+def _of_targets(kernel: TreeKernel, leaves: NDArray[Any]) -> NDArray[Any]:
+    """Return what each node knows of each target; a leaf tells it in records of its own."""
+    table = kernel.target_node_table.reshape(-1, kernel.targets)[: kernel.node_count].copy()
+    own = kernel.target_leaf_table.reshape(-1, kernel.targets)[kernel.node_table["child"][leaves]]
+    table["weight"][leaves] += own["weight"]
+    table["mean"][leaves] = own["origin"] + own["mean"]
+    with np.errstate(invalid="ignore"):
+        variance = own["target_m2"] / own["weight"]
+    table["deviation"][leaves] = np.sqrt(np.where(own["weight"] > 0, variance, 0.0))
+    table["gain"][leaves] = np.nan
+    return table
 
 
 def _texts(features: Features) -> list[str]:

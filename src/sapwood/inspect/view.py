@@ -33,6 +33,7 @@ PICTURE_RECORD = np.dtype([*NODE_RECORD.descr, ("watching", np.bool_), ("model",
 
 KINDS = {LEAF: "leaf", NUMBER: "number", CATEGORY: "category"}
 OTHERS = 63  # the code of all categories that a split by codes cannot tell apart
+MOST_TARGETS = 6  # that a line of text tells
 IDS = "identifiers"
 COUNTERS = "counters"
 COUNTED = 40  # samples in turn, each larger than the one before: some 2,500 rows
@@ -65,6 +66,8 @@ class TreePicture:
     levels: Mapping[int, FloatArray] = field(default_factory=dict)  # of categories of many
     identifiers: Sequence[str] = ()  # features that count as missing, as their values never repeat
     facts: NDArray[Any] | None = None  # of FACTS_RECORD: what is known of each feature
+    targets: Sequence[str] = ()  # the names of several
+    of_targets: NDArray[Any] | None = None  # of several, by node and target: TARGET_NODE
 
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
@@ -144,7 +147,7 @@ def to_text(picture: TreePicture, max_depth: int | None = None, digits: int = 4)
 
 def _line(picture: TreePicture, node: int, at_end: bool, digits: int) -> str:
     columns, below = picture.columns, picture.below
-    weight, mean = number(below.weight[node], digits), number(below.mean[node], digits)
+    weight, mean = number(below.weight[node], digits), _mean(picture, node, digits)
     if columns["kind"][node] == LEAF:
         if node == 0 and below.weight[0] == 0:
             return "no rows learned yet"
@@ -153,6 +156,18 @@ def _line(picture: TreePicture, node: int, at_end: bool, digits: int) -> str:
     if at_end:
         return f"… {below.leaves[node]} leaves: {mean}  (weight {weight})"
     return f"{question(picture, node, Limits(digits + 2))}  ({missing_way(picture, node)})"
+
+
+def _mean(picture: TreePicture, node: int, digits: int) -> str:
+    """Return the mean y of a node as text; of several targets, those of the first few."""
+    if picture.of_targets is None:
+        return number(picture.below.mean[node], digits)
+    told = [
+        f"{plain(name, MOST_LETTERS)} {number(float(mean), digits)}"
+        for name, mean in zip(picture.targets, picture.of_targets["mean"][node], strict=True)
+    ]
+    rest = len(told) - MOST_TARGETS
+    return ", ".join(told[:MOST_TARGETS] + ([f"+{rest} more"] if rest > 0 else []))
 
 
 def to_records(picture: TreePicture) -> dict[str, list[Any]]:
@@ -191,6 +206,17 @@ def to_records(picture: TreePicture) -> dict[str, list[Any]]:
         "gain": where(split, columns["gain"], math.nan),
         "model": where(leaf, columns["model"], None),
         "watching": where(leaf, columns["watching"], False),
+    } | _records_of_targets(picture)
+
+
+def _records_of_targets(picture: TreePicture) -> dict[str, list[Any]]:
+    """Return what a tree of several targets knows of each, as columns such as "mean of a"."""
+    if picture.of_targets is None:
+        return {}
+    return {
+        f"{name} of {target}": picture.of_targets[name][:, place].tolist()
+        for place, target in enumerate(picture.targets)
+        for name in ("weight", "mean", "deviation", "gain")
     }
 
 
@@ -259,9 +285,10 @@ class Summary(NamedTuple):
     nbytes: int
     identifiers: tuple[str, ...] = ()  # features that count as missing: their values never repeat
     counters: tuple[str, ...] = ()  # the first to be split on, if it has only ever risen
+    targets: int = 1  # columns of y
 
     def __str__(self) -> str:
-        words = (IDS, COUNTERS)
+        words = (IDS, COUNTERS, *(("targets",) if self.targets == 1 else ()))
         rows = [
             [name, number(value, 15)] for name, value in self._asdict().items() if name not in words
         ]
@@ -276,7 +303,9 @@ class Summary(NamedTuple):
         return told
 
 
-def summary(picture: TreePicture, *, rows: int, weight: float, nbytes: int) -> Summary:
+def summary(
+    picture: TreePicture, *, rows: int, weight: float, nbytes: int, targets: int = 1
+) -> Summary:
     """Return the size of a tree in numbers; what it learned and occupies is for the caller to say.
 
     Examples
@@ -306,6 +335,7 @@ def summary(picture: TreePicture, *, rows: int, weight: float, nbytes: int) -> S
         nbytes,
         tuple(picture.identifiers),
         _counters(picture),
+        targets,
     )
 
 

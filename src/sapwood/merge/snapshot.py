@@ -177,7 +177,7 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
     good = grids.dtype == np.float64 and grids.shape == (watching, features, GRID_DOUBLES)
     check(good, "its grids are not those of its leaves")
     check_few(tree._features.known)
-    _, width, _ = kernel.sizes_for(*memory.column_kinds(tree._features, tree._features.known))
+    _, width, _ = kernel.sizes_for(*memory.column_kinds(tree._features, tree._features.known), 1)
     watches = np.zeros((watching, width))
     watches[:, : GRID_DOUBLES * features] = grids.reshape(watching, -1)
     empty: dict[str, Array] = {

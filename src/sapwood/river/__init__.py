@@ -8,6 +8,7 @@ from sapwood.river.regressor import (
     AdaptiveTreeRegressor,
     ForestRegressor,
     HoeffdingTreeRegressor,
+    MultiTargetTreeRegressor,
 )
 from sapwood.river.splitters import EBSTSplitter, QuantizerSplitter, TEBSTSplitter
 
@@ -17,6 +18,7 @@ __all__ = [
     "ForestRegressor",
     "HoeffdingTreeRegressor",
     "Lags",
+    "MultiTargetTreeRegressor",
     "QuantizerSplitter",
     "TEBSTSplitter",
 ]

@@ -9,9 +9,15 @@ from sapwood.river import (
     ForestRegressor,
     HoeffdingTreeRegressor,
     Lags,
+    MultiTargetTreeRegressor,
 )
 
-MODELS = (HoeffdingTreeRegressor, AdaptiveTreeRegressor, ForestRegressor)
+MODELS = (
+    HoeffdingTreeRegressor,
+    MultiTargetTreeRegressor,
+    AdaptiveTreeRegressor,
+    ForestRegressor,
+)
 
 
 def main() -> int:

@@ -14,13 +14,18 @@ from sapwood.ensemble.adaptive import AdaptiveTreeRegressor as AdaptiveTree
 from sapwood.ensemble.forest import ForestRegressor as Forest
 from sapwood.tree import HoeffdingTreeRegressor as Tree
 
-__all__ = ["AdaptiveTreeRegressor", "ForestRegressor", "HoeffdingTreeRegressor"]
+__all__ = [
+    "AdaptiveTreeRegressor",
+    "ForestRegressor",
+    "HoeffdingTreeRegressor",
+    "MultiTargetTreeRegressor",
+]
 
 PLAIN_NAMES = frozenset({str, int})
 
 
-class RiverRegressor(AdapterParameters, base.MiniBatchRegressor):
-    """A model of Sapwood as one of river.
+class HoldsModel(AdapterParameters):
+    """What holds a model of Sapwood.
 
     Attributes
     ----------
@@ -34,6 +39,15 @@ class RiverRegressor(AdapterParameters, base.MiniBatchRegressor):
         self.model = self._new_model()
         # A list, as river takes a tuple for a class with its parameters, and fails at an empty one.
         self.categorical: Iterable[Any] = list(self.categorical)
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """The bytes of the model and of this object; river's own walk counts arrays twice."""
+        return sys.getsizeof(self) + sys.getsizeof(self.__dict__) + self.model.nbytes
+
+
+class RiverRegressor(HoldsModel, base.MiniBatchRegressor):
+    """A model of Sapwood as one of river."""
 
     def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
         """Learn one row.
@@ -101,11 +115,6 @@ class RiverRegressor(AdapterParameters, base.MiniBatchRegressor):
         """
         return str(self.model.explain(_renamed(x)))
 
-    @property
-    def _raw_memory_usage(self) -> int:
-        """The bytes of the model and of this object; river's own walk counts arrays twice."""
-        return sys.getsizeof(self) + sys.getsizeof(self.__dict__) + self.model.nbytes
-
 
 class HoeffdingTreeRegressor(RiverRegressor):
     """`sapwood.HoeffdingTreeRegressor` as a model of river, with the same parameters.
@@ -132,6 +141,53 @@ class HoeffdingTreeRegressor(RiverRegressor):
     """
 
     _model_class: ClassVar[type[Any]] = Tree
+
+    @property
+    def tree(self) -> Tree:
+        """The tree itself."""
+        tree: Tree = self.model
+        return tree
+
+
+class MultiTargetTreeRegressor(HoldsModel, base.MultiTargetRegressor):
+    """`sapwood.HoeffdingTreeRegressor` as a model of river for several targets.
+
+    The parameters are those of the tree. A target that is missing (None, NaN, or absent after the
+    first row, which names all of them) leaves the row to the others.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from sapwood.river import MultiTargetTreeRegressor
+    >>> model = MultiTargetTreeRegressor()
+    >>> metric = metrics.multioutput.MicroAverage(metrics.MAE())
+    >>> evaluate.progressive_val_score(datasets.SolarFlare(), model, metric)
+    MicroAverage(MAE): 0.0...
+    """
+
+    _model_class: ClassVar[type[Any]] = Tree
+
+    def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], w: float = 1.0) -> None:
+        """Learn one row.
+
+        Parameters
+        ----------
+        x, y : dict
+            The features, and the targets.
+        w : float
+            How much the row counts.
+        """
+        self.model.learn_one(_renamed(x), y, w)
+
+    def predict_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+        """Predict one row; nothing before anything was learned.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        """
+        return self.model.predict_one(_renamed(x)) if self.model.targets else {}
 
     @property
     def tree(self) -> Tree:

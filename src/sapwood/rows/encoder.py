@@ -22,6 +22,7 @@ from sapwood.rows.column import (
     CATEGORY,
     IDENTIFIER,
     NUMBER,
+    OTHERS,
     UNKNOWN,
     Column,
     Refused,
@@ -84,17 +85,40 @@ class Plan:
         """Whether there is but one part."""
         return not any(row for column in self._columns for row, _ in column.turns)
 
+    @property
+    def targets(self) -> tuple[Label, ...]:
+        """The names of several targets that were known when the rows were read."""
+        return self._before.targets
+
     def is_current(self) -> bool:
         """Whether nothing was learned of the features since X was read."""
         return self._features.known is self._before
 
-    def known(self, rows: float = math.inf) -> Known:
+    def few_codes(self, targets: tuple[Label, ...]) -> FloatArray:
+        """Return the matrix with one code for all labels of a category from the 64th on.
+
+        Parameters
+        ----------
+        targets : tuple
+            As for `known`.
+        """
+        if all(column.count + len(column.fresh) <= OTHERS for column in self._columns):
+            return self.matrix
+        index = self.known(targets=targets).index
+        places = [index[each.name] for each in self._columns if each.kind == CATEGORY]
+        matrix = self.matrix.copy()
+        matrix[:, places] = np.minimum(matrix[:, places], OTHERS)
+        return matrix
+
+    def known(self, rows: float = math.inf, targets: tuple[Label, ...] = ()) -> Known:
         """Return what is known of the features once these rows are learned.
 
         Parameters
         ----------
         rows : float
             How many rows were learned before; by default it is not looked for ids.
+        targets : tuple
+            The names of several targets; none of one.
 
         Raises
         ------
@@ -103,7 +127,8 @@ class Plan:
         """
         if not self.is_current():
             raise RuntimeError("the features changed while rows were read; read them again")
-        return self._before.and_columns(self._columns, self._end, rows)
+        before = self._before.and_targets(targets)
+        return before.and_columns(self._columns, self._end, rows)
 
     def commit(self) -> None:
         """Register what is new, or raise as `known`."""

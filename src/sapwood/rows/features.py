@@ -27,6 +27,7 @@ __all__ = [
     "CATEGORY",
     "IDENTIFIER",
     "MAX_FEATURES",
+    "MAX_TARGETS",
     "MOST_LABELS",
     "NUMBER",
     "OTHERS",
@@ -44,6 +45,9 @@ LEAST_LABELS = OTHERS + 1
 # Labels are those of ids if at least this share of the rows brought a new one.
 NEW_SHARE = 0.99
 HEADER = ("names", "kinds", "labels", "categorical")
+TARGETS = "targets"  # of several; there is no such field if there is one
+MAX_TARGETS = 1024
+PLACE = 8  # bytes of an attribute
 SHARED_INTS = 257  # from 0 on, Python keeps but one of each
 
 
@@ -77,12 +81,23 @@ class Known:
         How many of the labels in each table count, from the first on.
     version : int
         How many changes have led here.
+    targets : tuple of str or int
+        The names of the columns of y, if there are several; none if there is one, or none yet.
     content_bytes : int
         Bytes of names, twice, and of labels. For the row reader holds on to the keys by which rows
         last named the features, which may be strings of their own.
     """
 
-    __slots__ = ("content_bytes", "counts", "index", "kinds", "names", "tables", "version")
+    __slots__ = (
+        "content_bytes",
+        "counts",
+        "index",
+        "kinds",
+        "names",
+        "tables",
+        "targets",
+        "version",
+    )
 
     def __init__(self) -> None:
         self.names: list[Label] = []
@@ -90,6 +105,7 @@ class Known:
         self.kinds: list[str] = []
         self.tables: list[dict[Label, int]] = []
         self.counts: list[int] = []
+        self.targets: tuple[Label, ...] = ()
         self.version = 0
         self.content_bytes = 0
 
@@ -128,10 +144,21 @@ class Known:
                 known._forget_labels(place)
         return known
 
+    def and_targets(self, targets: tuple[Label, ...]) -> "Known":
+        """Return what is known once y has these columns: itself if that is no news."""
+        if targets == self.targets:
+            return self
+        known = self._copy()
+        known.targets = targets
+        known.content_bytes += sys.getsizeof(targets) + sum(map(sys.getsizeof, targets))
+        known.version += 1
+        return known
+
     def _copy(self) -> "Known":
         known = Known()
         known.names, known.index = list(self.names), dict(self.index)
         known.kinds, known.tables, known.counts = [*self.kinds], [*self.tables], [*self.counts]
+        known.targets = self.targets
         known.version, known.content_bytes = self.version, self.content_bytes
         return known
 
@@ -145,6 +172,8 @@ class Known:
         fresh = column.fresh_before(before)
         if count > column.count:  # earlier rows of the same reading were learned
             fresh = {label: code for label, code in fresh.items() if code >= count}
+        if self.targets:
+            fresh = {label: code for label, code in fresh.items() if code < OTHERS}
         return fresh
 
     def _is_news(self, column: Column, fresh: dict[Label, int]) -> bool:
@@ -208,7 +237,9 @@ class Known:
         count = len(self.names)
         places = max(0, count - SHARED_INTS) * sys.getsizeof(MAX_FEATURES)
         lists = 4 * (sys.getsizeof([]) + 8 * (count + count // 8 + 6))
-        return self.content_bytes + places + lists + _dict_bytes(count) + sys.getsizeof(self)
+        # Without several targets their place does not count, as in files of before.
+        own = sys.getsizeof(self) - (0 if self.targets else PLACE)
+        return self.content_bytes + places + lists + _dict_bytes(count) + own
 
 
 class Features(FeatureTable):
@@ -220,7 +251,8 @@ class Features(FeatureTable):
     new ones share a quarter as many codes by their hash (FNV-1a), and are not stored; where
     `most_labels` is less than 65,536, so do labels of many that have more than 64 characters. If
     the first 16,384 labels came with (next to) no row in which one came again, the feature is one
-    of ids: it counts as missing from then on, and its labels are forgotten.
+    of ids: it counts as missing from then on, and its labels are forgotten. With several targets
+    there are no categories of many: all labels from the 64th on count as one.
 
     Parameters
     ----------
@@ -391,12 +423,13 @@ class Features(FeatureTable):
         >>> features.to_header()
         {'names': ['day'], 'kinds': ['category'], 'labels': [[6, 7]], 'categorical': ['day']}
         """
-        return {
+        header = {
             "names": list(self.names),
             "kinds": list(self.kinds),
             "labels": [list(table) for table in self.categories],
             "categorical": list(self.declared),
         }
+        return header | ({TARGETS: list(self.known.targets)} if self.known.targets else {})
 
     @classmethod
     def from_header(cls, header: Any, most_labels: int = MOST_LABELS) -> Self:
@@ -414,9 +447,13 @@ class Features(FeatureTable):
         ValueError
             If there is anything wrong with it.
         """
-        _check(type(header) is dict and set(header) == set(HEADER), "fields are wrong")
+        good = type(header) is dict and set(header) - {TARGETS} == set(HEADER)
+        _check(good, "fields are wrong")
         names, kinds, labels, categorical = (header[field] for field in HEADER)
-        _check(all(type(header[field]) is list for field in HEADER), "a field is no list")
+        _check(all(type(header[field]) is list for field in header), "a field is no list")
+        targets = header.get(TARGETS)
+        _check(targets is None or 1 < len(targets) <= MAX_TARGETS, "targets are too many or few")
+        _check_distinct([*(targets or ())], "target")
         _check(len(names) == len(kinds) == len(labels), "the lengths of lists differ")
         _check(len(names) <= MAX_FEATURES, "there are too many features")
         _check_distinct([*names], "name")
@@ -431,7 +468,7 @@ class Features(FeatureTable):
             _check(kind in (CATEGORY, IDENTIFIER) or not declared, "a kind is wrong")
             _check_distinct(own, "label")
             known.add(name, kind, {label: code for code, label in enumerate(own)})
-        features.known = known
+        features.known = known.and_targets(tuple(targets or ()))
         return features
 
     def _column(self, name: Label, learn: bool) -> Column:

@@ -293,8 +293,10 @@ def like(X: Any, predictions: FloatArray) -> Any:
     return predictions
 
 
-def frame_like(X: Any, columns: Mapping[str, FloatArray], plain: FloatArray) -> Any:
+def frame_like(X: Any, columns: Mapping[Any, FloatArray], plain: FloatArray) -> Any:
     """Return columns as a frame of the library that X is of; for all else `plain`.
+
+    Names that are no strings become so, but for pandas.
 
     Examples
     --------
@@ -304,10 +306,14 @@ def frame_like(X: Any, columns: Mapping[str, FloatArray], plain: FloatArray) -> 
     if _is_of("pandas", X, "DataFrame"):
         return sys.modules["pandas"].DataFrame(dict(columns), index=X.index)
     if _is_of("polars", X, "DataFrame"):
-        return sys.modules["polars"].DataFrame(dict(columns))
+        return sys.modules["polars"].DataFrame(_with_texts(columns))
     if _is_of("pyarrow", X, "Table", "RecordBatch", "RecordBatchReader"):
-        return sys.modules["pyarrow"].table(dict(columns))
+        return sys.modules["pyarrow"].table(_with_texts(columns))
     return plain
+
+
+def _with_texts(columns: Mapping[Any, FloatArray]) -> dict[str, FloatArray]:
+    return {str(name): np.ascontiguousarray(column) for name, column in columns.items()}
 
 
 def _is_of(library: str, instance: Any, *types: str) -> bool:

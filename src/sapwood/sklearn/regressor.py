@@ -38,22 +38,22 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
     _model_class: ClassVar[type[Any]]
     model_: Any
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Start anew and learn all rows, in their order.
 
         Parameters
         ----------
         X : array_like or data frame, shape (n, features)
             The features.
-        y : array_like of float, shape (n,)
-            The targets.
+        y : array_like of float, shape (n,); of a tree also (n, targets), or a frame
+            The targets. Of several each may be missing (NaN) for itself.
         sample_weight : array_like of float, shape (n,), optional
             How much each row counts; a row of weight 0 is left out.
         """
         self.__dict__.pop("model_", None)  # if X is refused, no old model stands beside new names
         return self.partial_fit(X, y, sample_weight)
 
-    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn more rows, in their order; parameters count as they were at the first.
 
         Parameters
@@ -63,8 +63,10 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
         """
         first = not hasattr(self, "model_")
         model = self._new_model() if first else self.model_
-        X, y = self._checked(X, first, y)
-        y = column_or_1d(y, warn=True)
+        several = self._model_class.several_targets and _has_columns(y)
+        names = [str(name) for name in y.columns] if several and hasattr(y, "columns") else None
+        X, y = self._checked(X, first, y, several)
+        y = y if several else column_or_1d(y, warn=True)
         w = None
         if sample_weight is not None:
             w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -72,8 +74,11 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
                 check_consistent_length(X, y)
                 kept = np.flatnonzero(w)
                 X, y, w = (_safe_indexing(part, kept) for part in (X, y, w))
+        if names is not None:
+            y = dict(zip(names, y.T, strict=True))
         model.learn_many(X, y, w)
         self.model_ = model
+        self.n_outputs_ = max(1, len(model.targets))
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -86,6 +91,11 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
         """
         check_is_fitted(self, "model_")
         return np.asarray(self.model_.predict_many(self._checked(X, False)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._model_class.several_targets
+        return tags
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -108,6 +118,8 @@ class HoeffdingTreeRegressor(SklearnRegressor):
     ----------
     tree_ : sapwood.HoeffdingTreeRegressor
         The tree itself, to look into or to save.
+    n_outputs_ : int
+        How many targets y has.
     n_features_in_ : int
         How many columns X had.
     feature_names_in_ : ndarray of str
@@ -155,3 +167,11 @@ class ForestRegressor(SklearnRegressor):
     """
 
     _model_class: ClassVar[type[Any]] = Forest
+
+
+def _has_columns(y: Any) -> bool:
+    """Whether y has several columns."""
+    shape: tuple[Any, ...] = getattr(y, "shape", ())
+    if isinstance(y, list | tuple):
+        shape = np.shape(y)
+    return len(shape) == 2 and shape[1] > 1

@@ -16,6 +16,7 @@ from sapwood.tree._review cimport review_leaf
 from sapwood.tree._search cimport BestCut, find_best_cuts
 from sapwood.tree._split cimport split_leaf
 from sapwood.tree._tables cimport TreeTables, Watchers, clear_watch
+from sapwood.tree._target_growth cimport are_outdated, find_cuts_of_targets, variance_of_targets
 from sapwood.tree._trial cimport go_on_trial, renew_trial
 
 # The values of `split_on`, as in SPLIT_ON of sapwood/tree/growth.py.
@@ -33,7 +34,7 @@ cdef double FADED_SHARE = 1.0 - 0.99
 
 cdef struct Verdict:
     bint earned       # whether the cut is to be made
-    bint of_target    # whether it was judged by what it explains of y
+    int measure       # by which it was judged
     double needed     # the weight at which it will be earned, if merits stay as they are
     BestCut cut
 
@@ -57,6 +58,8 @@ cdef bint is_outdated(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
     cdef const LeafRecord* record = tables.leaves + leaf
     cdef Py_ssize_t expert
     cdef double least = record.errors[0] if tables.averaging else INFINITY
+    if tables.targets > 1:
+        return are_outdated(tables, leaf, OUTDATED_ROWS, OUTDATED)
     if tables.linear:
         for expert in range(1, EXPERTS):
             least = min(least, record.errors[expert])
@@ -83,6 +86,7 @@ cdef int attempt(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
     cdef const GrowthRules* rules = &tables.growth
     cdef BestCut cuts[MEASURES]
     cdef Verdict verdict
+    cdef double target_variance, residual_variance
     cdef bint is_admitted
     cdef double needed = INFINITY
     if record.weight >= record.review:
@@ -96,21 +100,22 @@ cdef int attempt(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
     if tables.nodes[record.node].depth >= rules.max_depth:
         record.due = record.review
         return 0
-    find_best_cuts(tables, leaf, rules.min_share, cuts)
-    verdict = chosen(
-        rules,
-        cuts,
-        record.weight,
-        record.target_m2 / record.weight,
-        record.residual_m2 / record.weight,
-    )
+    if tables.targets > 1:
+        find_cuts_of_targets(tables, leaf, rules.min_share, cuts)
+        target_variance = variance_of_targets(tables, leaf, False)
+        residual_variance = variance_of_targets(tables, leaf, True)
+    else:
+        find_best_cuts(tables, leaf, rules.min_share, cuts)
+        target_variance = record.target_m2 / record.weight
+        residual_variance = record.residual_m2 / record.weight
+    verdict = chosen(rules, cuts, record.weight, target_variance, residual_variance)
     if not verdict.earned:
         needed = verdict.needed
-        go_on_trial(
-            tables, leaf, cuts[STEP if tables.linear else TARGET].merit, &verdict.cut,
-            &verdict.earned,
-        )
-        verdict.of_target = not tables.linear
+        if tables.targets == 1:
+            verdict.measure = STEP if tables.linear else TARGET
+            go_on_trial(
+                tables, leaf, cuts[verdict.measure].merit, &verdict.cut, &verdict.earned
+            )
     if not verdict.earned:
         record.due = min(max(record.weight + rules.grace_period, needed), 2.0 * record.weight)
         if tables.trial.leaf == leaf:
@@ -118,7 +123,7 @@ cdef int attempt(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
         return 0
     admits_split(tables, leaf, &is_admitted)
     if is_admitted:
-        split_leaf(tables, leaf, &verdict.cut, verdict.of_target)
+        split_leaf(tables, leaf, &verdict.cut, verdict.measure)
     else:
         record.due = 2.0 * record.weight
     return 0
@@ -135,23 +140,24 @@ cdef Verdict chosen(
     together shows in the residual neither as a step nor as a bend: where a cut sets parts of y far
     apart, or the residual has long shown nothing, y decides.
     """
+    cdef int of_residual = LINE if cuts[LINE].merit > cuts[STEP].merit else STEP
     cdef const BestCut* target = cuts + TARGET
-    cdef const BestCut* residual = cuts + (LINE if cuts[LINE].merit > cuts[STEP].merit else STEP)
+    cdef const BestCut* residual = cuts + of_residual
     cdef double target_left = target_variance - target.merit
     cdef double residual_left = residual_variance - residual.merit
     cdef Verdict verdict
     if rules.split_on == OF_TARGET:
-        return judged(rules, target, weight, target_left, True)
+        return judged(rules, target, weight, target_left, TARGET)
     if rules.split_on == RESIDUAL:
-        return judged(rules, residual, weight, residual_left, False)
+        return judged(rules, residual, weight, residual_left, of_residual)
     if target_left <= residual_left or (
         target_left <= rules.most_left * residual_left
         and is_apart(rules, target.merit / target_variance, residual.merit / residual_variance)
     ):
-        return judged(rules, target, weight, target_left, True)
-    verdict = judged(rules, residual, weight, residual_left, False)
+        return judged(rules, target, weight, target_left, TARGET)
+    verdict = judged(rules, residual, weight, residual_left, of_residual)
     if not verdict.earned and weight >= rules.patience * rules.grace_period:
-        return judged(rules, target, weight, target_left, True)
+        return judged(rules, target, weight, target_left, TARGET)
     return verdict
 
 
@@ -163,10 +169,10 @@ cdef inline bint is_apart(
 
 
 cdef Verdict judged(
-    const GrowthRules* rules, const BestCut* cut, double weight, double left_over, bint of_target
+    const GrowthRules* rules, const BestCut* cut, double weight, double left_over, int measure
 ) noexcept nogil:
     """Whether a cut was earned that leaves so much variance."""
-    cdef Verdict verdict = Verdict(False, of_target, INFINITY, cut[0])
+    cdef Verdict verdict = Verdict(False, measure, INFINITY, cut[0])
     cdef double enough = rules.least_evidence * max(left_over, 0.0)
     cdef double needed
     if cut.feature < 0:

@@ -28,12 +28,6 @@ cdef struct TreeNote:
     double experts[EXPERTS]  # what the experts of the leaf said, from the origin
 
 
-cdef struct NoteOfRow:
-    # The same, and how it is found again.
-    uint64_t key
-    TreeNote note
-
-
 @cython.final
 cdef class TreeKernel(TreeTables):
     cdef void look(self, const double* row, double* scratch, Outlook* outlook) noexcept nogil
@@ -46,6 +40,7 @@ cdef class TreeKernel(TreeTables):
     cdef uint64_t key_of(
         self, const double* row, Py_ssize_t number, const Py_ssize_t* first_value
     ) noexcept nogil
+    cdef inline bint has_learned(self, Py_ssize_t feature, Py_ssize_t code) noexcept nogil
     cdef void take_down(self, const Outlook* outlook, TreeNote* note) noexcept nogil
     cdef const Saying* recall(self, uint64_t key, bint at_once, Outlook* outlook) noexcept nogil
     cdef inline void take(
@@ -66,6 +61,10 @@ cdef class TreeKernel(TreeTables):
     cdef void learn_row(
         self, const double* row, double y, double w, uint64_t key, bint at_once, Outlook* outlook
     ) noexcept nogil
+    cdef int learn_row_of_targets(
+        self, const double* row, const double* y, double w, Py_ssize_t number,
+        const Py_ssize_t* first_value, bint at_once, Py_ssize_t leaf, double* predictions,
+    ) except -1 nogil
     cdef inline double learn_linear(
         self, Py_ssize_t leaf, const Outlook* outlook, double target, double w
     ) noexcept nogil
@@ -96,6 +95,6 @@ cdef class TreeKernel(TreeTables):
         double[::1] predictions,
         int32_t[::1] regions,
         double* scratch,
-        NoteOfRow* notes,
+        double* notes,
         Py_ssize_t first_noted,
     ) except -1

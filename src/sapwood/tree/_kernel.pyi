@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,13 +8,14 @@ from sapwood.rows._dict_row import RowReader
 from sapwood.tree._relay import Registration
 from sapwood.tree._tables import TreeTables
 
+LARGEST_Y: float
 LEAST_SHARES: tuple[float, ...]
 NOTE_DOUBLES: int
 RANGE_MARGIN: float
 TERM_REACH: float
 TERM_CREDIBLE: float
 
-def refuse_row(y: float, w: float, row: int | None = None) -> None: ...
+def refuse_row(y: float, w: float, row: int | None = None, name: str = "y") -> NoReturn: ...
 
 class TreeKernel(TreeTables):
     def learn(
@@ -27,14 +28,18 @@ class TreeKernel(TreeTables):
         regions: NDArray[np.int32] | None = None,
         asked: bool = True,
     ) -> None: ...
-    def check(self, y: NDArray[np.float64], w: NDArray[np.float64]) -> int: ...
+    def check(self, y: NDArray[np.float64], w: NDArray[np.float64], targets: int = 1) -> int: ...
+    def learn_targets_one(
+        self, reader: RowReader, x: Any, y: NDArray[np.float64], w: float
+    ) -> bool: ...
+    def predict_targets_one(self, reader: RowReader, x: Any) -> list[float] | None: ...
     def learn_one(self, reader: RowReader, x: Any, y: float, w: float) -> bool: ...
     def predict_one(self, reader: RowReader, x: Any) -> float | None: ...
     def place_one(
         self, reader: RowReader, x: Any, asked: bool = True
     ) -> tuple[float, int] | None: ...
     def outlook(
-        self, row: NDArray[np.float64]
+        self, row: NDArray[np.float64], target: int = 0
     ) -> tuple[int, list[float], list[float], float, list[float], float]: ...
     def levels_of(self, feature: int) -> NDArray[np.float64]: ...
     def predict(

@@ -12,6 +12,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.math cimport NAN, fabs
 from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.string cimport memcpy
 
 from sapwood import door
 from sapwood.blend._layer cimport CANDIDATES, Saying, follow, judge, say, start_layer
@@ -22,6 +23,7 @@ from sapwood.moments cimport PIVOT
 from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
 from sapwood.rows._dict_row cimport RowReader
+from sapwood.tree._experts cimport EARLY, FADE, FAST, LEAST, MARGIN, NEARER
 from sapwood.tree._facts cimport (
     NO_GRID, PERMUTED, RENEWED, SAMPLES, add_cost, hashed, leaves_grids,
 )
@@ -44,6 +46,10 @@ from sapwood.tree._sharing cimport (
     memory_order_relaxed, start_writing, stop_writing, take_turn,
 )
 from sapwood.tree._tables cimport TreeTables, slots_between
+from sapwood.tree._target_records cimport TargetOutlook, row_doubles, terms_doubles
+from sapwood.tree._targets cimport (
+    fetch_leaf, learn_targets, look_at_targets, outlooks_in, take_down_targets,
+)
 from sapwood.tree._trial cimport try_row
 from sapwood.tree._walk cimport AHEAD, leaf_of, mixed, walk_ahead
 from sapwood.tree._watch cimport Grid, KeptRow, Slot, keep_row, slot_add, slot_of
@@ -51,24 +57,13 @@ from sapwood.tree._watch cimport Grid, KeptRow, Slot, keep_row, slot_add, slot_o
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
 
-# How much of an expert's squared error a leaf still remembers a row later.
-cdef double FADE = 0.99
-# How far beyond the range of y that was seen a prediction may go, as a share of it.
-cdef double MARGIN = 0.1
 # What the weights of all rows may add up to: then squares of sums of them and of y stay doubles.
 cdef double LARGEST_WEIGHT = 1e50
 # Whole numbers below are looked at as such.
 cdef double LARGEST_WHOLE = 4503599627370496.0
-# If, of the first few y, one is so much nearer to 0 than the first, it becomes the origin.
-cdef double EARLY = 8.0
-cdef double NEARER = 1e-6
-# The first expert that forgets fast.
-cdef enum:
-    FAST = 3
-# The rates at which linear models forget: shares of an error by which a row moves them at least.
-cdef double[RATES] LEAST = [0.0, 0.02, 0.1, 0.3]
-LEAST_SHARES = tuple(LEAST)
+LEAST_SHARES = tuple([LEAST[rate] for rate in range(RATES)])
 NOTE_DOUBLES = sizeof(TreeNote) // sizeof(double)
+LARGEST_Y = largest_y()
 RANGE_MARGIN, TERM_REACH, TERM_CREDIBLE = MARGIN, float(Z_REACH), float(Z_CREDIBLE)
 
 
@@ -79,9 +74,9 @@ cdef inline void shift_first_target(Store store, double shift) noexcept nogil:
         store.table[row, CELLS + PIVOT] += shift
 
 
-def refuse_row(double y, double w, row=None):
-    """Raise the error for a row that may not be learned."""
-    door.refuse_large_row(y, w, largest_y(), row)
+def refuse_row(double y, double w, row=None, name="y"):
+    """Raise the error for a row that may not be learned; `name` is what its y is called."""
+    door.refuse_large_row(y, w, largest_y(), row, name)
 
 
 @cython.final
@@ -230,10 +225,18 @@ cdef class TreeKernel(TreeTables):
             if first_value != NULL and number <= first_value[feature]:
                 continue
             if self.is_category[feature] and value == value:
-                if self.levels[2 * (CATEGORIES * feature + <Py_ssize_t>value)] == 0.0:
+                if not self.has_learned(feature, <Py_ssize_t>value):
                     continue
             key += value_key(value, feature)
         return key
+
+    cdef inline bint has_learned(self, Py_ssize_t feature, Py_ssize_t code) noexcept nogil:
+        """Whether a y of a category was learned, of any target."""
+        cdef Py_ssize_t target
+        for target in range(self.targets):
+            if self.levels[2 * (CATEGORIES * (target * self.features + feature) + code)] > 0.0:
+                return True
+        return False
 
     cdef void take_down(self, const Outlook* outlook, TreeNote* note) noexcept nogil:
         """Write down what was said about a row."""
@@ -278,7 +281,8 @@ cdef class TreeKernel(TreeTables):
     cdef inline void see_columns(
         self, const double* row, double y, double w, const Outlook* outlook
     ) noexcept nogil:
-        """Note what a row tells of its columns; see _facts.pxd."""
+        """Note what a row tells of its columns, see _facts.pxd; with several targets, whose outlook
+        is NULL, but for what it costs to get them wrong."""
         cdef uint64_t bits = hashed(<uint64_t>self.rows)
         cdef Py_ssize_t feature, sample
         cdef double value
@@ -294,7 +298,7 @@ cdef class TreeKernel(TreeTables):
         if self.rows == 0.0:
             for sample in range(SAMPLES):
                 self.keep_sample(row, sample)
-        elif bits % PERMUTED == 0 and self.features:
+        elif outlook != NULL and bits % PERMUTED == 0 and self.features:
             self.permute(row, y, w, outlook, bits >> 16)
         if bits % RENEWED == 1:
             self.keep_sample(row, <Py_ssize_t>((bits >> 16) % SAMPLES))
@@ -437,7 +441,9 @@ cdef class TreeKernel(TreeTables):
             least = record.errors[1 + rate] if record.errors[1 + rate] < least else least
         w = w if w < <double>HEAVIEST else <double>HEAVIEST
         if unusual > 0.0:
-            move_coefficients(page, v, terms, unusual, errors, LEAST, w)
+            move_coefficients(
+                page, v, terms, 1.0 / unusual, w * unusual / (1.0 + w * unusual), errors, LEAST, w
+            )
             if record.rows < YOUNG:
                 shrink_covariance(covariance, z, v, terms, unusual, w)
             elif record.rows < LONG_MEMORY and <int64_t>record.rows % SAMPLE == 0:
@@ -591,7 +597,7 @@ cdef class TreeKernel(TreeTables):
         cdef const double* row
         while waiter != NULL:
             following = waiter.next
-            if waiter.width == self.features:
+            if waiter.width == self.features and self.targets == 1:
                 outlook.saying.prediction = 0.0
                 if self.rows == 0.0:
                     if self.tracking:
@@ -623,9 +629,10 @@ cdef class TreeKernel(TreeTables):
         Parameters
         ----------
         X, y, w : arrays
-            Rows that passed the door. Rows of weight 0 are only predicted.
+            Rows that passed the door. Rows of weight 0 are only predicted. Of several targets, y
+            has all of the first row, then all of the second, and so on; NaN where one is missing.
         predictions : array, optional
-            Gets what was predicted for each row before it was learned.
+            Gets what was predicted for each row before it was learned, in the order of y.
         register : callable, optional
             Returns a Registration of what the rows bring that is new, or None. It is called when
             nobody else may change the tree; what it returns comes into force with the first row.
@@ -635,10 +642,10 @@ cdef class TreeKernel(TreeTables):
             Whether somebody has asked for the predictions just before, if there are any; otherwise
             rows are judged by what was said when they were predicted.
         """
-        cdef Py_ssize_t row, rows = y.shape[0], start = 0, known = 0, leaf
+        cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0, leaf
         cdef Pace pace
         cdef bint predicting = predictions is not None, placing = regions is not None
-        cdef bint at_once = predicting and asked
+        cdef bint at_once = predicting and asked, several, telling
         cdef bint has_turn = self.sharing.is_turn_of_this_thread()
         cdef Py_ssize_t leaves[AHEAD]
         cdef Outlook outlook
@@ -647,9 +654,9 @@ cdef class TreeKernel(TreeTables):
         cdef const Py_ssize_t* first_value = NULL
         cdef uint64_t key = 0
         cdef const double* taken
-        if X.shape[0] != rows or w.shape[0] != rows:
+        if w.shape[0] != rows or placing and regions.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
-        if predicting and predictions.shape[0] != rows or placing and regions.shape[0] != rows:
+        if predicting and predictions.shape[0] != y.shape[0]:
             raise ValueError("the arrays do not fit together")
         if not has_turn:
             take_turn(self.sharing)
@@ -667,12 +674,18 @@ cdef class TreeKernel(TreeTables):
                 self.check_width(
                     X.shape[1], self.features if registration is None else registration.width
                 )
+                if y.shape[0] != rows * (
+                    self.targets if registration is None else registration.targets
+                ):
+                    raise ValueError("the arrays do not fit together")
                 if registration is not None:
                     if self.tracking and registration.fresh:
                         first_values = rows_of_first_values(X, registration.fresh)
                         first_value = &first_values[0]
                     registration.commit()
                 pace = start_pace(self.features)
+                several = self.targets > 1
+                telling = predicting and not several
                 with nogil:
                     for row in range(rows):
                         taken = self.with_levels(row_at(X, row), self.room)
@@ -683,7 +696,15 @@ cdef class TreeKernel(TreeTables):
                                 1 if self.has_many else rows - row, leaves,
                             )
                         leaf = outlook.leaf = leaves[row - start]
-                        if w[row] == 0.0:
+                        if several:
+                            if row + 1 < known:
+                                fetch_leaf(self, leaves[row + 1 - start])
+                            self.learn_row_of_targets(
+                                taken, &y[row * self.targets], w[row], row, first_value,
+                                at_once, leaf,
+                                &predictions[row * self.targets] if predicting else NULL,
+                            )
+                        elif w[row] == 0.0:
                             self.look(taken, self.scratch, &outlook)
                         else:
                             if self.slots == 0:
@@ -693,7 +714,7 @@ cdef class TreeKernel(TreeTables):
                                 self.notes.reserve(1)
                                 key = self.key_of(row_at(X, row), row, first_value)
                             self.learn_row(taken, y[row], w[row], key, at_once, &outlook)
-                        if predicting:
+                        if telling:
                             # Before its first row a tree predicts 0.
                             predictions[row] = (
                                 outlook.saying.prediction if self.rows > (w[row] > 0.0) else 0.0
@@ -711,15 +732,48 @@ cdef class TreeKernel(TreeTables):
             if not has_turn:
                 give_turn(self.sharing)
 
-    def check(self, const double[::1] y, const double[:] w):
-        """Return the first row that may not be learned, or -1; nothing is changed."""
-        cdef Py_ssize_t row, bad = -1
-        cdef double weight = self.weight
+    cdef int learn_row_of_targets(
+        self, const double* row, const double* y, double w, Py_ssize_t number,
+        const Py_ssize_t* first_value, bint at_once, Py_ssize_t leaf, double* predictions,
+    ) except -1 nogil:
+        """Predict a row of several targets, and learn it if it has weight."""
+        cdef uint64_t key = 0
+        cdef Py_ssize_t target
+        if w == 0.0:
+            look_at_targets(self, leaf, row, self.scratch)
+        else:
+            self.make_ready(leaf, w)
+            if self.tracking and self.notes.count > 0:
+                self.notes.reserve(1)
+                key = self.key_of(row, number, first_value)
+            self.see_columns(row, 0.0, w, NULL)
+            learn_targets(self, leaf, row, y, w, key, at_once)
+        if predictions != NULL:
+            for target in range(self.targets):
+                predictions[target] = outlooks_in(self, self.scratch)[target].saying.prediction
+        return 0
+
+    def check(self, const double[::1] y, const double[:] w, Py_ssize_t targets=1):
+        """Return the first row that may not be learned, or -1; nothing is changed.
+
+        Of several targets, each may be missing (NaN), but not all of them in one row.
+        """
+        cdef Py_ssize_t row, target, known, bad = -1
+        cdef double weight = self.weight, each
         with nogil:
-            for row in range(y.shape[0]):
+            for row in range(w.shape[0]):
                 weight += w[row]
-                if not admissible(y[row], w[row], weight, LARGEST_WEIGHT):
+                known = 0
+                for target in range(targets):
+                    each = y[row * targets + target]
+                    if targets > 1 and each != each:
+                        continue
+                    known += 1
+                    if not admissible(each, w[row], weight, LARGEST_WEIGHT):
+                        bad = row
+                if known == 0:
                     bad = row
+                if bad >= 0:
                     break
         return bad
 
@@ -741,7 +795,7 @@ cdef class TreeKernel(TreeTables):
                 refuse_row(y, w)
             start_writing(sharing)
             # Nothing here runs code of others, so that no other row can come in between.
-            if not reader.fill(x, True) or reader.width != self.features:
+            if self.targets > 1 or not reader.fill(x, True) or reader.width != self.features:
                 return False
             self.settle()
             row = self.with_levels(reader.values, self.room)
@@ -757,6 +811,54 @@ cdef class TreeKernel(TreeTables):
             self.end_writing(sharing)
             give_turn(sharing)
         return True
+
+    def learn_targets_one(
+        self, RowReader reader not None, x, const double[::1] y, double w
+    ):
+        """Learn a row of several targets, which passed the door, as `learn_one` does."""
+        cdef Py_ssize_t leaf
+        cdef Sharing sharing = self.sharing
+        take_turn(sharing)
+        try:
+            if self.check(y, np.full(1, w), y.shape[0]) >= 0 or y.shape[0] != self.targets:
+                return False
+            start_writing(sharing)
+            # Nothing here runs code of others, so that no other row can come in between.
+            if not reader.fill(x, True) or reader.width != self.features:
+                return False
+            self.settle()
+            leaf = leaf_of(self.nodes, reader.values)
+            self.learn_row_of_targets(reader.values, &y[0], w, 0, NULL, False, leaf, NULL)
+            if self.leaves[leaf].weight >= self.leaves[leaf].due:
+                decide(self, leaf)
+        finally:
+            self.end_writing(sharing)
+            give_turn(sharing)
+        return True
+
+    def predict_targets_one(self, RowReader reader not None, x):
+        """Predict several targets as a list; None if `predict` has to do it."""
+        cdef Py_ssize_t leaf, target
+        cdef uint64_t key
+        if reader.index is None or reader.known is not reader.features.known:
+            reader.follow()
+        if not begin_glance(self.sharing):
+            return None
+        try:
+            if not reader.fill(x, False) or reader.width != self.features:
+                return None
+            leaf = leaf_of(self.nodes, reader.values)
+            look_at_targets(self, leaf, reader.values, self.scratch)
+            if self.tracking and self.rows > 0.0:
+                self.notes.reserve(1)
+                key = self.key_of(reader.values, 0, NULL)
+                take_down_targets(self, leaf, self.scratch, self.notes.leave(key))
+            return [
+                outlooks_in(self, self.scratch)[target].saying.prediction
+                for target in range(self.targets)
+            ]
+        finally:
+            end_glance(self.sharing)
 
     def predict_one(self, RowReader reader not None, x):
         """Predict a row, or return None if the reader cannot read it as it is."""
@@ -788,7 +890,7 @@ cdef class TreeKernel(TreeTables):
         # Nothing here runs code of others, or lets go of the GIL.
         cdef const double* row
         try:
-            if not reader.fill(x, False) or reader.width != self.features:
+            if self.targets > 1 or not reader.fill(x, False) or reader.width != self.features:
                 return False
             row = self.with_levels(reader.values, self.room)
             outlook.leaf = leaf_of(self.nodes, row)
@@ -828,8 +930,8 @@ cdef class TreeKernel(TreeTables):
             return prediction
         return self.predict_one(reader, x)
 
-    def outlook(self, const double[::1] row):
-        """Return how the prediction for a row comes about.
+    def outlook(self, const double[::1] row, Py_ssize_t target=0):
+        """Return how the prediction of a target comes about for a row.
 
         Returns
         -------
@@ -839,21 +941,36 @@ cdef class TreeKernel(TreeTables):
             prediction.
         """
         cdef Outlook outlook
-        cdef double[::1] scratch = np.zeros(self.features + terms_of(self.features))
+        cdef TargetOutlook* own
+        cdef Py_ssize_t terms_start = self.features
+        cdef double[::1] scratch = np.zeros(
+            row_doubles(self.features, self.targets, self.separate)
+        )
         cdef double[::1] room = np.zeros(2 * self.features + 1)
         cdef const double* taken
         self.sharing.begin_reading()
         try:
             self.check_width(row.shape[0], self.features)
+            if not 0 <= target < self.targets:
+                raise IndexError(target)
             taken = self.with_levels(&row[0] if self.features else NULL, &room[0])
             outlook.leaf = leaf_of(self.nodes, taken)
-            self.look(taken, &scratch[0], &outlook)
+            if self.targets > 1:
+                look_at_targets(self, outlook.leaf, taken, &scratch[0])
+                own = outlooks_in(self, &scratch[0]) + target
+                memcpy(outlook.experts, own.experts, sizeof(own.experts))
+                outlook.tree, outlook.saying = own.tree, own.saying
+                terms_start += target * terms_doubles(self.features) if self.separate else 0
+            else:
+                self.look(taken, &scratch[0], &outlook)
         finally:
             self.sharing.end_reading()
         return (
             outlook.leaf,
             [outlook.experts[expert] for expert in range(EXPERTS if self.linear else 1)],
-            scratch.base[self.features : 2 * self.features + 1].tolist() if self.linear else [],
+            scratch.base[terms_start : terms_start + self.features + 1].tolist()
+            if self.linear
+            else [],
             outlook.tree,
             [outlook.saying.candidates[place] for place in range(CANDIDATES)]
             if self.tracking
@@ -897,7 +1014,7 @@ cdef class TreeKernel(TreeTables):
         X : array
             Rows that passed the door.
         predictions : array
-            Gets what is predicted.
+            Gets what is predicted; of several targets, all of a row, then all of the next.
         is_current : callable, optional
             Whether the rows are still what they would be read to. It is called when nobody may
             change the tree.
@@ -910,12 +1027,8 @@ cdef class TreeKernel(TreeTables):
             Whether they were predicted; if not, they are to be read again.
         """
         cdef double* scratch
-        cdef NoteOfRow* notes = NULL
-        cdef Py_ssize_t noted = 0, row
-        if self.tracking and asked:
-            noted = min(X.shape[0], self.notes.most)
-        if X.shape[0] != predictions.shape[0]:
-            raise ValueError("the arrays do not fit together")
+        cdef double* notes = NULL
+        cdef Py_ssize_t noted = 0, width = 0, row
         if regions is not None and regions.shape[0] != X.shape[0]:
             raise ValueError("the arrays do not fit together")
         self.sharing.begin_reading()
@@ -923,6 +1036,8 @@ cdef class TreeKernel(TreeTables):
             if is_current is not None and not is_current():
                 return False
             self.check_width(X.shape[1], self.features)
+            if X.shape[0] * self.targets != predictions.shape[0]:
+                raise ValueError("the arrays do not fit together")
             if self.rows == 0.0:
                 predictions[:] = 0.0
                 if regions is not None:
@@ -930,11 +1045,15 @@ cdef class TreeKernel(TreeTables):
                 if self.tracking and asked:
                     count_blanks(self.notes, X.shape[0])
                 return True
+            if self.tracking and asked:
+                noted, width = min(X.shape[0], self.notes.most), self.notes.width
             scratch = <double*>PyMem_RawCalloc(
-                3 * self.features + terms_of(self.features), sizeof(double)
+                2 * self.features + row_doubles(self.features, self.targets, self.separate),
+                sizeof(double),
             )
             if noted:
-                notes = <NoteOfRow*>PyMem_RawCalloc(noted, sizeof(NoteOfRow))
+                # A note, after the key by which it is found.
+                notes = <double*>PyMem_RawCalloc(noted * (1 + width), sizeof(double))
             try:
                 if scratch == NULL or (noted and notes == NULL):
                     raise MemoryError
@@ -942,7 +1061,11 @@ cdef class TreeKernel(TreeTables):
                 if noted:
                     self.notes.reserve(noted)
                 for row in range(noted):
-                    (<TreeNote*>self.notes.leave(notes[row].key))[0] = notes[row].note
+                    memcpy(
+                        self.notes.leave((<uint64_t*>(notes + row * (1 + width)))[0]),
+                        notes + row * (1 + width) + 1,
+                        width * sizeof(double),
+                    )
             finally:
                 PyMem_RawFree(scratch)
                 PyMem_RawFree(notes)
@@ -956,16 +1079,16 @@ cdef class TreeKernel(TreeTables):
         double[::1] predictions,
         int32_t[::1] regions,
         double* scratch,
-        NoteOfRow* notes,
+        double* notes,
         Py_ssize_t first_noted,
     ) except -1:
         """Predict all rows, and see now and then whether somebody has pressed Ctrl-C."""
-        cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0
+        cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0, target
         cdef Py_ssize_t next_look = rows_between_looks(self.features)
         cdef Py_ssize_t leaves[AHEAD]
         cdef bint placing = regions is not None
         cdef Outlook outlook
-        cdef double* room = scratch + self.features + terms_of(self.features)
+        cdef double* room = scratch + row_doubles(self.features, self.targets, self.separate)
         cdef const double* taken
         with nogil:
             for row in range(rows):
@@ -976,13 +1099,24 @@ cdef class TreeKernel(TreeTables):
                         self.nodes, taken, self.features, 1 if self.has_many else rows - row, leaves
                     )
                 outlook.leaf = leaves[row - start]
-                self.look(taken, scratch, &outlook)
-                predictions[row] = outlook.saying.prediction
+                if self.targets > 1:
+                    look_at_targets(self, outlook.leaf, taken, scratch)
+                    for target in range(self.targets):
+                        predictions[row * self.targets + target] = (
+                            outlooks_in(self, scratch)[target].saying.prediction
+                        )
+                else:
+                    self.look(taken, scratch, &outlook)
+                    predictions[row] = outlook.saying.prediction
                 if placing:
                     regions[row] = self.leaves[outlook.leaf].node
                 if row >= first_noted:
-                    notes[row - first_noted].key = self.key_of(row_at(X, row), 0, NULL)
-                    self.take_down(&outlook, &notes[row - first_noted].note)
+                    (<uint64_t*>notes)[0] = self.key_of(row_at(X, row), 0, NULL)
+                    if self.targets > 1:
+                        take_down_targets(self, outlook.leaf, scratch, notes + 1)
+                    else:
+                        self.take_down(&outlook, <TreeNote*>(notes + 1))
+                    notes += 1 + self.notes.width
                 if row == next_look:
                     next_look += rows_between_looks(self.features)
                     with gil:

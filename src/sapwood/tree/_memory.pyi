@@ -13,4 +13,6 @@ def leaves_without_room(
     places: NDArray[np.intp],
     name_bytes: int,
     new_bytes: int,
+    targets: int,
+    note_bytes: int,
 ) -> NDArray[np.bool_]: ...

@@ -18,17 +18,24 @@ from sapwood.tree._records cimport (
     CATEGORIES, EXPERTS, LeafRecord, NodeRecord, model_size, terms_of,
 )
 from sapwood.tree._tables cimport Ranked, TreeTables, Watchers, clear_watch
+from sapwood.tree._target_growth cimport error_of_targets
+from sapwood.tree._target_records cimport (
+    TargetLeaf, TargetNode, TargetStream, terms_doubles, work_doubles,
+)
 from sapwood.tree._watch cimport Slot
 
 cdef enum:
     LEAF_POINTERS = 7  # that a leaf has in tables and lists
     LAYER_OBJECTS = 768  # bytes of what holds the last layer and its notes
+    TARGET_OBJECTS = 768  # and of what holds the records of several targets
 
 # -- how much there is ------------------------------------------------------------------------
 
 
-cdef int64_t table_bytes(int64_t leaves) noexcept nogil:
+cdef int64_t table_bytes(int64_t leaves, int64_t targets) noexcept nogil:
     """The bytes of the tables of a tree of so many leaves, which grow as `table_room` says."""
+    cdef int64_t node_bytes = sizeof(NodeRecord)
+    cdef int64_t leaf_bytes = sizeof(LeafRecord) + LEAF_POINTERS * sizeof(void*)
     cdef int64_t nodes = 2 * leaves - 1, node_room = 16, leaf_room = 16
     while node_room < nodes:
         node_room += 1 + node_room % 2
@@ -36,9 +43,10 @@ cdef int64_t table_bytes(int64_t leaves) noexcept nogil:
     while leaf_room < leaves:
         leaf_room += 1
         leaf_room += leaf_room // 2
-    return node_room * <int64_t>sizeof(NodeRecord) + leaf_room * <int64_t>(
-        sizeof(LeafRecord) + LEAF_POINTERS * sizeof(void*)
-    )
+    if targets > 1:
+        node_bytes += targets * <int64_t>sizeof(TargetNode)
+        leaf_bytes += targets * <int64_t>sizeof(TargetLeaf)
+    return node_room * node_bytes + leaf_room * leaf_bytes
 
 
 cdef int64_t model_bytes(TreeTables tables) noexcept nogil:
@@ -104,13 +112,25 @@ cdef int64_t rest_bytes(TreeTables tables) noexcept nogil:
     return (
         tables.memory.fixed_bytes
         + tables.name_bytes
-        + table_bytes(tables.leaf_count + 1)  # there is, or soon will be, room for a split
+        + table_bytes(tables.leaf_count + 1, tables.targets)  # there is, or soon will be, room for a split
         + tables.leaf_count * model_bytes(tables)
-        + tables.features * (tables.memory.feature_bytes + 2 * CATEGORIES * 8)
+        + tables.features * (tables.memory.feature_bytes + 2 * CATEGORIES * 8 * tables.targets)
         + per_feature * (tables.features + 1)
         + many_bytes(tables)
         + 3 * <int64_t>sizeof(double) * terms_of(tables.features)
+        + further_bytes(tables.features, tables.targets, tables.separate)
         + layer_bytes(tables)
+    )
+
+
+cdef int64_t further_bytes(
+    Py_ssize_t features, Py_ssize_t targets, bint separate
+) noexcept nogil:
+    """The bytes that several targets take beside tables and pages: records, and room to work."""
+    if targets == 1:
+        return 0
+    return TARGET_OBJECTS + targets * <int64_t>sizeof(TargetStream) + 8 * (
+        <int64_t>work_doubles(features, targets, separate) - <int64_t>terms_doubles(features)
     )
 
 
@@ -122,7 +142,7 @@ cdef int64_t layer_bytes(TreeTables tables) noexcept nogil:
     """
     if not tables.tracking:
         return 0
-    return LAYER_OBJECTS + <int64_t>sizeof(LayerState) + (
+    return LAYER_OBJECTS + tables.targets * <int64_t>sizeof(LayerState) + (
         tables.notes.most if tables.memory.max_bytes else tables.notes.room
     ) * tables.notes.place_bytes
 
@@ -154,8 +174,8 @@ cdef bint admits_trial(TreeTables tables) noexcept nogil:
 cdef int64_t split_bytes(TreeTables tables) noexcept nogil:
     """The bytes that a split takes: the children's pages, and tables that grow."""
     cdef int64_t total = 2 * (fresh_bytes(tables) + model_bytes(tables))
-    cdef int64_t longer = table_bytes(tables.leaf_count + 2)
-    if longer > table_bytes(tables.leaf_count + 1):
+    cdef int64_t longer = table_bytes(tables.leaf_count + 2, tables.targets)
+    if longer > table_bytes(tables.leaf_count + 1, tables.targets):
         total += longer
     return total
 
@@ -298,6 +318,8 @@ cdef double promise_of(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
     cdef Py_ssize_t expert
     for expert in range(1, EXPERTS if tables.linear else 1):
         faded = min(faded, record.errors[expert])
+    if tables.targets > 1:
+        faded = error_of_targets(tables, leaf)
     return faded * ((record.weight + few) / max(passed, few if few != 0.0 else 1.0))
 
 
@@ -421,7 +443,8 @@ def check_bound(TreeTables tables not None):
 
 
 def leaves_without_room(
-    TreeTables tables not None, is_category, places, int64_t name_bytes, int64_t new_bytes
+    TreeTables tables not None, is_category, places, int64_t name_bytes, int64_t new_bytes,
+    Py_ssize_t targets, int64_t note_bytes,
 ):
     """Return which leaves have to stop watching so that other features find room.
 
@@ -437,6 +460,10 @@ def leaves_without_room(
         Of all names of features and categories that there are going to be.
     new_bytes : int
         Beside pages, of features that are new.
+    targets : int
+        Columns of y that there are going to be.
+    note_bytes : int
+        Of all notes that there may ever be about so many.
 
     Returns
     -------
@@ -452,7 +479,9 @@ def leaves_without_room(
     cdef int64_t fresh = fresh_bytes(tables)
     cdef Py_ssize_t new = len(is_category) - tables.features, place
     cdef bint is_relaid = not np.array_equal(is_category, tables.columns.is_category)
-    model, watch, levels = tables.sizes_for(is_category, places)
+    cdef bint separate = targets > 1 and bool(np.any(is_category))
+    is_relaid = is_relaid or targets != tables.targets
+    model, watch, levels = tables.sizes_for(is_category, places, targets)
     rest = rest_bytes(tables) + name_bytes - tables.name_bytes + new_bytes
     rest += 8 * tables.leaf_count * (model - tables.model_table.doubles)
     grown = page_bytes(tables, watch) - page_bytes(tables, tables.watch_table.doubles)
@@ -461,6 +490,14 @@ def leaves_without_room(
         rest += 2 * tables.memory.element_bytes * len(is_category)  # that the first row may take
     rest += 8 * (levels - 2 * len(tables.columns.level_table))
     rest += 16 * len(is_category) * <int>bool(np.any(places >= 0))
+    rest += further_bytes(len(is_category), targets, separate)
+    rest -= further_bytes(tables.features, tables.targets, tables.separate)
+    if targets != tables.targets:
+        rest += table_bytes(tables.leaf_count + 1, targets)
+        rest -= table_bytes(tables.leaf_count + 1, tables.targets)
+        if tables.tracking:
+            rest += (targets - tables.targets) * <int64_t>sizeof(LayerState)
+            rest += note_bytes - tables.notes.most * tables.notes.place_bytes
     needed = rest + (fresh + grown if is_relaid else 0)
     if needed > limit:
         raise ValueError(

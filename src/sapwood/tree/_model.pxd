@@ -98,16 +98,17 @@ cdef inline void move_coefficients(
     double* coefficients,
     const double* v,
     Py_ssize_t terms,
-    double unusual,
+    double per_unit,
+    double share,
     const double* errors,
     const double* least_shares,
     double w,
 ) noexcept nogil:
     """Move each model towards y, by a share of its own error.
 
-    The share is that of least squares, or that of the model's rate if it is larger.
+    The share is that of least squares, or that of the model's rate if it is larger; `per_unit` is
+    one over how unusual the row is.
     """
-    cdef double share = w * unusual / (1.0 + w * unusual), per_unit = 1.0 / unusual
     cdef double first = step(least_shares[0], share, w) * per_unit * errors[0]
     cdef double second = step(least_shares[1], share, w) * per_unit * errors[1]
     cdef double third = step(least_shares[2], share, w) * per_unit * errors[2]

@@ -2,9 +2,11 @@
 
 from libc.stdint cimport int64_t
 
+from sapwood.blend._layer cimport LayerState
+from sapwood.blend._notes cimport Notes
 from sapwood.rows._dict_row cimport FeatureTable
 from sapwood.tree._pages cimport Pages
-from sapwood.tree._tables cimport Columns, TreeTables
+from sapwood.tree._tables cimport Columns, TargetRecords, TreeTables
 
 cdef class Relay:
     cdef TreeTables tables
@@ -17,10 +19,15 @@ cdef class Relay:
     cdef list watchers
     cdef object store_table
     cdef void*** stores
+    cdef TargetRecords records  # None if there are as many targets as before; so are these:
+    cdef object layer_table
+    cdef LayerState* layer
+    cdef Notes notes
     cdef object stopping      # an array of bool: which leaves stop watching
     cdef const unsigned char[::1] stops
     cdef int64_t name_bytes
 
+    cdef void lay_models(self, double* source, double* page) noexcept
     cdef void commit(self) noexcept
 
 
@@ -28,6 +35,7 @@ cdef class Registration:
     cdef FeatureTable features
     cdef object known
     cdef Py_ssize_t width     # how many features there will be
+    cdef Py_ssize_t targets   # and how many columns of y
     cdef list relays
     cdef list fresh           # features of which no value was known before
 

@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.blend._notes import Notes
 from sapwood.rows._dict_row import FeatureTable
 from sapwood.tree._tables import TreeTables
 
@@ -14,6 +15,8 @@ class Relay:
         places: NDArray[np.intp],
         name_bytes: int,
         stopping: NDArray[np.bool_],
+        targets: int,
+        notes: Notes | None = None,
     ) -> None: ...
 
 class Registration:

@@ -7,19 +7,25 @@ import numpy as np
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+from sapwood.blend._layer cimport LayerState
+from sapwood.blend._notes cimport Notes
 from sapwood.observers._store cimport Store
 from sapwood.rows._dict_row cimport FeatureTable
 from sapwood.tree._levels cimport HEAD
 from sapwood.tree._memory cimport promised_bytes, used_bytes
 from sapwood.tree._pages cimport Pages, give_back
 from sapwood.tree._records cimport (
-    CATEGORIES, CATEGORY, LISTED, RATES, SQUARE_TERMS, centres_at, covariance_at, model_size, scales_at, terms_of,
+    CATEGORIES, CATEGORY, LISTED, RATES, SQUARE_TERMS, centres_at, covariance_at, scales_at, terms_of,
 )
-from sapwood.tree._tables cimport Columns, TreeTables, Watchers, clear_watch, set_fresh_model
-from sapwood.tree._watch cimport Grid, Slot
+from sapwood.tree._tables cimport (
+    Columns, TargetRecords, TreeTables, Watchers, clear_watch, set_fresh_models,
+)
+from sapwood.tree._target_records cimport coefficients_of, model_of, models_size
+from sapwood.tree._watch cimport Grid, Slot, slot_at
 
+from sapwood.blend._layer import fresh_layer
 from sapwood.rows.column import UNKNOWN
-from sapwood.tree._tables import level_rows
+from sapwood.tree._tables import fresh_targets, level_rows
 
 
 cdef class Relay:
@@ -38,27 +44,46 @@ cdef class Relay:
         What the names of features and categories will occupy.
     stopping : array of bool
         Which leaves have to stop watching, as there is no more room for them.
+    targets : int
+        Columns of y; another number than before only if the tree has learned nothing.
+    notes : Notes, optional
+        For so many targets, if their number is another one and the tree has a last layer.
     """
 
     def __init__(
-        self, TreeTables tables not None, is_category, places, int64_t name_bytes, stopping
+        self, TreeTables tables not None, is_category, places, int64_t name_bytes, stopping,
+        Py_ssize_t targets, Notes notes=None,
     ):
         cdef Columns old = tables.columns
+        cdef double[::1] layer
         self.tables, self.name_bytes, self.stopping = tables, name_bytes, stopping
         self.stops = stopping.view(np.uint8)
         if len(self.stops) != tables.leaf_count:
             raise ValueError("it is not said of each leaf whether it stops")
-        self.is_relaid = not np.array_equal(is_category, old.is_category)
+        if targets != tables.targets and tables.rows > 0.0:
+            raise ValueError("a tree that has learned cannot have another number of targets")
+        self.is_relaid = targets != tables.targets or not np.array_equal(
+            is_category, old.is_category
+        )
         if not self.is_relaid and np.array_equal(places, old.place_table):
             return
         self.columns = Columns(
-            is_category, tables.slots, places, levels_for(old, places), old.known_facts,
-            old.known_samples,
+            is_category, tables.slots, places, levels_for(old, places, targets), old.known_facts,
+            old.known_samples, targets,
         )
         if not self.is_relaid:
             return
+        if targets != tables.targets:
+            self.records = fresh_targets(targets, tables.leaf_room, tables.node_room)
+            if tables.tracking:
+                layer = np.tile(fresh_layer(), targets)
+                self.layer_table, self.layer = layer.base, <LayerState*>&layer[0]
+                self.notes = notes
         self.model_table = Pages(
-            model_size(self.columns.features) if tables.linear else 0, tables.leaf_room
+            models_size(self.columns.features, targets, self.columns.separate)
+            if tables.linear
+            else 0,
+            tables.leaf_room,
         )
         self.watch_table = Pages(self.columns.watch_doubles, tables.leaf_room)
         self.lay_pages()
@@ -82,8 +107,7 @@ cdef class Relay:
                 if page == NULL:
                     raise MemoryError
                 self.model_table.put(leaf, page)
-                set_fresh_model(self.columns.features, page)
-                copy_model(tables.models[leaf], tables.features, page, self.columns.features)
+                self.lay_models(tables.models[leaf], page)
             if tables.leaves[leaf].watching and not self.stops[leaf]:
                 page = self.watch_table.fresh()
                 if page == NULL:
@@ -91,6 +115,28 @@ cdef class Relay:
                 self.watch_table.put(leaf, page)
                 clear_watch(self.columns, page)
                 copy_watch(tables.watches[leaf], tables.columns, page, self.columns)
+
+    cdef void lay_models(self, double* source, double* page) noexcept:
+        """Copy what the models of a leaf know to a page of zeros in the new layout.
+
+        Where categories come to a tree of several targets, each gets a whole page of its own.
+        """
+        cdef TreeTables tables = self.tables
+        cdef Py_ssize_t old = tables.features, new = self.columns.features, target
+        set_fresh_models(new, self.columns.targets, self.columns.separate, page)
+        for target in range(tables.targets):
+            if target == 0 or self.columns.separate:
+                copy_model(
+                    model_of(source, old, tables.separate, target),
+                    old,
+                    model_of(page, new, self.columns.separate, target),
+                    new,
+                )
+            memcpy(
+                coefficients_of(page, new, self.columns.separate, target),
+                coefficients_of(source, old, tables.separate, target),
+                RATES * (old + 1) * sizeof(double),
+            )
 
     def lay_observers(self):
         """Let there be observers for new features, too, with room for a first element."""
@@ -131,6 +177,12 @@ cdef class Relay:
             tables.watchers, self.watchers = self.watchers, tables.watchers
             tables.store_table, self.store_table = self.store_table, tables.store_table
             tables.stores = self.stores
+            if self.records is not None:
+                tables.use_targets(self.records)
+            if self.layer_table is not None:
+                tables.layer_table, tables.layer = self.layer_table, self.layer
+                self.notes.blanks = min(tables.notes.blanks, self.notes.most)
+                tables.notes, self.notes = self.notes, tables.notes
             tables.drop_spares()
             tables.spare_model, self.spare_model = self.spare_model, NULL
             tables.spare_watch, self.spare_watch = self.spare_watch, NULL
@@ -145,14 +197,22 @@ cdef class Relay:
             tables.bound = used_bytes(tables) + promised_bytes(tables)
 
 
-def levels_for(Columns old not None, places):
-    """Return the levels of some features for other places.
+def levels_for(Columns old not None, places, Py_ssize_t targets):
+    """Return the levels of some features for other places, of each target; see `own_levels`."""
+    if targets != old.targets:  # nothing was learned
+        return np.zeros((targets * level_rows(places), 2))
+    before = old.level_table.reshape(targets, -1, 2)
+    return np.concatenate([own_levels(old, before[target], places) for target in range(targets)])
+
+
+def own_levels(Columns old not None, before, places):
+    """Return the levels of some features for other places, of one target.
 
     A category of few that has become one of many keeps the levels of its codes. That of all others,
     which files of old have, belongs to none of them, but to the mean of all.
     """
     levels = np.zeros((level_rows(places), 2))
-    before, at = old.level_table, CATEGORIES * len(old.place_table)
+    at = CATEGORIES * len(old.place_table)
     own = CATEGORIES * len(places)
     for feature, count in enumerate(places.tolist()):
         few = slice(CATEGORIES * feature, CATEGORIES * (feature + 1))
@@ -185,11 +245,10 @@ cdef void list_codes(TreeTables tables) noexcept nogil:
 cdef void copy_model(
     const double* source, Py_ssize_t old, double* target, Py_ssize_t new
 ) noexcept nogil:
-    """Copy what a model knows to a page for more features, of which it knows nothing."""
+    """Copy what a model knows, but for coefficients, to a page for more features."""
     cdef Py_ssize_t known = old + 1, old_terms = terms_of(old), new_terms = terms_of(new), term
     cdef const double* before = source + covariance_at(old)
     cdef double* after = target + covariance_at(new)
-    memcpy(target, source, RATES * known * sizeof(double))
     memcpy(target + centres_at(new), source + centres_at(old), old * sizeof(double))
     memcpy(target + scales_at(new), source + scales_at(old), old * sizeof(double))
     for term in range(known):
@@ -204,20 +263,37 @@ cdef void copy_model(
 cdef void copy_watch(
     const double* source, Columns old, double* target, Columns new
 ) noexcept nogil:
-    """Copy what a leaf has seen to a page of another layout."""
+    """Copy what a leaf has seen to a page of another layout, if it has seen anything."""
     cdef const Slot* before = <const Slot*>(<const Grid*>source + old.features)
     cdef Slot* after = <Slot*>(<Grid*>target + new.features)
-    cdef Py_ssize_t feature
+    cdef Py_ssize_t feature, count, old_start, new_start
+    if old.targets != new.targets:
+        return
     for feature in range(old.features):
+        old_start, new_start = old.slot_starts[feature], new.slot_starts[feature]
+        count = old.slot_starts[feature + 1] - old_start
         if old.kinds[feature] == new.kinds[feature]:
             (<Grid*>target)[feature] = (<const Grid*>source)[feature]
-            memcpy(
-                after + new.slot_starts[feature],
-                before + old.slot_starts[feature],
-                (old.slot_starts[feature + 1] - old.slot_starts[feature]) * sizeof(Slot),
-            )
         else:  # it was missing in all rows so far, or becomes a category of many
-            after[new.slot_starts[feature + 1] - 1] = before[old.slot_starts[feature + 1] - 1]
+            old_start += count - 1
+            new_start = new.slot_starts[feature + 1] - 1
+            count = 1
+        memcpy(
+            slot_at(after, new.slot_size, new_start),
+            slot_at(before, old.slot_size, old_start),
+            count * old.slot_size * sizeof(double),
+        )
+        if old.targets > 1:
+            memcpy(
+                gaps_at(after, new) + new.targets * new_start,
+                gaps_at(before, old) + old.targets * old_start,
+                count * old.targets * sizeof(double),
+            )
+
+
+cdef inline double* gaps_at(const Slot* slots, Columns columns) noexcept nogil:
+    """Where the weights that are missing in slots are, in a page whose slots start here."""
+    return <double*>slot_at(slots, columns.slot_size, columns.slot_starts[columns.features])
 
 
 cdef class Registration:
@@ -235,7 +311,7 @@ cdef class Registration:
 
     def __init__(self, FeatureTable features not None, known not None, list relays not None):
         self.features, self.known, self.relays = features, known, relays
-        self.width = len(known.names)
+        self.width, self.targets = len(known.names), max(1, len(known.targets))
         before = features.known.kinds
         self.fresh = [
             place

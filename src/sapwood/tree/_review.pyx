@@ -11,7 +11,8 @@ from sapwood.tree._records cimport (
 )
 from sapwood.tree._search cimport store_of
 from sapwood.tree._tables cimport TreeTables
-from sapwood.tree._watch cimport Grid, KeptRow, Slot
+from sapwood.tree._target_records cimport coefficients_of, model_of
+from sapwood.tree._watch cimport Grid, Slot, slot_at
 
 # Scales that are off by more than this factor (centres: by half of it, in scales) are set anew;
 # by more than the second, the coefficient is forgotten.
@@ -34,19 +35,24 @@ cdef struct Scale:
     double spread_out  # the share of the rows that are not at the commonest place
 
 
-cdef Scale scale_of_slots(const Slot* slots, Py_ssize_t count, const Grid* grid) noexcept nogil:
+cdef Scale scale_of_slots(
+    const Slot* slots, Py_ssize_t size, Py_ssize_t count, const Grid* grid
+) noexcept nogil:
     """Mean and deviation of a number, by its slots or the rows that are still kept."""
-    cdef const KeptRow* rows = <KeptRow*>slots
+    cdef const Slot* kept
     cdef Places places = Places(0.0, 0.0, 0.0, 0.0)
     cdef Scale scale
     cdef Py_ssize_t slot
+    cdef double weight
     if grid.inverse == 0.0:
         for slot in range(<Py_ssize_t>grid.kept):
-            add_place(&places, rows[slot].x, rows[slot].sums.weight)
+            kept = slot_at(slots, size + 1, slot)  # after the sums comes x
+            add_place(&places, (<const double*>kept)[size], kept.weight)
         return scale_of_places(&places)
     for slot in range(count):
-        if slots[slot].weight > 0.0:
-            add_place(&places, slot + 0.5, slots[slot].weight)
+        weight = slot_at(slots, size, slot).weight
+        if weight > 0.0:
+            add_place(&places, slot + 0.5, weight)
     if places.spread > 0.0:
         # Within a slot, rows are spread evenly, as far as anyone knows.
         places.spread += places.weight / 12.0
@@ -80,13 +86,24 @@ cdef inline Scale scale_of_places(const Places* places) noexcept nogil:
     )
 
 
-cdef Scale scale_of_category(const Slot* slots, const double* levels) noexcept nogil:
-    """Mean and deviation of what stands for a category in the linear models."""
+cdef Scale scale_of_category(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, Py_ssize_t target
+) noexcept nogil:
+    """Mean and deviation of what stands for a category in the linear models of a target."""
     cdef Places places = Places(0.0, 0.0, 0.0, 0.0)
+    cdef const Slot* slots = tables.slots_of(leaf, feature)
+    cdef const double* gaps = tables.gaps_of(leaf, feature) + target
+    cdef const double* levels = (
+        tables.levels + 2 * CATEGORIES * (target * tables.features + feature)
+    )
     cdef Py_ssize_t code
+    cdef double weight
     for code in range(CATEGORIES):
-        if slots[code].weight > 0.0:
-            add_place(&places, levels[2 * code + 1], slots[code].weight)
+        weight = slot_at(slots, tables.slot_size, code).weight
+        if tables.targets > 1:
+            weight -= gaps[tables.targets * code]
+        if weight > 0.0:
+            add_place(&places, levels[2 * code + 1], weight)
     return scale_of_places(&places)
 
 
@@ -101,23 +118,28 @@ cdef Scale scale_of_observer(Store store) except *:
 
 
 cdef int find_scale(
-    TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, Scale* scale
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, Py_ssize_t target, Scale* scale
 ) except -1 nogil:
-    cdef const Slot* slots = tables.slots_of(leaf, feature)
+    """Find mean and deviation of what stands for a feature in the models of a target."""
     if tables.is_category[feature]:
-        scale[0] = scale_of_category(slots, tables.levels + 2 * CATEGORIES * feature)
+        scale[0] = scale_of_category(tables, leaf, feature, target)
     elif tables.slots == 0:
         with gil:
             scale[0] = scale_of_observer(store_of(tables, leaf, feature))
     else:
-        scale[0] = scale_of_slots(slots, tables.slots, tables.grid_of(leaf, feature))
+        scale[0] = scale_of_slots(
+            tables.slots_of(leaf, feature),
+            tables.slot_size,
+            tables.slots,
+            tables.grid_of(leaf, feature),
+        )
     return 0
 
 
 def deviation_of(TreeTables tables not None, Py_ssize_t leaf, Py_ssize_t feature):
     """Return the standard deviation of a feature in a leaf, as far as it was watched."""
     cdef Scale scale
-    find_scale(tables, leaf, feature, &scale)
+    find_scale(tables, leaf, feature, 0, &scale)
     return scale.deviation
 
 
@@ -133,52 +155,77 @@ cdef int review_leaf(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
     tree is one leaf, and then only in leaves of many rows, or where a feature that was constant
     or missing has come to be spread out. To do it twice is the same as to do it once.
     """
-    cdef Py_ssize_t feature
-    cdef Scale scale
-    cdef const double* scales = tables.models[leaf] + scales_at(tables.features)
+    cdef Py_ssize_t feature, model
     cdef bint rescaling = tables.linear and (
         tables.leaf_count == 1 or tables.leaves[leaf].rows >= MANY_ROWS
     )
     for feature in range(tables.features):
-        if rescaling or (tables.linear and scales[feature] == 0.0):
-            find_scale(tables, leaf, feature, &scale)
-            if (
-                1e-300 < scale.deviation < 1e300
-                and fabs(scale.centre) < 1e300
-                and (rescaling or scale.spread_out >= 0.5)
-            ):
-                rescale(tables, leaf, feature, scale.centre, 1.0 / scale.deviation)
+        if tables.linear:
+            for model in range(tables.targets if tables.separate else 1):
+                review_scale(tables, leaf, feature, model, rescaling)
         if tables.slots and not tables.is_category[feature]:
-            renew_grid(
-                tables.grid_of(leaf, feature), tables.slots_of(leaf, feature), tables.slots
-            )
+            renew_grid(tables, leaf, feature)
     return 0
 
 
-cdef void renew_grid(Grid* grid, Slot* slots, Py_ssize_t count) noexcept nogil:
+cdef int review_scale(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, Py_ssize_t model, bint rescaling
+) except -1 nogil:
+    """Bring a scale up to a leaf's rows: that of a target, if each has its own, or that of all."""
+    cdef const double* page = model_of(
+        tables.models[leaf], tables.features, tables.separate, model
+    )
+    cdef Scale scale
+    if not rescaling and page[scales_at(tables.features) + feature] != 0.0:
+        return 0
+    find_scale(tables, leaf, feature, model, &scale)
+    if (
+        1e-300 < scale.deviation < 1e300
+        and fabs(scale.centre) < 1e300
+        and (rescaling or scale.spread_out >= 0.5)
+    ):
+        rescale(tables, leaf, feature, model, scale.centre, 1.0 / scale.deviation)
+    return 0
+
+
+cdef void renew_grid(TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
     """Start a grid anew that has much beyond its ends, or all in one slot."""
+    cdef Grid* grid = tables.grid_of(leaf, feature)
+    cdef Slot* slots = tables.slots_of(leaf, feature)
+    cdef Py_ssize_t size = tables.slot_size, count = tables.slots, slot
     cdef double weight = 0.0, most = 0.0, beyond
-    cdef Py_ssize_t slot
     if grid.inverse == 0.0:
         return
     for slot in range(count):
-        weight += slots[slot].weight
-        most = max(most, slots[slot].weight)
-    beyond = max(slots[0].weight, slots[count - 1].weight)
+        weight += slot_at(slots, size, slot).weight
+        most = max(most, slot_at(slots, size, slot).weight)
+    beyond = max(slots.weight, slot_at(slots, size, count - 1).weight)
     if beyond > TOLERATED_BEYOND * weight or most == weight:
-        memset(slots, 0, count * sizeof(Slot))
+        memset(slots, 0, count * size * sizeof(double))
+        if tables.targets > 1:
+            memset(tables.gaps_of(leaf, feature), 0, count * tables.targets * sizeof(double))
         grid.inverse = grid.kept = grid.low = grid.width = 0.0
 
 
+cdef inline double* coefficients_at(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t model, Py_ssize_t place
+) noexcept nogil:
+    """Coefficients of one of the targets that share a model page."""
+    return coefficients_of(
+        tables.models[leaf], tables.features, tables.separate, model + place
+    )
+
+
 cdef void rescale(
-    TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, double centre, double scale
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, Py_ssize_t model, double centre,
+    double scale,
 ) noexcept nogil:
     """Standardise a feature by another centre and scale, predicting the same as before.
 
     Where the old ones were useless, the coefficient was too, and is forgotten; what it says at the
     new centre becomes the constant's.
     """
-    cdef double* page = tables.models[leaf]
+    cdef double* page = model_of(tables.models[leaf], tables.features, tables.separate, model)
     cdef double* old_centre = page + centres_at(tables.features) + feature
     cdef double* old_scale = page + scales_at(tables.features) + feature
     cdef double stretch, move
@@ -193,66 +240,85 @@ cdef void rescale(
         if (
             1.0 / USELESS_SCALE < stretch < USELESS_SCALE
             and fabs(move) < 0.5 * USELESS_SCALE
-            and stays_credible(tables, leaf, feature + 1, move, stretch)
+            and stays_credible(tables, leaf, feature + 1, model, move, stretch)
         ):
-            move_constant(tables, leaf, feature + 1, move)
-            stretch_variable(tables, leaf, feature + 1, stretch)
+            move_constant(tables, leaf, feature + 1, model, move)
+            stretch_variable(tables, leaf, feature + 1, model, stretch)
         else:
-            forget_variable(tables, leaf, feature + 1, move)
+            forget_variable(tables, leaf, feature + 1, model, move)
     old_centre[0] = centre
     old_scale[0] = scale
 
 
 cdef bint stays_credible(
-    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, double move, double stretch
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, Py_ssize_t model, double move,
+    double stretch,
 ) noexcept nogil:
     """Whether a coefficient and its variance still say something afterwards."""
-    cdef const double* covariance = tables.models[leaf] + covariance_at(tables.features)
+    cdef const double* covariance = covariance_of(tables, leaf, model)
     cdef Py_ssize_t terms = terms_of(tables.features)
     cdef bint is_square = terms <= SQUARE_TERMS
     cdef double own = covariance[(terms + 1) * term if is_square else term]
     return (
         LEAST_VARIANCE < stretch * stretch * own < MOST_VARIANCE
-        and constant_stays_credible(tables, leaf, term, move)
-        and largest_coefficient(tables, leaf, term) * stretch < MOST_COEFFICIENT
+        and constant_stays_credible(tables, leaf, term, model, move)
+        and largest_coefficient(tables, leaf, term, model) * stretch < MOST_COEFFICIENT
     )
 
 
+cdef inline double* covariance_of(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t model
+) noexcept nogil:
+    return covariance_at(tables.features) + model_of(
+        tables.models[leaf], tables.features, tables.separate, model
+    )
+
+
+cdef inline Py_ssize_t sharing(TreeTables tables) noexcept nogil:
+    """How many targets share a covariance."""
+    return 1 if tables.separate else tables.targets
+
+
 cdef bint constant_stays_credible(
-    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, double move
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, Py_ssize_t model, double move
 ) noexcept nogil:
     """Whether the constant and its variance still say something after `move_constant`."""
-    cdef const double* covariance = tables.models[leaf] + covariance_at(tables.features)
+    cdef const double* covariance = covariance_of(tables, leaf, model)
     cdef Py_ssize_t terms = terms_of(tables.features)
     cdef double variance = covariance[0]
     if terms <= SQUARE_TERMS:
         variance += move * (2.0 * covariance[term] + move * covariance[(terms + 1) * term])
     return (
         variance < MOST_OF_CONSTANT
-        and largest_coefficient(tables, leaf, term) * fabs(move) < MOST_COEFFICIENT
+        and largest_coefficient(tables, leaf, term, model) * fabs(move) < MOST_COEFFICIENT
     )
 
 
 cdef double largest_coefficient(
-    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, Py_ssize_t model
 ) noexcept nogil:
-    """Of the models that forget at different rates."""
+    """Of the models that forget at different rates, of all targets that share a covariance."""
     cdef double largest = 0.0
-    cdef Py_ssize_t rate
-    for rate in range(RATES):
-        largest = max(largest, fabs(tables.models[leaf][RATES * term + rate]))
+    cdef Py_ssize_t rate, place
+    for place in range(sharing(tables)):
+        for rate in range(RATES):
+            largest = max(
+                largest, fabs(coefficients_at(tables, leaf, model, place)[RATES * term + rate])
+            )
     return largest
 
 
 cdef void move_constant(
-    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, double move
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, Py_ssize_t model, double move
 ) noexcept nogil:
     """Models and their covariance for z' = z - move."""
-    cdef double* page = tables.models[leaf]
-    cdef double* covariance = page + covariance_at(tables.features)
-    cdef Py_ssize_t terms = terms_of(tables.features), i, rate
-    for rate in range(RATES):
-        page[rate] += move * page[RATES * term + rate]
+    cdef double* covariance = covariance_of(tables, leaf, model)
+    cdef double* coefficients
+    cdef Py_ssize_t terms = terms_of(tables.features), i, rate, place
+    for place in range(sharing(tables)):
+        coefficients = coefficients_at(tables, leaf, model, place)
+        for rate in range(RATES):
+            coefficients[rate] += move * coefficients[RATES * term + rate]
     if terms > SQUARE_TERMS:
         return
     for i in range(terms):
@@ -262,14 +328,14 @@ cdef void move_constant(
 
 
 cdef void stretch_variable(
-    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, double stretch
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, Py_ssize_t model, double stretch
 ) noexcept nogil:
     """Models and their covariance for z' = z / stretch."""
-    cdef double* page = tables.models[leaf]
-    cdef double* covariance = page + covariance_at(tables.features)
-    cdef Py_ssize_t terms = terms_of(tables.features), i, rate
-    for rate in range(RATES):
-        page[RATES * term + rate] *= stretch
+    cdef double* covariance = covariance_of(tables, leaf, model)
+    cdef Py_ssize_t terms = terms_of(tables.features), i, rate, place
+    for place in range(sharing(tables)):
+        for rate in range(RATES):
+            coefficients_at(tables, leaf, model, place)[RATES * term + rate] *= stretch
     if terms > SQUARE_TERMS:
         covariance[term] *= stretch * stretch
         return
@@ -280,16 +346,16 @@ cdef void stretch_variable(
 
 
 cdef void forget_variable(
-    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, double move
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t term, Py_ssize_t model, double move
 ) noexcept nogil:
     """Know no more of a coefficient than its prior; predict the same where z = move."""
-    cdef double* page = tables.models[leaf]
-    cdef double* covariance = page + covariance_at(tables.features)
-    cdef Py_ssize_t terms = terms_of(tables.features), i, rate
-    if constant_stays_credible(tables, leaf, term, move):
-        move_constant(tables, leaf, term, move)
-    for rate in range(RATES):
-        page[RATES * term + rate] = 0.0
+    cdef double* covariance = covariance_of(tables, leaf, model)
+    cdef Py_ssize_t terms = terms_of(tables.features), i, rate, place
+    if constant_stays_credible(tables, leaf, term, model, move):
+        move_constant(tables, leaf, term, model, move)
+    for place in range(sharing(tables)):
+        for rate in range(RATES):
+            coefficients_at(tables, leaf, model, place)[RATES * term + rate] = 0.0
     if terms > SQUARE_TERMS:
         covariance[term] = PRIOR
         return

@@ -16,7 +16,7 @@ from sapwood.tree._cuts cimport (
 )
 from sapwood.tree._facts cimport round_cut
 from sapwood.tree._tables cimport TreeTables, Watchers, slots_between
-from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_border
+from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_at, slot_border
 
 
 cdef struct Elements:
@@ -110,10 +110,14 @@ cdef int find_best_cuts(
 cdef int find_sides(
     TreeTables tables, Py_ssize_t leaf, const BestCut* cut, Sides* sides
 ) except -1 nogil:
-    """Sum up what lies on the sides of a cut, and where its feature is missing."""
+    """Sum up what lies on the sides of a cut, and where its feature is missing.
+
+    With several targets, sums are those of the first.
+    """
     cdef const Slot* slots = tables.slots_of(leaf, cut.feature)
+    cdef const Slot* each
     cdef Py_ssize_t count = slots_between(tables.slot_starts, cut.feature), slot
-    cdef const Slot* missing = slots + count
+    cdef const Slot* missing = slot_at(slots, tables.slot_size, count)
     cdef bint by_category = tables.is_category[cut.feature], goes_right
     cdef Elements elements
     memset(sides, 0, sizeof(Sides))
@@ -123,7 +127,8 @@ cdef int find_sides(
             elements = elements_of(store_of(tables, leaf, cut.feature))
         slots, count = elements.slots, elements.count
     for slot in range(count):
-        if slots[slot].weight == 0.0:
+        each = slot_at(slots, tables.slot_size, slot)
+        if each.weight == 0.0:
             continue
         goes_right = slot > cut.place
         if by_category:
@@ -131,9 +136,9 @@ cdef int find_sides(
             sides.seen |= <uint64_t>1 << slot
         slot_add(
             &sides.right if goes_right else &sides.left,
-            slots[slot].target,
-            slots[slot].residual,
-            slots[slot].weight,
+            each.target,
+            each.residual,
+            each.weight,
         )
     slot_add(&sides.missing, missing.target, missing.residual, missing.weight)
     free(elements.slots)

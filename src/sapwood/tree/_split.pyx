@@ -12,9 +12,14 @@ from sapwood.tree._records cimport (
     CATEGORY, EXPERTS, LEAF, NUMBER, RATES, SQUARE_TERMS, LeafRecord, NodeRecord, covariance_at,
     terms_of,
 )
+from sapwood.tree._cuts cimport STEP, TARGET
 from sapwood.tree._search cimport BestCut, Sides, find_sides, find_threshold
 from sapwood.tree._tables cimport TreeTables, Watchers, clear_watch
-from sapwood.tree._watch cimport Grid, Slot, lay_over, slot_border
+from sapwood.tree._target_growth cimport (
+    divide_targets, find_sides_of_targets, missing_targets_go_left,
+)
+from sapwood.tree._target_records cimport model_of
+from sapwood.tree._watch cimport Grid, Slot, lay_over, slot_at, slot_border
 
 from sapwood.tree._review import deviation_of
 
@@ -33,7 +38,7 @@ cdef inline double prior_of(Py_ssize_t term) noexcept nogil:
 
 
 cdef int split_leaf(
-    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, bint of_target
+    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, int measure
 ) except -1 nogil:
     """Turn a leaf into a split by a cut that was decided on.
 
@@ -48,24 +53,29 @@ cdef int split_leaf(
         What is split.
     cut : BestCut
         Where.
-    of_target : bool
-        Whether its merit is that of y, rather than of the residual.
+    measure : {TARGET, STEP, LINE}
+        What its merit is that of.
     """
     cdef Sides sides
+    cdef bint of_target = measure == TARGET
     cdef double threshold
     cdef uint64_t subset = cut.subset
     cdef bint missing_left
     tables.get_spares()
     find_threshold(tables, leaf, cut.feature, cut.place, &threshold)
     find_sides(tables, leaf, cut, &sides)
-    missing_left = missing_goes_left(&sides, of_target)
+    if tables.targets > 1:
+        find_sides_of_targets(tables, leaf, cut)
+        missing_left = missing_targets_go_left(tables, &sides, of_target)
+    else:
+        missing_left = missing_goes_left(&sides, of_target)
     if tables.is_category[cut.feature] and missing_left:
         subset |= ~sides.seen
     if tables.slots == 0:
         with gil:
-            divide_observers(tables, leaf, cut, threshold, subset, missing_left, &sides)
+            divide_observers(tables, leaf, cut, measure, threshold, subset, missing_left, &sides)
     else:
-        divide(tables, leaf, cut, threshold, subset, missing_left, &sides)
+        divide(tables, leaf, cut, measure, threshold, subset, missing_left, &sides)
     return 0
 
 
@@ -82,13 +92,13 @@ def split_by(
     cdef BestCut cut = BestCut(merit, 0.0, feature, place, subset)
     if not tables.has_room():
         tables.make_room()
-    split_leaf(tables, leaf, &cut, of_target)
+    split_leaf(tables, leaf, &cut, TARGET if of_target else STEP)
     tables.drop_spares()
 
 
 cdef int divide_observers(
-    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, double threshold, uint64_t subset,
-    bint missing_left, const Sides* sides,
+    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, int measure, double threshold,
+    uint64_t subset, bint missing_left, const Sides* sides,
 ) except -1:
     """As `divide`; the children get observers by the deviations of the features in the leaf."""
     cdef list deviations = [0.0] * tables.features
@@ -97,7 +107,7 @@ cdef int divide_observers(
         deviations[feature] = deviation_of(tables, leaf, feature)
     cdef Watchers left = Watchers(tables.fresh_observers(deviations))
     cdef Watchers right = Watchers(tables.fresh_observers(deviations))
-    divide(tables, leaf, cut, threshold, subset, missing_left, sides)
+    divide(tables, leaf, cut, measure, threshold, subset, missing_left, sides)
     tables.put_watchers(leaf, left)
     tables.put_watchers(tables.leaf_count - 1, right)
     return 0
@@ -120,8 +130,8 @@ cdef inline double mean_of(const Slot* side, bint of_target) noexcept nogil:
 
 
 cdef void divide(
-    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, double threshold, uint64_t subset,
-    bint missing_left, const Sides* sides,
+    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, int measure, double threshold,
+    uint64_t subset, bint missing_left, const Sides* sides,
 ) noexcept nogil:
     """Change all tables for a split."""
     cdef Py_ssize_t right = tables.leaf_count, node = tables.node_count
@@ -141,9 +151,11 @@ cdef void divide(
         )
         tables.model_table.put(right, tables.spare_model)
         tables.spare_model = NULL
-    divide_watch(tables, leaf, right, cut.feature, cut.place)
     start_child(tables, &parent, leaf, node, &sides.left)
     start_child(tables, &parent, right, node + 1, &sides.right)
+    if tables.targets > 1:
+        divide_targets(tables, leaf, cut, measure, right, node)
+    divide_watch(tables, leaf, right, cut.feature, cut.place)
 
 
 cdef void split_node(
@@ -158,8 +170,9 @@ cdef void split_node(
     node.missing_left, node.threshold, node.subset = missing_left, threshold, subset
     # A leaf's node holds the weight of the rows that it inherited; their mean is its origin.
     node.weight += record.weight
-    node.mean = record.origin + record.target_mean * (record.weight / node.weight)
-    node.deviation = sqrt(record.target_m2 / record.weight)
+    if tables.targets == 1:
+        node.mean = record.origin + record.target_mean * (record.weight / node.weight)
+        node.deviation = sqrt(record.target_m2 / record.weight)
     node.gain = record.weight * cut.merit
 
 
@@ -179,6 +192,8 @@ cdef void start_child(
     child.node, child.watching = <int>at, watching
     child.due = child.review = tables.growth.grace_period
     child.born = tables.weight
+    if tables.targets > 1:
+        return
     child.origin = parent.origin + side.target / side.weight
     child.mean_weight = min(side.weight, MOST_INHERITED)
     for error in range(EXPERTS):
@@ -191,8 +206,15 @@ cdef void start_child(
 
 cdef void become_less_sure(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
     """Let the coefficients of a leaf be as uncertain as those of its children."""
-    cdef double* covariance = tables.models[leaf] + covariance_at(tables.features)
-    cdef Py_ssize_t terms = terms_of(tables.features), i, j
+    cdef double* page
+    cdef Py_ssize_t model
+    for model in range(tables.targets if tables.separate else 1):
+        page = model_of(tables.models[leaf], tables.features, tables.separate, model)
+        inflate(page + covariance_at(tables.features), terms_of(tables.features))
+
+
+cdef void inflate(double* covariance, Py_ssize_t terms) noexcept nogil:
+    cdef Py_ssize_t i, j
     cdef double factors[SQUARE_TERMS]
     if terms > SQUARE_TERMS:
         for i in range(terms):
@@ -228,12 +250,10 @@ cdef void divide_watch(
         if grid.inverse == 0.0:
             continue
         slots = tables.slots_of(leaf, feature)
+        lay_over_slots(tables, grids + feature, &grid, slots, 0, place if feature == cut else last)
         lay_over_slots(
-            grids + feature, tables.slots, &grid, slots, 0, place if feature == cut else last
-        )
-        lay_over_slots(
+            tables,
             tables.grid_of(right, feature),
-            tables.slots,
             &grid,
             slots,
             place + 1 if feature == cut else 0,
@@ -241,17 +261,19 @@ cdef void divide_watch(
         )
     if tables.features:
         memset(
-            tables.slots_of(leaf, 0), 0, tables.slot_starts[tables.features] * sizeof(Slot)
+            grids + tables.features,
+            0,
+            tables.watch_table.doubles * sizeof(double) - tables.features * sizeof(Grid),
         )
 
 
 cdef void lay_over_slots(
-    Grid* child, Py_ssize_t count, const Grid* grid, const Slot* slots, Py_ssize_t first,
+    TreeTables tables, Grid* child, const Grid* grid, const Slot* slots, Py_ssize_t first,
     Py_ssize_t last,
 ) noexcept nogil:
     """Lay a grid over those of some slots that have rows."""
-    while first < last and slots[first].weight == 0.0:
+    while first < last and slot_at(slots, tables.slot_size, first).weight == 0.0:
         first += 1
-    while last > first and slots[last].weight == 0.0:
+    while last > first and slot_at(slots, tables.slot_size, last).weight == 0.0:
         last -= 1
-    lay_over(child, slot_border(grid, first), slot_border(grid, last + 1), count)
+    lay_over(child, slot_border(grid, first), slot_border(grid, last + 1), tables.slots)

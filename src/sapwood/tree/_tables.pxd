@@ -8,6 +8,7 @@ from sapwood.tree._facts cimport ColumnFacts
 from sapwood.tree._pages cimport Pages
 from sapwood.tree._records cimport GrowthRules, LeafRecord, MemoryRules, NodeRecord, Trial
 from sapwood.tree._sharing cimport Sharing
+from sapwood.tree._target_records cimport TargetLeaf, TargetNode, TargetStream
 from sapwood.tree._watch cimport Grid, Slot
 
 
@@ -27,8 +28,11 @@ cdef class Columns:
     cdef readonly object place_table   # of each feature: places of a category of many, else -1
     cdef readonly object level_table   # for each category of each feature: weight and mean of y
     cdef readonly Py_ssize_t features
+    cdef readonly Py_ssize_t targets
     cdef bint has_categories
     cdef bint has_many
+    cdef bint separate                 # whether each target has a whole model page of its own
+    cdef Py_ssize_t slot_size          # doubles of a slot
     cdef list buffers                  # the arrays to which these point:
     cdef int* kinds                    # whether a feature is a category of few
     cdef Py_ssize_t* places            # of `place_table`
@@ -46,6 +50,15 @@ cdef class Columns:
     cdef double* levels                # of `level_table`
 
 
+cdef class TargetRecords:
+    cdef readonly object streams       # as those of a tree's tables
+    cdef readonly object leaves
+    cdef readonly object nodes
+    cdef TargetStream* stream_records
+    cdef TargetLeaf* leaf_records
+    cdef TargetNode* node_records
+
+
 cdef struct Ranked:
     # A leaf, while leaves are ranked.
     double promise
@@ -58,6 +71,7 @@ cdef struct Ranked:
 cdef class TreeTables:
     cdef readonly Py_ssize_t features  # columns of a row
     cdef readonly Py_ssize_t slots     # of a number; 0 if observers watch the numbers
+    cdef readonly Py_ssize_t targets   # columns of y
     cdef readonly bint linear          # whether leaves have linear models
     cdef readonly bint averaging       # whether they have the mean as an expert
     cdef readonly bint tracking        # whether it has a last layer, and remembers what it said
@@ -79,6 +93,9 @@ cdef class TreeTables:
     cdef readonly object leaf_table
     cdef readonly object layer_table   # the last layer: a LayerState; empty if there is none
     cdef readonly Notes notes          # of what it said; None if there is no last layer
+    cdef readonly object target_stream_table  # of several targets; None if there is one:
+    cdef readonly object target_leaf_table    # a row for each target of each leaf
+    cdef readonly object target_node_table    # and of each node
     cdef readonly object observing     # makes the observers of a leaf
     cdef readonly Columns columns
     cdef Pages model_table
@@ -101,6 +118,8 @@ cdef class TreeTables:
     cdef Py_ssize_t* places
     cdef double* room
     cdef double* many_levels
+    cdef bint separate
+    cdef Py_ssize_t slot_size
     cdef Py_ssize_t* slot_starts
     cdef double* scratch
     cdef Slot** found
@@ -109,6 +128,9 @@ cdef class TreeTables:
     cdef double* samples
     cdef double* permuted
     cdef Py_ssize_t gridded            # features whose values are on a grid
+    cdef TargetStream* target_streams  # of `target_stream_table`, and so on
+    cdef TargetLeaf* target_leaves
+    cdef TargetNode* target_nodes
     cdef Py_ssize_t node_room          # rows of the tables
     cdef Py_ssize_t leaf_room
     cdef double* spare_model           # pages for a child, while rows are learned
@@ -120,6 +142,7 @@ cdef class TreeTables:
 
     cdef int check_width(self, Py_ssize_t width, Py_ssize_t features) except -1
     cdef void use_columns(self, Columns columns) noexcept
+    cdef void use_targets(self, TargetRecords records) noexcept
     cdef int make_room(self) except -1
     cdef bint has_room(self) noexcept nogil
     cdef int get_spares(self) except -1 nogil
@@ -129,9 +152,13 @@ cdef class TreeTables:
     cdef void restart_leaf(self, Py_ssize_t leaf, double review) noexcept nogil
     cdef void stop_watching(self, Py_ssize_t leaf) noexcept nogil
     cdef void put_watchers(self, Py_ssize_t leaf, Watchers watchers) noexcept
+    cdef TargetLeaf* target_leaf(self, Py_ssize_t leaf, Py_ssize_t target) noexcept nogil
+    cdef double* gaps_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil
     cdef Slot* slots_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil
     cdef Grid* grid_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil
 
 
 cdef void clear_watch(Columns columns, double* page) noexcept nogil
-cdef void set_fresh_model(Py_ssize_t features, double* page) noexcept nogil
+cdef void set_fresh_models(
+    Py_ssize_t features, Py_ssize_t targets, bint separate, double* page
+) noexcept nogil

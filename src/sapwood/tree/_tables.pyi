@@ -20,12 +20,15 @@ FINER_THAN_GRIDS: int
 def most_kept_rows(slots: int) -> int: ...
 def table_room(rows: int) -> int: ...
 def level_rows(places: NDArray[np.intp]) -> int: ...
+def lengthened(table: NDArray[Any], rows: int) -> NDArray[Any]: ...
+def fresh_targets(targets: int, leaf_room: int, node_room: int) -> TargetRecords: ...
 
 class Columns:
     is_category: NDArray[np.bool_]
     place_table: NDArray[np.intp]
     level_table: NDArray[np.float64]
     features: int
+    targets: int
     def __init__(
         self,
         is_category: NDArray[np.bool_],
@@ -34,6 +37,7 @@ class Columns:
         levels: NDArray[np.float64] | None = None,
         facts: NDArray[Any] | None = None,
         samples: NDArray[np.float64] | None = None,
+        targets: int = 1,
     ) -> None: ...
     @property
     def known_facts(self) -> NDArray[Any]: ...
@@ -42,10 +46,20 @@ class Columns:
     @property
     def watch_doubles(self) -> int: ...
     def slot_start(self, feature: int) -> int: ...
+    def gap_start(self, feature: int) -> int: ...
+
+class TargetRecords:
+    streams: NDArray[Any]
+    leaves: NDArray[Any]
+    nodes: NDArray[Any]
+    def __init__(
+        self, streams: NDArray[Any], leaves: NDArray[Any], nodes: NDArray[Any]
+    ) -> None: ...
 
 class TreeTables:
     features: int
     slots: int
+    targets: int
     linear: bool
     averaging: bool
     tracking: bool
@@ -66,6 +80,9 @@ class TreeTables:
     leaf_table: NDArray[Any]
     layer_table: NDArray[np.float64]
     notes: Notes | None
+    target_stream_table: NDArray[Any]
+    target_leaf_table: NDArray[Any]
+    target_node_table: NDArray[Any]
     observing: LeafObservers
     columns: Columns
     def __init__(
@@ -117,6 +134,8 @@ class TreeTables:
         leaves: NDArray[Any],
         node_count: int,
         leaf_count: int,
+        records: TargetRecords | None = None,
+        notes: Notes | None = None,
     ) -> None: ...
     def set_leaf(
         self,
@@ -126,7 +145,7 @@ class TreeTables:
         observers: list[TableObserver] | None = None,
     ) -> None: ...
     def sizes_for(
-        self, is_category: NDArray[np.bool_], places: NDArray[np.intp]
+        self, is_category: NDArray[np.bool_], places: NDArray[np.intp], targets: int
     ) -> tuple[int, int, int]: ...
     @property
     def model_doubles(self) -> int: ...
@@ -134,6 +153,12 @@ class TreeTables:
     def watch_doubles(self) -> int: ...
     def page_parts(self) -> tuple[int, int, int, int]: ...
     def slot_start(self, feature: int) -> int: ...
+    def gap_start(self, feature: int) -> int: ...
+    @property
+    def slot_doubles(self) -> int: ...
+    @property
+    def page_size(self) -> int: ...
+    def model_place(self, target: int) -> tuple[int, int]: ...
     def unwatch(self, leaf: int) -> None: ...
     def set_pending(self, leaf: int) -> None: ...
     def while_still(self, read: Callable[..., T], *arguments: Any) -> T: ...

@@ -15,10 +15,21 @@ from sapwood.tree._records cimport (
     CATEGORIES, SQUARE_TERMS, centres_at, covariance_at, model_size, scales_at, terms_of,
 )
 from sapwood.tree._sharing cimport Sharing, give_turn, take_turn
-from sapwood.tree._watch cimport most_kept
+from sapwood.tree._target_records cimport (
+    gap_doubles, model_of, models_size, slot_doubles, work_doubles,
+)
+from sapwood.tree._watch cimport most_kept, slot_at
 
 from sapwood.blend._layer import fresh_layer
-from sapwood.tree.layout import FACTS_RECORD, LEAF_RECORD, NODE_RECORD, TRIAL_RECORD
+from sapwood.tree.layout import (
+    FACTS_RECORD,
+    LEAF_RECORD,
+    NODE_RECORD,
+    TARGET_LEAF,
+    TARGET_NODE,
+    TARGET_STREAM,
+    TRIAL_RECORD,
+)
 
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
 SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
@@ -36,14 +47,18 @@ def table_room(Py_ssize_t rows):
     return max(16, rows + rows // 2)
 
 
-cdef void set_fresh_model(Py_ssize_t features, double* page) noexcept nogil:
-    """Turn a page of zeros into the model of a leaf that knows nothing."""
-    cdef Py_ssize_t terms = terms_of(features), term
-    cdef double* covariance = page + covariance_at(features)
-    for term in range(terms):
-        covariance[(terms * term if terms <= SQUARE_TERMS else 0) + term] = (
-            PRIOR_OF_CONSTANT if term == 0 else PRIOR
-        )
+cdef void set_fresh_models(
+    Py_ssize_t features, Py_ssize_t targets, bint separate, double* page
+) noexcept nogil:
+    """Turn a page of zeros into the models of a leaf that knows nothing."""
+    cdef Py_ssize_t terms = terms_of(features), term, model
+    cdef double* covariance
+    for model in range(targets if separate else 1):
+        covariance = model_of(page, features, separate, model) + covariance_at(features)
+        for term in range(terms):
+            covariance[(terms * term if terms <= SQUARE_TERMS else 0) + term] = (
+                PRIOR_OF_CONSTANT if term == 0 else PRIOR
+            )
 
 
 cdef void clear_watch(Columns columns, double* page) noexcept nogil:
@@ -90,28 +105,35 @@ cdef class Columns:
         Slots of a number.
     places : array of int, optional
         For how many codes a category of many has places; -1 for other features, as all are by
-        default.
+        default, and with several targets.
     levels : array of float, shape (`level_rows`, 2), optional
         The weight and the mean y: of 64 categories of each feature, and then, of each category of
-        many, of all (three pairs: see _levels.pxd) and of each place. None is known by default.
+        many, of all (three pairs: see _levels.pxd) and of each place; the same for each further
+        target. None is known by default.
     facts, samples : arrays, optional
         Of FACTS_RECORD and of doubles, shape (SAMPLE_ROWS, known): what is known of the first
         features. It is copied.
+    targets : int
+        Columns of y.
     """
 
     def __init__(
-        self, is_category, Py_ssize_t slots, places=None, levels=None, facts=None, samples=None
+        self, is_category, Py_ssize_t slots, places=None, levels=None, facts=None, samples=None,
+        Py_ssize_t targets=1,
     ):
         cdef Py_ssize_t features = len(is_category), feature
         if places is None:
             places = np.full(features, -1)
+        cdef bint separate = targets > 1 and bool(np.any(is_category))
         if levels is None:
-            levels = np.zeros((level_rows(places), 2))
+            levels = np.zeros((targets * level_rows(places), 2))
         cdef double[:, ::1] level_view = levels
-        if level_view.shape[0] != level_rows(places) or len(places) != features:
+        if level_view.shape[0] != targets * level_rows(places) or len(places) != features:
             raise ValueError("the levels are not those of the features")
         cdef bint has_many = bool(np.any(np.asarray(places) >= 0))
-        cdef Py_ssize_t work = features + 2 * terms_of(features)
+        if has_many and targets > 1:
+            raise ValueError("there are no categories of many with several targets")
+        cdef Py_ssize_t work = work_doubles(features, targets, separate)
         cdef int[::1] kinds = np.zeros(features + 1, np.intc)
         cdef Py_ssize_t[::1] starts = np.zeros(features + 1, np.intp)
         cdef double[::1] scratch = np.zeros(work + (2 * features if has_many else 0))
@@ -122,9 +144,10 @@ cdef class Columns:
                 starts[feature] + 1 + (CATEGORIES if kinds[feature] else slots)
             )
         self.is_category = is_category
-        self.features = features
+        self.features, self.targets = features, targets
         self.has_categories = bool(np.any(is_category))
         self.has_many = has_many
+        self.separate, self.slot_size = separate, slot_doubles(targets)
         self.buffers = [kinds.base, starts.base, scratch.base, found.base]
         self.place_table = found.base[features + 1 :]
         self.place_table[:] = places
@@ -167,13 +190,56 @@ cdef class Columns:
     @property
     def watch_doubles(self):
         """Doubles in a page of what is watched."""
-        return GRID_DOUBLES * self.features + SLOT_DOUBLES * self.slot_starts[self.features]
+        return self.gap_start(self.features)
 
     def slot_start(self, Py_ssize_t feature):
         """Return the double of a watch page at which the slots of a feature start."""
         if not 0 <= feature <= self.features:
             raise IndexError(feature)
-        return GRID_DOUBLES * self.features + SLOT_DOUBLES * self.slot_starts[feature]
+        return GRID_DOUBLES * self.features + self.slot_size * self.slot_starts[feature]
+
+    def gap_start(self, Py_ssize_t feature):
+        """Return the double at which the weights that are missing in its slots start."""
+        if not 0 <= feature <= self.features:
+            raise IndexError(feature)
+        return self.slot_start(self.features) + (
+            gap_doubles(self.targets) * self.slot_starts[feature]
+        )
+
+
+cdef class TargetRecords:
+    """What a tree of several targets knows of each of them.
+
+    Parameters
+    ----------
+    streams, leaves, nodes : structured arrays
+        As TARGET_STREAM, TARGET_LEAF and TARGET_NODE of `sapwood.tree.layout`: a row for each
+        target; for each target of each leaf, one leaf after the other; and so for nodes.
+    """
+
+    def __init__(self, streams, leaves, nodes):
+        cdef unsigned char[::1] stream_bytes = streams.view(np.uint8)
+        cdef unsigned char[::1] leaf_bytes = leaves.view(np.uint8)
+        cdef unsigned char[::1] node_bytes = nodes.view(np.uint8)
+        if (
+            streams.itemsize != sizeof(TargetStream)
+            or leaves.itemsize != sizeof(TargetLeaf)
+            or nodes.itemsize != sizeof(TargetNode)
+        ):
+            raise RuntimeError("the records of kernels and tables differ")
+        self.streams, self.leaves, self.nodes = streams, leaves, nodes
+        self.stream_records = <TargetStream*>&stream_bytes[0]
+        self.leaf_records = <TargetLeaf*>&leaf_bytes[0]
+        self.node_records = <TargetNode*>&node_bytes[0]
+
+
+def fresh_targets(Py_ssize_t targets, Py_ssize_t leaf_room, Py_ssize_t node_room):
+    """Return records of several targets that know nothing."""
+    return TargetRecords(
+        np.zeros(targets, TARGET_STREAM),
+        np.zeros(targets * leaf_room, TARGET_LEAF),
+        np.zeros(targets * node_room, TARGET_NODE),
+    )
 
 
 cdef class TreeTables:
@@ -195,6 +261,7 @@ cdef class TreeTables:
 
     def __cinit__(self):
         self.pending = self.trial.leaf = -1
+        self.targets = 1
         self.sharing = Sharing()
 
     def __init__(
@@ -224,7 +291,7 @@ cdef class TreeTables:
         self.nodes[0].parent = -1
         model = np.zeros(model_size(0))
         cdef double[::1] view = model
-        set_fresh_model(0, &view[0])
+        set_fresh_models(0, 1, False, &view[0])
         self.set_leaf(0, model if linear else None, np.zeros(0), self.fresh_observers())
         self.restart_leaf(0, self.growth.first_review)
 
@@ -260,7 +327,8 @@ cdef class TreeTables:
 
     def set_layer(self, double[::1] layer not None):
         """Take over the doubles of the last layer, none if there is no such layer."""
-        if layer.shape[0] != (sizeof(LayerState) // sizeof(double) if self.tracking else 0):
+        cdef Py_ssize_t doubles = self.targets * sizeof(LayerState) // sizeof(double)
+        if layer.shape[0] != (doubles if self.tracking else 0):
             raise ValueError("the last layer has another size than it should")
         self.layer_table = layer.base
         self.layer = <LayerState*>&layer[0] if self.tracking else NULL
@@ -275,14 +343,30 @@ cdef class TreeTables:
         self.ranked_at, self.measure_at, self.bound = ranked_at, measure_at, bound
 
     def set_tables(
-        self, Columns columns, nodes, leaves, Py_ssize_t node_count, Py_ssize_t leaf_count
+        self, Columns columns, nodes, leaves, Py_ssize_t node_count, Py_ssize_t leaf_count,
+        TargetRecords records=None, Notes notes=None,
     ):
-        """Take over tables for some features; `set_leaf` is to follow for each leaf."""
+        """Take over tables for some features; `set_leaf` is to follow for each leaf.
+
+        Records of several targets come with notes for as many, and `set_layer` is to follow.
+        """
         cdef unsigned char[::1] node_bytes = nodes.view(np.uint8)
         cdef unsigned char[::1] leaf_bytes = leaves.view(np.uint8)
         if node_count > len(nodes) or leaf_count > len(leaves):
             raise IndexError("there are more nodes or leaves than rows of the tables")
-        self.model_table = Pages(model_size(columns.features) if self.linear else 0, len(leaves))
+        if records is not None:
+            if (
+                len(records.streams) != columns.targets
+                or len(records.nodes) != columns.targets * len(nodes)
+                or len(records.leaves) != columns.targets * len(leaves)
+            ):
+                raise IndexError("the records of targets do not fit the tables")
+            self.notes = notes
+            self.use_targets(records)
+        self.model_table = Pages(
+            models_size(columns.features, columns.targets, columns.separate) if self.linear else 0,
+            len(leaves),
+        )
         self.watch_table = Pages(columns.watch_doubles, len(leaves))
         self.watchers = [None] * len(leaves)
         self.store_table = np.zeros(len(leaves), np.intp)
@@ -308,6 +392,8 @@ cdef class TreeTables:
         self.features, self.has_categories = columns.features, columns.has_categories
         self.has_many, self.places, self.room = columns.has_many, columns.places, columns.room
         self.many_levels = columns.many_levels
+        self.targets, self.separate = columns.targets, columns.separate
+        self.slot_size = columns.slot_size
         self.is_category, self.slot_starts = columns.kinds, columns.slot_starts
         self.scratch, self.found = columns.scratch, columns.found
         self.levels = columns.levels
@@ -316,6 +402,12 @@ cdef class TreeTables:
         self.gridded = 0
         for feature in range(columns.features):
             self.gridded += columns.facts[feature].decimals < NO_GRID
+
+    cdef void use_targets(self, TargetRecords records) noexcept:
+        """Take over what is known of several targets."""
+        self.target_stream_table, self.target_streams = records.streams, records.stream_records
+        self.target_leaf_table, self.target_leaves = records.leaves, records.leaf_records
+        self.target_node_table, self.target_nodes = records.nodes, records.node_records
 
     @property
     def level_table(self):
@@ -371,15 +463,15 @@ cdef class TreeTables:
 
     # -- their layout -------------------------------------------------------------------------
 
-    def sizes_for(self, is_category, places):
+    def sizes_for(self, is_category, places, Py_ssize_t targets):
         """Return the doubles of a model page, a watch page and the levels for some features."""
         features = len(is_category)
         categories = int(np.count_nonzero(is_category))
         slots = features + categories * CATEGORIES + (features - categories) * self.slots
         return (
-            model_size(features) if self.linear else 0,
-            GRID_DOUBLES * features + SLOT_DOUBLES * slots,
-            2 * level_rows(places),
+            models_size(features, targets, targets > 1 and categories > 0) if self.linear else 0,
+            GRID_DOUBLES * features + (slot_doubles(targets) + gap_doubles(targets)) * slots,
+            2 * targets * level_rows(places),
         )
 
     @property
@@ -405,6 +497,35 @@ cdef class TreeTables:
         """Return the double of a watch page at which the slots of a feature start."""
         return self.columns.slot_start(feature)
 
+    def gap_start(self, Py_ssize_t feature):
+        """Return the double at which the weights that are missing in its slots start."""
+        return self.columns.gap_start(feature)
+
+    @property
+    def slot_doubles(self):
+        """Doubles of a slot, the weights that are missing aside."""
+        return self.slot_size
+
+    @property
+    def page_size(self):
+        """Doubles of a model page of one target."""
+        return model_size(self.features)
+
+    def model_place(self, Py_ssize_t target):
+        """Return where the parts of `page_parts` are counted from for a target in a model page.
+
+        Returns
+        -------
+        coefficients, rest : int
+            Where its coefficients start; and from where on centres, scales and covariance are.
+        """
+        if not 0 <= target < self.targets:
+            raise IndexError(target)
+        if self.separate or target == 0:
+            return target * model_size(self.features), target * model_size(self.features)
+        start = model_size(self.features) + (target - 1) * centres_at(self.features)
+        return start, 0
+
     # -- room ---------------------------------------------------------------------------------
 
     cdef bint has_room(self) noexcept nogil:
@@ -417,6 +538,13 @@ cdef class TreeTables:
         nodes = longer(self.node_table, self.node_count + 2)
         leaves = longer(self.leaf_table, self.leaf_count + 1)
         cdef Py_ssize_t room = len(leaves)
+        cdef TargetRecords records = None
+        if self.targets > 1:
+            records = TargetRecords(
+                self.target_stream_table,
+                lengthened(self.target_leaf_table, self.targets * room),
+                lengthened(self.target_node_table, self.targets * len(nodes)),
+            )
         stores = np.zeros(room, np.intp)
         stores[: self.leaf_room] = self.store_table
         watchers = self.watchers + [None] * (room - self.leaf_room)
@@ -431,6 +559,8 @@ cdef class TreeTables:
         self.node_room, self.leaf_room = len(nodes), room
         self.nodes = <NodeRecord*>&node_bytes[0]
         self.leaves = <LeafRecord*>&leaf_bytes[0]
+        if records is not None:
+            self.use_targets(records)
         return 0
 
     def reserve_ranking(self, Py_ssize_t room):
@@ -518,8 +648,15 @@ cdef class TreeTables:
         It is to be reviewed after so many rows of the weight that rows have had so far.
         """
         cdef LeafRecord* record = self.leaves + leaf
+        cdef TargetLeaf* own
+        cdef Py_ssize_t target
         record.weight = record.target_mean = record.target_m2 = 0.0
         record.residual_mean = record.residual_m2 = 0.0
+        if self.targets > 1:
+            for target in range(self.targets):
+                own = self.target_leaf(leaf, target)
+                own.weight = own.target_mean = own.target_m2 = 0.0
+                own.residual_mean = own.residual_m2 = 0.0
         record.born = self.weight
         self.nodes[record.node].gain = 0.0
         if self.trial.leaf == leaf:
@@ -580,8 +717,21 @@ cdef class TreeTables:
 
     # -- what was watched ---------------------------------------------------------------------
 
+    cdef TargetLeaf* target_leaf(self, Py_ssize_t leaf, Py_ssize_t target) noexcept nogil:
+        return self.target_leaves + leaf * self.targets + target
+
     cdef Slot* slots_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
-        return <Slot*>(<Grid*>self.watches[leaf] + self.features) + self.slot_starts[feature]
+        return slot_at(
+            <Slot*>(<Grid*>self.watches[leaf] + self.features),
+            self.slot_size,
+            self.slot_starts[feature],
+        )
+
+    cdef double* gaps_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
+        """The weights of each target that are missing in the slots of a feature."""
+        return <double*>self.slots_of(leaf, self.features) + (
+            self.targets * self.slot_starts[feature]
+        )
 
     cdef Grid* grid_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
         return <Grid*>self.watches[leaf] + feature
@@ -589,8 +739,11 @@ cdef class TreeTables:
 
 def longer(table, Py_ssize_t rows):
     """Return a table, or a longer copy if it has fewer rows than are needed."""
-    if rows <= len(table):
-        return table
-    copy = np.zeros(table_room(rows), table.dtype)
+    return table if rows <= len(table) else lengthened(table, table_room(rows))
+
+
+def lengthened(table, Py_ssize_t rows):
+    """Return a copy of a table with so many rows."""
+    copy = np.zeros(rows, table.dtype)
     copy.view(np.uint8)[: table.nbytes] = table.view(np.uint8)
     return copy

@@ -31,6 +31,11 @@ cdef struct KeptRow:
     double x
 
 
+cdef inline Slot* slot_at(const Slot* slots, Py_ssize_t size, Py_ssize_t slot) noexcept nogil:
+    """One of several slots, each of so many doubles: with several targets they have more sums."""
+    return <Slot*>(<double*>slots + size * slot)
+
+
 cdef inline Py_ssize_t slot_of(const Grid* grid, Py_ssize_t count, double x) noexcept nogil:
     """The slot of a number, which is that at an end if it lies beyond."""
     cdef double place = (x - grid.low) * grid.inverse

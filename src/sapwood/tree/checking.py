@@ -28,8 +28,8 @@ from sapwood.tree.layout import CATEGORY, LEAF, LEAF_RECORD, LISTED, NUMBER
 __all__ = [
     "STREAM",
     "check",
-    "check_layer",
     "check_layer_of",
+    "check_layers",
     "check_leaves",
     "check_levels",
     "check_models",
@@ -37,6 +37,7 @@ __all__ = [
     "check_notes",
     "check_observers",
     "check_stream",
+    "check_targets",
     "check_watches",
     "doubles",
 ]
@@ -64,6 +65,7 @@ LEAST_VARIANCE, MOST_VARIANCE, MOST_OF_CONSTANT = 1e-31, 1e3, 1e6
 # A covariance is positive definite; in terms of correlations, rounding makes up for less than this.
 DEFINITE = 1e-9
 KEPT_ROW = SLOT_DOUBLES + 1  # doubles
+MORE_ROWS = "slots have seen more rows than their leaf"
 
 
 def check(condition: bool, complaint: str) -> None:
@@ -193,10 +195,62 @@ def _check_between(table: Array, what: str, name: str, low: Any, high: Any) -> N
     _check_all((values >= low) & (values <= high), f"the {name} of {what} {{}} is wrong")
 
 
-def check_layer(layer: Array, stream: Array) -> None:
-    """Check the last layer of a tree; there may be none."""
-    if len(layer):
-        check_layer_of(layer, float(stream[STREAM.index("rows")]))
+def check_layers(layers: Array, rows: list[float]) -> None:
+    """Check the last layer of each target of a tree, or none, by how many rows it has learned."""
+    if len(layers):
+        for layer, own in zip(layers.reshape(len(rows), -1), rows, strict=True):
+            check_layer_of(layer, own)
+
+
+def check_targets(
+    streams: Array, leaves: Array, nodes: Array, records: Array, stream: Array
+) -> None:
+    """Check what a tree of several targets knows of each.
+
+    Parameters
+    ----------
+    streams, leaves, nodes : arrays
+        Of TARGET_STREAM, TARGET_LEAF and TARGET_NODE.
+    records : array
+        The records of the leaves, all targets together.
+    stream : array
+        The numbers of STREAM.
+    """
+    rows, total = stream[STREAM.index("rows")], ROUNDING * stream[STREAM.index("weight")]
+    for table, what in ((streams, "target"), (leaves, "target of a leaf"), (nodes, "target")):
+        for name in table.dtype.names or ():
+            _check_all(np.isfinite(table[name]), f"the {name} of {what} {{}} is not finite")
+    _check_between(streams, "target", "rows", 0.0, rows)
+    _check_all(streams["rows"] == np.floor(streams["rows"]), "target {} has no number of rows")
+    _check_between(streams, "target", "weight", 0.0, total)
+    known = streams["rows"] > 0
+    _check_all(known == (streams["weight"] > 0), "target {} has rows without weight, or weight")
+    good = (streams["low"] <= streams["first"]) & (streams["first"] <= streams["high"])
+    _check_all(good, "the range of target {} is wrong")
+    for name in ("low", "high"):
+        _check_between(streams, "target", name, -NEAR, NEAR)
+    _check_between(streams, "target", "usual", 0.0, SQUARE)
+    _check_between(streams, "target", "mean", -FAR, FAR)
+    _check_between(streams, "target", "m2", 0.0, total * SQUARE)
+    own = np.repeat(records, len(streams))
+    for name in leaves.dtype.names or ():
+        if name in ("rows", "weight"):
+            _check_between(leaves, "target", name, 0.0, ROUNDING * own[name])
+        elif name in ("origin", "mean", "target_mean"):
+            _check_between(leaves, "target", name, -NEAR, NEAR)
+        elif name == "residual_mean":
+            _check_between(leaves, "target", name, -FAR, FAR)
+        elif name in ("target_m2", "residual_m2"):
+            _check_between(leaves, "target", name, 0.0, leaves["weight"] * SQUARE)
+        elif name == "mean_weight":
+            _check_between(leaves, "target", name, 0.0, 10.0 + total)
+        else:
+            _check_between(leaves, "target", name, 0.0, ROUNDING * MOST_WEIGHT * SQUARE)
+    _check_between(nodes, "target of a node", "weight", 0.0, total)
+    _check_between(nodes, "target of a node", "mean", -FAR, FAR)
+    _check_between(nodes, "target of a node", "deviation", 0.0, FAR)
+    # The share of a variance that is all but nothing may be any number.
+    _check_between(nodes, "target of a node", "gain", 0.0, np.inf)
 
 
 def check_layer_of(layer: Array, rows: float) -> None:
@@ -370,8 +424,17 @@ def check_models(models: Array, kernel: TreeKernel) -> None:
     """Check the pages of linear models."""
     if not kernel.linear:
         return
+    for target in range(kernel.targets):
+        start, rest = kernel.model_place(target)
+        own = models[:, start : start + kernel.page_parts()[0]]
+        _check_all(abs(own) <= MOST_COEFFICIENT, "a coefficient of leaf {} is wrong")
+        if start == rest:  # it has a page of its own, or shares that of the first
+            _check_rest(models[:, rest : rest + kernel.page_size], kernel)
+
+
+def _check_rest(models: Array, kernel: TreeKernel) -> None:
+    """Check centres, scales and covariances."""
     centres, scales, covariance, terms = kernel.page_parts()
-    _check_all(abs(models[:, :centres]) <= MOST_COEFFICIENT, "a coefficient of leaf {} is wrong")
     _check_all(abs(models[:, centres:scales]) <= MOST_SCALE, "a centre of leaf {} is wrong")
     own = models[:, scales:covariance]
     _check_all((own >= 0) & (own <= ROUNDING * MOST_SCALE), "a scale of leaf {} is wrong")
@@ -412,7 +475,11 @@ def _have_factors(matrices: Array) -> Array:
 
 
 def check_watches(
-    watches: Array, leaves: Array, kinds: tuple[BoolArray, BoolArray], kernel: TreeKernel
+    watches: Array,
+    leaves: Array,
+    kinds: tuple[BoolArray, BoolArray],
+    kernel: TreeKernel,
+    of_targets: Array | None = None,
 ) -> None:
     """Check the pages of what leaves watch by.
 
@@ -426,6 +493,8 @@ def check_watches(
         Of each feature whether it is a category, and whether it is not known what it is.
     kernel : TreeKernel
         That knows the layout.
+    of_targets : array, optional
+        Of a tree of several targets, the record of each target of each leaf.
     """
     is_category, is_unknown = kinds
     features = len(is_category)
@@ -445,23 +514,78 @@ def check_watches(
     for feature in range(features):
         start, end = kernel.slot_start(feature), kernel.slot_start(feature + 1)
         page = watches[:, start:end]
-        slots = page.reshape(len(watches), (end - start) // SLOT_DOUBLES, SLOT_DOUBLES)
+        gaps = watches[:, kernel.gap_start(feature) : kernel.gap_start(feature + 1)]
         raw = ~laid[:, feature] & (kernel.slots > 0)
-        _check_sums(slots[~raw], leaves[~raw])
-        _check_sums(slots[raw, -1:], leaves[raw])
-        for at in np.flatnonzero(raw):
-            own, count = page[at, :-SLOT_DOUBLES], KEPT_ROW * int(kept[at, feature])
-            rows = own[:count].reshape(1, -1, KEPT_ROW)
-            check(bool((rows[..., 0] > 0).all()), "a row that is kept has no weight")
-            _check_sums(rows, leaves[at : at + 1])
+        if of_targets is None:
+            _check_slots(page, leaves, raw, kept[:, feature])
+            continue
+        size = kernel.slot_doubles
+        for target in range(kernel.targets):
+            own = _of_target(page, gaps, raw, kept[:, feature], target)
+            _check_slots(own, of_targets[:, target], raw, kept[:, feature], weightless=True)
+        slots = page[~raw].reshape(np.count_nonzero(~raw), page.shape[1] // size, size)
+        weight = slots[..., 0]
+        _check_all(weight.sum(axis=1) <= ROUNDING * leaves["weight"][~raw] + 1e-300, MORE_ROWS)
 
 
-def _check_sums(slots: Array, leaves: Array) -> None:
-    """Check weights and sums of slots, and that they are not of more rows than a leaf has seen."""
+def _of_target(page: Array, gaps: Array, raw: BoolArray, kept: Array, target: int) -> Array:
+    """Return the slots of several targets as those of one of them."""
+    pages = len(page)
+    # A slot has 1 + 2 q doubles, and q are missing beside it.
+    slots_of_page = page.shape[1] - 2 * gaps.shape[1]
+    targets, size = gaps.shape[1] // slots_of_page, page.shape[1] // slots_of_page
+    missing = gaps.reshape(pages, slots_of_page, targets)
+    found = np.zeros((pages, missing.shape[1] * SLOT_DOUBLES))
+    for at in range(pages):
+        own = found[at].reshape(-1, SLOT_DOUBLES)
+        slots = page[at].reshape(-1, size)
+        count = len(slots)
+        if raw[at]:
+            count = int(kept[at])
+            rows = page[at, : count * (size + 1)].reshape(count, size + 1)
+            kept_rows = found[at, : count * KEPT_ROW].reshape(count, KEPT_ROW)
+            kept_rows[:, :3] = _sums(rows, missing[at, :count], target)
+            kept_rows[:, 3] = rows[:, size]
+            check(bool((rows[:, 0] > 0).all()), "a row that is kept has no weight")
+            own[-1] = _sums(slots[-1:], missing[at, -1:], target)
+        else:
+            own[:] = _sums(slots, missing[at], target)
+    return found
+
+
+def _sums(slots: Array, missing: Array, target: int) -> Array:
+    """Return weight and sums of a target in slots; rounding alone may make the weight negative."""
+    gap = missing[:, target]
+    _check_all((gap >= 0) & (gap <= ROUNDING * slots[:, 0]), "a slot lacks more than it has")
+    weight = np.maximum(slots[:, 0] - gap, 1e-9 * slots[:, 0])
+    return np.column_stack([weight, slots[:, 1 + 2 * target], slots[:, 2 + 2 * target]])
+
+
+def _check_slots(
+    page: Array, leaves: Array, raw: BoolArray, kept: Array, *, weightless: bool = False
+) -> None:
+    """Check the slots of a feature in all pages, or the rows that are kept in their place."""
+    size = SLOT_DOUBLES
+    slots = page.reshape(len(page), page.shape[1] // size, size)
+    _check_sums(slots[~raw], leaves[~raw], weightless)
+    _check_sums(slots[raw, -1:], leaves[raw], weightless)
+    for at in np.flatnonzero(raw):
+        own, count = page[at, :-size], KEPT_ROW * int(kept[at])
+        rows = own[:count].reshape(1, -1, KEPT_ROW)
+        check(bool((rows[..., 0] > 0).all()), "a row that is kept has no weight")
+        _check_sums(rows, leaves[at : at + 1], weightless)
+
+
+def _check_sums(slots: Array, leaves: Array, weightless: bool = False) -> None:
+    """Check weights and sums of slots, and that they are not of more rows than a leaf has seen.
+
+    Of several targets the weight that is there is told by that which is missing, and is no more
+    exact than that: where it is `weightless`, it is not compared.
+    """
     weight, target, residual = slots[..., 0], slots[..., 1], slots[..., 2]
     _check_all(weight >= 0, "the weight of a slot is negative")
     good = weight.sum(axis=1) <= ROUNDING * leaves["weight"] + 1e-300
-    _check_all(good, "slots have seen more rows than their leaf")
+    _check_all(good | weightless, MORE_ROWS)
     # The mean of some of them becomes the origin of a child.
     from_origin = abs(target + leaves["origin"][:, None] * weight)
     _check_all(from_origin <= NEAR * weight, "the sum of y of a slot is wrong")

@@ -17,6 +17,9 @@ __all__ = [
     "NODE_RECORD",
     "NUMBER",
     "SAID_ERRORS",
+    "TARGET_LEAF",
+    "TARGET_NODE",
+    "TARGET_STREAM",
     "TRIAL_RECORD",
 ]
 
@@ -106,3 +109,29 @@ ERRORS = ("error_mean", "error_0", "error_1", "error_2", "error_3")
 """The faded errors of a leaf's experts: the mean, and the linear models."""
 SAID_ERRORS = ("said_mean", "said_0", "said_1", "said_2", "said_3")
 """The same of what they said when rows were predicted; with a last layer these decide on shares."""
+
+# A tree of several targets has these for each of them, and not what they stand for above.
+
+TARGET_STREAM = np.dtype(
+    [
+        ("rows", np.float64),  # in which it is present
+        ("weight", np.float64),  # of them
+        ("first", np.float64),  # of its y
+        ("low", np.float64),  # the range of its y
+        ("high", np.float64),
+        ("usual", np.float64),  # faded mean of the squared errors
+        ("mean", np.float64),  # of its y, from the first
+        ("m2", np.float64),
+    ]
+)
+
+_OF_TARGETS = ("rows", "weight", "origin", "mean", "mean_weight", "target_mean", "target_m2")
+TARGET_LEAF = np.dtype(
+    [
+        (name, np.float64)
+        for name in (*_OF_TARGETS, "residual_mean", "residual_m2", *ERRORS, *SAID_ERRORS)
+    ]
+)
+
+TARGET_NODE = np.dtype([(name, np.float64) for name in ("weight", "mean", "deviation", "gain")])
+"""The gain is that of one target, in units of its own variance over the whole tree."""

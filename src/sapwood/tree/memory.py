@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.blend._notes import bytes_of_a_note
+from sapwood.blend._notes import Notes, bytes_of_a_note
 from sapwood.observers.quantizer import QuantizerObserver
 from sapwood.rows.features import CATEGORY, Features, Known
 from sapwood.tree import _memory
 from sapwood.tree._kernel import NOTE_DOUBLES
 from sapwood.tree._relay import Relay
 from sapwood.tree._tables import TreeTables
+from sapwood.tree._targets import note_size
 from sapwood.tree.leaf_observers import LeafObservers
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "column_kinds",
     "most_notes",
     "name_bytes",
+    "new_notes",
     "relay",
 ]
 
@@ -154,7 +156,12 @@ def relay(tables: TreeTables, features: Features, known: Known, names: int | Non
     columns = column_kinds(features, known)
     if names is None:
         names = name_bytes(features, known)
-    return Relay(tables, *columns, names, _leaves_that_stop(tables, *columns, names))
+    targets = max(1, len(known.targets))
+    notes = None
+    if targets != tables.targets and tables.tracking:
+        notes = new_notes(tables.max_bytes, targets)
+    stopping = _leaves_that_stop(tables, columns, names, targets, notes)
+    return Relay(tables, *columns, names, stopping, targets, notes)
 
 
 def column_kinds(features: Features, known: Known) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
@@ -168,6 +175,12 @@ def column_kinds(features: Features, known: Known) -> tuple[NDArray[np.bool_], N
     places = np.array(known.places(features.most_labels), dtype=np.intp)
     is_category = np.array([kind == CATEGORY for kind in known.kinds], dtype=np.bool_)
     return is_category & (places < 0), places
+
+
+def new_notes(max_bytes: int | None, targets: int) -> Notes:
+    """Return the memory of what is said of several targets until their labels come."""
+    width = note_size(targets) if targets > 1 else NOTE_DOUBLES
+    return Notes(width, most_notes(max_bytes, width))
 
 
 def most_notes(max_bytes: int | None, doubles: int = NOTE_DOUBLES) -> int:
@@ -192,11 +205,16 @@ def name_bytes(features: Features, known: Known) -> int:
 
 
 def _leaves_that_stop(
-    tables: TreeTables, is_category: NDArray[np.bool_], places: NDArray[np.intp], names: int
+    tables: TreeTables,
+    columns: tuple[NDArray[np.bool_], NDArray[np.intp]],
+    names: int,
+    targets: int,
+    notes: Notes | None,
 ) -> NDArray[np.bool_]:
     if not tables.max_bytes:
         return np.zeros(tables.leaf_count, dtype=np.bool_)
-    new = len(is_category) - tables.features
+    new = len(columns[0]) - tables.features
+    note_bytes = notes.most * notes.place_bytes if notes is not None else 0
     return _memory.leaves_without_room(
-        tables, is_category, places, names, new * (FEATURE_BYTES + NAME_BYTES)
+        tables, *columns, names, new * (FEATURE_BYTES + NAME_BYTES), targets, note_bytes
     )

@@ -6,17 +6,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sapwood import door
 from sapwood.door import Label
-from sapwood.inspect import snapshot, view
+from sapwood.inspect import draw, snapshot, view
 from sapwood.inspect.explanation import Explanation
 from sapwood.inspect.tree_views import TreeViews
 from sapwood.model import State
 from sapwood.observers.base import TableObserver
 from sapwood.regressor import Regressor
-from sapwood.rows import frames
+from sapwood.rows import frames, targets
 from sapwood.rows.encoder import Plan
 from sapwood.rows.features import Features, labels_within
-from sapwood.tree import _memory, memory, tree_state
+from sapwood.tree import _memory, memory, one_target, tree_state
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._relay import Registration
 from sapwood.tree.growth import SplitOn
@@ -114,6 +115,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     kind: ClassVar[str] = "HoeffdingTreeRegressor"
     format: ClassVar[int] = 3
+    several_targets: ClassVar[bool] = True
     _kernel: TreeKernel
 
     def __init__(
@@ -149,7 +151,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     # -- where rows belong ----------------------------------------------------------------------
 
-    def predict_region_one(self, x: dict[Any, Any], asked: bool = True) -> tuple[float, int]:
+    def predict_region_one(self, x: dict[Any, Any], asked: bool = True) -> tuple[Any, int]:
         """Predict one row as `predict_one` does, and say by which part of the tree.
 
         Parameters
@@ -161,7 +163,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
         Returns
         -------
-        prediction : float
+        prediction : float, or dict of float
             As `predict_one` returns it.
         region : int
             The node of the row's leaf. A node keeps its number for ever, and its place in
@@ -171,7 +173,11 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         while found is None:
             plan, regions = self._features.read_one(x, learn=False), np.empty(1, np.int32)
             said = self._predict_plan(plan, regions=regions, asked=asked)
-            found = None if said is None else (float(said[0]), int(regions[0]))
+            if said is not None:
+                prediction = said[0].tolist()
+                if plan.targets:
+                    prediction = targets.named(plan.targets, prediction)
+                found = prediction, int(regions[0])
         return found
 
     def predict_regions(self, X: Any) -> tuple[FloatArray, IntArray]:
@@ -190,7 +196,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         return predictions, regions
 
     def predict_learn_regions(
-        self, X: Any, y: ArrayLike, w: ArrayLike | None = None, asked: bool = True
+        self, X: Any, y: Any, w: ArrayLike | None = None, asked: bool = True
     ) -> tuple[FloatArray, IntArray]:
         """Return what `predict_region_one` would have for each row just before `learn_one`.
 
@@ -202,22 +208,68 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             Whether these are the predictions that the tree is judged by; if not, they are those of
             before, as in `learn_telling`.
         """
-        predictions, regions = np.empty(np.shape(y)[:1]), np.empty(np.shape(y)[:1], np.int32)
-        self._learn(X, y, w, predictions, regions=regions, asked=asked)
-        return predictions, regions
+        regions = np.empty(np.shape(y)[:1], np.int32)
+        return self._learn(X, y, w, True, regions=regions, asked=asked), regions
 
     @property
     def region_parents(self) -> IntArray:
         """The node that each node was split off from; -1 for the root."""
         return self._kernel.while_still(_parents, self._kernel)
 
-    def _registration(self, plan: Plan) -> Registration | None:
+    def _registration(self, plan: Plan, names: tuple[Label, ...]) -> Registration | None:
         """Return what rows bring that is new, once nobody else may change the tree."""
-        known = plan.known(self._kernel.rows)
+        if names and self._kernel.observing.by_observers:
+            raise ValueError(
+                f"observer = {self._parameters['observer']!r}: with several targets a tree watches "
+                "its features by slots: leave it out, or give QuantizerObserver(slots=...)"
+            )
+        known = plan.known(self._kernel.rows, names)
         if known is self._features.known:
             return None
         relay = memory.relay(self._kernel, self._features, known)
         return Registration(self._features, known, [relay])
+
+    # -- several targets ------------------------------------------------------------------------
+
+    def of_target(self, target: Label) -> "HoeffdingTreeRegressor":
+        """Return a copy of the tree for one of several targets, as a tree of one target.
+
+        It predicts as the tree does for that target, to the last bit, has its importances, and can
+        be explained, drawn and exported as every tree of one target.
+
+        Parameters
+        ----------
+        target : str or int
+            Its name.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> x = np.random.default_rng(1).random(3000)
+        >>> tree = HoeffdingTreeRegressor()
+        >>> tree.learn_many({"x": x}, {"up": x, "down": np.where(x < 0.5, -x, 0.0)})
+        >>> down = tree.of_target("down")
+        >>> down.predict_one({"x": 0.25}) == tree.predict_one({"x": 0.25})["down"]
+        True
+        """
+        place = self._place_of(target)
+        state: State = self._kernel.while_still(one_target.state_of_target, self, place)
+        return HoeffdingTreeRegressor.from_state(state, self.format)
+
+    def _place_of(self, target: Label) -> int:
+        names = self._features.known.targets
+        if target not in names:
+            raise ValueError(
+                f"target = {door.shown(target)}: one of {', '.join(map(door.shown, names))} is "
+                "expected"
+                if names
+                else f"target = {door.shown(target)}: the tree has one target, without a name; "
+                "leave it out"
+            )
+        place = names.index(target)
+        if self._kernel.target_stream_table[place]["rows"] == 0:
+            raise ValueError(f"target = {door.shown(target)}: no y of it was learned yet")
+        return place
 
     # -- looking inside -----------------------------------------------------------------------
 
@@ -237,6 +289,9 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
         It is permutation importance, estimated while the tree learns; before that has begun, the
         share of each feature in the squared error that splits removed.
+
+        Of several targets, it is always that share, in the mean of the errors as shares of each
+        target's variance; those of one of them are ``tree.of_target(name).feature_importances``.
         """
         return view.feature_importances(self._picture())
 
@@ -256,21 +311,72 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             rows=int(self._kernel.rows),
             weight=self._kernel.weight,
             nbytes=self.nbytes,
+            targets=self._kernel.targets,
         )
 
-    def explain(self, x: dict[Any, Any]) -> Explanation:
+    def explain(self, x: dict[Any, Any], target: Label | None = None) -> Any:
         """Return how the prediction for a row comes about; `print` it to read it.
 
         Parameters
         ----------
         x : dict
             The features, as for `predict_one`.
+        target : str or int, optional
+            Which of several targets is explained.
+
+        Returns
+        -------
+        Explanation, or dict of them
+            Of several targets, if none is named, that of each.
         """
+        if target is not None:
+            return self.of_target(target).explain(x)
+        if self._features.known.targets:
+            return {name: self.of_target(name).explain(x) for name in self.targets}
         return self._kernel.while_still(self._explain, x)
 
     def _explain(self, x: dict[Any, Any]) -> Explanation:
         row = self._features.read_one(x, learn=False).matrix[0]
         return snapshot.explain(self._kernel, self._features, x, row)
+
+    def to_text(
+        self, max_depth: int | None = None, digits: int = 4, target: Label | None = None
+    ) -> str:
+        """Return the tree as indented text, with a line for each node.
+
+        Parameters
+        ----------
+        max_depth : int, optional
+            Nodes at this depth stand for all that is below them.
+        digits : int
+            Significant digits of a number.
+        target : str or int, optional
+            Of several targets the one that is told; all by default.
+        """
+        if target is not None:
+            return self.of_target(target).to_text(max_depth, digits)
+        return super().to_text(max_depth, digits)
+
+    def draw(self, max_depth: int | None = 5, **options: Any) -> draw.Drawing:
+        """Return a picture of the tree, in SVG.
+
+        Parameters
+        ----------
+        max_depth : int, optional
+            Nodes at this depth stand for all that is below them.
+        **options
+            As for `sapwood.inspect.draw.draw`: digits, target, orientation. Of several targets,
+            `target` is the name of the one that is drawn.
+        """
+        if not self._features.known.targets:
+            return super().draw(max_depth, **options)
+        if "target" not in options:
+            raise ValueError(
+                "the tree has several targets: name the one that is to be drawn, as in "
+                f"draw(target={door.shown(self.targets[0])})"
+            )
+        tree = self.of_target(options["target"])
+        return tree.draw(max_depth, **{**options, "target": str(options["target"])})
 
     def _picture(self) -> view.TreePicture:
         return self._kernel.while_still(snapshot.picture, self._kernel, self._features)

@@ -9,7 +9,7 @@ from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
 from sapwood.rows.features import Features
 from sapwood.tree import memory
-from sapwood.tree._kernel import NOTE_DOUBLES, TreeKernel
+from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.bounds import HoeffdingBound
 from sapwood.tree.growth import SPLIT_ON, GrowthRules, SplitOn
 from sapwood.tree.leaf_observers import LeafObservers
@@ -107,7 +107,7 @@ class TreeSettings:
         """Return the memory of what is said until labels come, for a tree with a last layer."""
         if self.parameters["track"] is None:
             return None
-        return Notes(NOTE_DOUBLES, memory.most_notes(self.parameters["max_bytes"]))
+        return memory.new_notes(self.parameters["max_bytes"], 1)
 
     def new_kernel(self, features: Features, name_bytes: int | None = None) -> TreeKernel:
         """Return an empty tree, whose rows some features will read.

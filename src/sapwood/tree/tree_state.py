@@ -17,10 +17,20 @@ from sapwood.tree._tables import (
     FINER_THAN_GRIDS,
     SAMPLE_ROWS,
     Columns,
+    TargetRecords,
+    lengthened,
     table_room,
 )
 from sapwood.tree.checking import STREAM, check, doubles
-from sapwood.tree.layout import FACTS_RECORD, LEAF_RECORD, NODE_RECORD, TRIAL_RECORD
+from sapwood.tree.layout import (
+    FACTS_RECORD,
+    LEAF_RECORD,
+    NODE_RECORD,
+    TARGET_LEAF,
+    TARGET_NODE,
+    TARGET_STREAM,
+    TRIAL_RECORD,
+)
 
 if TYPE_CHECKING:
     from sapwood.tree.regressor import HoeffdingTreeRegressor
@@ -68,6 +78,8 @@ ARRAYS = (
     "trial_watches",
 )
 
+TARGET_ARRAYS = ("target_streams", "target_leaves", "target_nodes")  # of several targets alone
+
 NO_NOTES: tuple[Array, ...] = (
     np.zeros(0),
     np.zeros(0, np.uint64),
@@ -103,7 +115,15 @@ def kernel_arrays(kernel: TreeKernel, watches: bool = True) -> dict[str, Array]:
         kernel.columns.known_samples,
         _stacked(kernel.model_pages, kernel.model_doubles),
     )
-    return dict(zip(ARRAYS, (*arrays, *(_watched(kernel) if watches else ())), strict=watches))
+    found = dict(zip(ARRAYS, (*arrays, *(_watched(kernel) if watches else ())), strict=watches))
+    if kernel.targets > 1:
+        records = (
+            kernel.target_stream_table,
+            kernel.target_leaf_table[: kernel.targets * kernel.leaf_count],
+            kernel.target_node_table[: kernel.targets * kernel.node_count],
+        )
+        found |= dict(zip(TARGET_ARRAYS, records, strict=True))
+    return found
 
 
 def _watched(kernel: TreeKernel) -> tuple[Array, ...]:
@@ -245,54 +265,65 @@ def fill_kernel(
     arrays = _with_later_arrays(
         first_release.upgraded(arrays, kernel.tracking), len(features.names)
     )
-    check(arrays.keys() == set(ARRAYS), f"its arrays are not {', '.join(ARRAYS)}")
+    targets = max(1, len(features.known.targets))
+    expected = (*ARRAYS, *(TARGET_ARRAYS if targets > 1 else ()))
+    check(arrays.keys() == set(expected), f"its arrays are not {', '.join(expected)}")
     is_category, places = memory.column_kinds(features, features.known)
+    check(targets == 1 or bool((places < 0).all()), "it has categories of many")
     is_unknown = np.array([each == UNKNOWN for each in features.kinds], dtype=np.bool_)
     kinds = is_category, is_unknown, places >= 0
     nodes = _records(arrays["nodes"], NODE_RECORD, "nodes")
     leaves = _records(arrays["leaves"], LEAF_RECORD, "leaves")
     watching = np.flatnonzero(leaves["watching"])
-    good = 0 < len(nodes) == 2 * len(leaves) - 1 < 2**31
-    check(good, f"there cannot be {len(nodes)} nodes and {len(leaves)} leaves")
-    model, watch, level = kernel.sizes_for(is_category, places)
+    check(
+        0 < len(nodes) == 2 * len(leaves) - 1 < 2**31,
+        f"there cannot be {len(nodes)} nodes and {len(leaves)} leaves",
+    )
+    model, watch, level = kernel.sizes_for(is_category, places, targets)
     stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
-    layer = doubles(arrays["layer"], kernel.layer_table.shape, "the numbers of the last layer")
+    shape = (targets * len(kernel.layer_table),)
+    layer = doubles(arrays["layer"], shape, "the numbers of the last layer")
     levels = doubles(arrays["levels"], (level // 2, 2), "the levels")
     facts, samples = _facts(arrays, stream, kinds)
     models = doubles(arrays["models"], (len(leaves), model), "the models")
     watches = doubles(arrays["watches"], (len(watching), watch), "the pages of what is watched")
+    roomy_nodes, roomy_leaves = _roomy(nodes, step=2), _roomy(leaves, step=1)
+    records = _target_records(arrays, targets, stream, (len(roomy_nodes), len(roomy_leaves)))
+    is_noting = records is not None and kernel.tracking
+    notes = memory.new_notes(kernel.max_bytes, targets) if is_noting else kernel.notes
+    check(targets == 1 or not kernel.observing.by_observers, "observers watch several targets")
     kernel.set_tables(
-        Columns(is_category, kernel.slots, places, levels, facts, samples),
-        _roomy(nodes, step=2),
-        _roomy(leaves, step=1),
+        Columns(is_category, kernel.slots, places, levels, facts, samples, targets),
+        roomy_nodes,
+        roomy_leaves,
         len(nodes),
         len(leaves),
+        records,
+        notes,
     )
 
     checking.check_stream(stream, len(leaves))
     checking.check_nodes(nodes, leaves, stream, kinds, kernel.max_depth)
     checking.check_leaves(leaves, stream)
-    checking.check_layer(layer, stream)
-    checking.check_levels(levels, stream, is_category, places)
+    checking.check_layers(layer, _rows_of(stream, records))
+    for own in levels.reshape(targets, -1, 2):
+        checking.check_levels(own, stream, is_category, places)
     checking.check_models(models, kernel)
-    checking.check_watches(watches, leaves[watching], kinds[:2], kernel)
+    checking.check_watches(
+        watches,
+        leaves[watching],
+        kinds[:2],
+        kernel,
+        None if records is None else arrays["target_leaves"].reshape(-1, targets)[watching],
+    )
     observers = _observers(kernel, arrays, leaves[watching], ~is_category & ~is_unknown)
 
     kernel.set_stream(*stream.tolist())
     kernel.set_layer(layer)
     restore_notes(kernel.notes, arrays, float(stream[0]))
-    if name_bytes is None:
-        name_bytes = memory.name_bytes(features, features.known)
-    kernel.set_name_bytes(name_bytes)
-    place = {int(leaf): number for number, leaf in enumerate(watching)}
-    for leaf in range(len(leaves)):
-        number = place.get(leaf)
-        kernel.set_leaf(
-            leaf,
-            models[leaf] if kernel.linear else None,
-            None if number is None else watches[number],
-            None if number is None or observers is None else observers[number],
-        )
+    occupied = memory.name_bytes(features, features.known)
+    kernel.set_name_bytes(occupied if name_bytes is None else name_bytes)
+    _restore_leaves(kernel, models, watching, watches, observers)
     _restore_trial(kernel, arrays, leaves, kinds)
     if is_older and kernel.max_bytes and _memory.nbytes(kernel) > kernel.max_bytes:
         _memory.rank_now(kernel, 0)  # as this release keeps more of each feature
@@ -301,6 +332,25 @@ def fill_kernel(
         leaf = door.whole(pending, PENDING, 0, kernel.leaf_count - 1)
         check(bool(kernel.leaf_table["watching"][leaf]), "a leaf cannot be pending")
         kernel.set_pending(leaf)
+
+
+def _restore_leaves(
+    kernel: TreeKernel,
+    models: Array,
+    watching: Array,
+    watches: Array,
+    observers: list[list[TableObserver]] | None,
+) -> None:
+    """Give all leaves their pages, and those that watch, what they watch by."""
+    place = {int(leaf): number for number, leaf in enumerate(watching)}
+    for leaf in range(len(models)):
+        number = place.get(leaf)
+        kernel.set_leaf(
+            leaf,
+            models[leaf] if kernel.linear else None,
+            None if number is None else watches[number],
+            None if number is None or observers is None else observers[number],
+        )
 
 
 def _facts(arrays: dict[str, Array], stream: Array, kinds: Kinds) -> tuple[Array, Array]:
@@ -322,6 +372,45 @@ def _restore_trial(
     pages = doubles(arrays["trial_watches"], shape, "the pages of the trial")
     checking.check_trial(trial, pages, leaves, kinds, kernel)
     kernel.set_trial(trial, pages)
+
+
+def _target_records(
+    arrays: dict[str, Array],
+    targets: int,
+    stream: Array,
+    room: tuple[int, int],
+) -> TargetRecords | None:
+    """Return what a tree of several targets knows of them, if it is good; None for one target.
+
+    There is to be room for so many nodes and leaves.
+    """
+    if targets == 1:
+        return None
+    nodes, leaves = arrays["nodes"], arrays["leaves"]
+    streams, own_leaves, own_nodes = (
+        _records(arrays[name], record, f"{name.replace('_', ' ')}")
+        for name, record in zip(
+            TARGET_ARRAYS, (TARGET_STREAM, TARGET_LEAF, TARGET_NODE), strict=True
+        )
+    )
+    good = (len(streams), len(own_leaves), len(own_nodes)) == tuple(
+        targets * count for count in (1, len(leaves), len(nodes))
+    )
+    check(good, "there is not a record for each target of each leaf and node")
+    checking.check_targets(streams, own_leaves, own_nodes, leaves, stream)
+    return TargetRecords(
+        streams.copy(),
+        lengthened(own_leaves, targets * room[1]),
+        lengthened(own_nodes, targets * room[0]),
+    )
+
+
+def _rows_of(stream: Array, records: TargetRecords | None) -> list[float]:
+    """Return how many rows each target was learned from."""
+    if records is None:
+        return [float(stream[STREAM.index("rows")])]
+    rows: list[float] = records.streams["rows"].tolist()
+    return rows
 
 
 def notes_state(notes: Notes | None) -> tuple[Array, ...]:

@@ -1,0 +1,186 @@
+"""The records of a tree of several targets, and where its pages hold what.
+
+A tree of one target has none of these: it keeps all in `LeafRecord`, and its pages are those that
+`_records.pxd` and `_watch.pxd` describe. A tree of several has, for each target,
+
+- a TargetStream: what is known of its y over all rows;
+- a TargetLeaf a leaf: where its y are measured from, its mean, moments and experts' errors;
+- a TargetNode a node.
+
+Its *model page* is that of one target, followed by the coefficients of each further one: they share
+centres, scales and covariance. Where there are categories, which enter the models by the mean of
+each target's own y, nothing can be shared: there is a whole page for each target.
+
+Its *watch page* holds the grids, then the slots, then the weights that are missing. A slot is the
+weight of its rows, and for each target the weighted sums of y and of the residual. Beside it, and
+seldom touched, is the weight of those of its rows in which a target is missing.
+"""
+
+from sapwood.blend._layer cimport Saying
+from sapwood.tree._cuts cimport Sums
+from sapwood.tree._records cimport EXPERTS, RATES, model_size, terms_of
+from sapwood.tree._watch cimport RAW
+
+cdef enum:
+    SIDES = 3  # of a split: left, right, and where its feature is missing
+
+
+cdef struct TargetStream:
+    # What is known of a target over all rows.
+    double rows       # in which it is present
+    double weight     # of them
+    double first      # of its y; and their range
+    double low
+    double high
+    double usual      # faded mean of the squared errors
+    double mean       # of its y, from the first
+    double m2
+
+
+cdef struct TargetLeaf:
+    # As the fields of the same names in LeafRecord, by the rows in which the target is present.
+    double rows
+    double weight
+    double origin
+    double mean
+    double mean_weight
+    double target_mean
+    double target_m2
+    double residual_mean
+    double residual_m2
+    double errors[EXPERTS]
+    double said[EXPERTS]
+
+
+cdef struct TargetNode:
+    # As the fields of the same names in NodeRecord; the gain in units of the target's variance.
+    double weight
+    double mean
+    double deviation
+    double gain
+
+
+cdef inline Py_ssize_t models_size(
+    Py_ssize_t features, Py_ssize_t targets, bint separate
+) noexcept nogil:
+    """Doubles of a model page, which may be a separate one for each target."""
+    if separate:
+        return targets * model_size(features)
+    return model_size(features) + (targets - 1) * RATES * terms_of(features)
+
+
+cdef inline double* model_of(
+    double* page, Py_ssize_t features, bint separate, Py_ssize_t target
+) noexcept nogil:
+    """Where the page is that holds centres, scales and covariance for a target."""
+    return page + (target * model_size(features) if separate else 0)
+
+
+cdef inline double* coefficients_of(
+    double* page, Py_ssize_t features, bint separate, Py_ssize_t target
+) noexcept nogil:
+    """Where the coefficients of a target are."""
+    if separate or target == 0:
+        return model_of(page, features, separate, target)
+    return page + model_size(features) + (target - 1) * RATES * terms_of(features)
+
+
+cdef inline Py_ssize_t slot_doubles(Py_ssize_t targets) noexcept nogil:
+    """Doubles of a slot, the weights that are missing aside; also of one target's."""
+    return 1 + 2 * targets
+
+
+cdef inline Py_ssize_t gap_doubles(Py_ssize_t targets) noexcept nogil:
+    """Weights that may be missing in a slot."""
+    return targets if targets > 1 else 0
+
+
+cdef struct TargetOutlook:
+    # What a tree thinks of a row for one target before it learns its y; as Outlook.
+    double experts[EXPERTS]
+    double unusual
+    double tree
+    Saying saying
+    double said[EXPERTS]
+
+
+cdef struct TargetNote:
+    # What is remembered of that until the label comes; as TreeNote.
+    Saying saying
+    double origin
+    double experts[EXPERTS]
+
+
+cdef struct TargetSums:
+    # Of all rows of a leaf, and of those left of a cut.
+    Sums whole
+    Sums left
+    double line   # what one line over all rows explains
+    double unit   # one over the target's variance, by which merits are shares of it; 0 if unknown
+    bint whole_is_known  # whether the target was never missing, so that weights are those of rows
+
+
+cdef struct TargetSide:
+    # Of the rows on a side of a split.
+    double weight
+    double target
+    double residual
+
+
+cdef inline Py_ssize_t terms_doubles(Py_ssize_t features) noexcept nogil:
+    """Doubles to work on a row for one model: values, terms, direction."""
+    return features + 2 * terms_of(features)
+
+
+cdef inline Py_ssize_t outlooks_at(
+    Py_ssize_t features, Py_ssize_t targets, bint separate
+) noexcept nogil:
+    """Where the outlooks of the targets start in the room to work on a row."""
+    return terms_doubles(features) * (targets if separate else 1)
+
+
+cdef inline Py_ssize_t row_doubles(
+    Py_ssize_t features, Py_ssize_t targets, bint separate
+) noexcept nogil:
+    """Doubles to predict a row."""
+    if targets == 1:
+        return terms_doubles(features)
+    return outlooks_at(features, targets, separate) + (
+        targets * <Py_ssize_t>sizeof(TargetOutlook) // <Py_ssize_t>sizeof(double)
+    )
+
+
+cdef inline Py_ssize_t kept_doubles(Py_ssize_t targets) noexcept nogil:
+    """Doubles of a row that is kept while its grid is laid: its sums, x, and what is missing."""
+    return slot_doubles(targets) + 1 + gap_doubles(targets)
+
+
+cdef inline Py_ssize_t work_doubles(
+    Py_ssize_t features, Py_ssize_t targets, bint separate
+) noexcept nogil:
+    """Doubles to predict and learn a row, to lay a grid, and to look for cuts."""
+    cdef Py_ssize_t doubles = row_doubles(features, targets, separate)
+    if targets > 1:
+        doubles += slot_doubles(targets) + RAW * kept_doubles(targets) + targets * (
+            <Py_ssize_t>sizeof(TargetSums) + SIDES * <Py_ssize_t>sizeof(TargetSide)
+        ) // <Py_ssize_t>sizeof(double)
+    return doubles
+
+
+cdef inline TargetSums* sums_in(
+    double* work, Py_ssize_t features, Py_ssize_t targets, bint separate
+) noexcept nogil:
+    """Where the sums of a search are in the room to work."""
+    return <TargetSums*>(
+        work
+        + row_doubles(features, targets, separate)
+        + slot_doubles(targets)
+        + RAW * kept_doubles(targets)
+    )
+
+
+cdef inline TargetSide* sides_in(
+    double* work, Py_ssize_t features, Py_ssize_t targets, bint separate
+) noexcept nogil:
+    """Where the sides of a split are: left for each target, then right, then missing."""
+    return <TargetSide*>(sums_in(work, features, targets, separate) + targets)

@@ -1,0 +1,111 @@
+"""One target of a tree of several, as a tree by itself."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.model import State
+from sapwood.rows.features import TARGETS
+from sapwood.tree import memory, tree_state
+from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES
+from sapwood.tree.checking import STREAM
+
+if TYPE_CHECKING:
+    from sapwood.tree._kernel import TreeKernel
+    from sapwood.tree.regressor import HoeffdingTreeRegressor
+
+__all__ = ["state_of_target"]
+
+Array = NDArray[Any]
+KEPT_ROW = SLOT_DOUBLES + 1  # doubles
+
+
+def state_of_target(tree: "HoeffdingTreeRegressor", place: int) -> State:
+    """Return the state of a tree of one target that predicts as a tree of several does for it.
+
+    Parameters
+    ----------
+    tree : HoeffdingTreeRegressor
+        Of several targets, which nobody changes meanwhile.
+    place : int
+        Of the target, which was seen at least once.
+    """
+    header, arrays = tree_state.state_of(tree)
+    kernel, targets = tree._kernel, tree._kernel.targets
+    features = {name: entry for name, entry in header["features"].items() if name != TARGETS}
+    nodes, leaves = arrays["nodes"].copy(), arrays["leaves"].copy()
+    for table, of_targets in ((nodes, "target_nodes"), (leaves, "target_leaves")):
+        own = arrays[of_targets].reshape(-1, targets)[:, place]
+        for name in own.dtype.names or ():
+            table[name] = own[name]
+    stream = dict(zip(STREAM, arrays["stream"].tolist(), strict=True))
+    known = arrays["target_streams"][place]
+    stream |= {name: float(known[name]) for name in STREAM if name in (known.dtype.names or ())}
+    stream["ranked_at"] = min(stream["ranked_at"], stream["rows"])
+    leaves["born"] = np.minimum(leaves["born"], stream["weight"])
+    found = {
+        **{name: arrays[name] for name in tree_state.ARRAYS},
+        "nodes": nodes,
+        "leaves": leaves,
+        "stream": np.array([stream[name] for name in STREAM]),
+        "layer": np.array_split(arrays["layer"], targets)[place].copy(),
+        "levels": arrays["levels"].reshape(targets, -1, 2)[place].copy(),
+        "models": _models(arrays["models"], kernel, place),
+        "watches": _watches(arrays["watches"], kernel, place),
+    }
+    found["trial_watches"] = np.zeros((0, found["watches"].shape[1]))
+    notes = memory.new_notes(kernel.max_bytes, 1) if kernel.tracking else None
+    found |= dict(zip(tree_state.NOTES, tree_state.notes_state(notes), strict=True))
+    rest = {name: entry for name, entry in header.items() if name != tree_state.PENDING}
+    return State({**rest, "features": features}, found)
+
+
+def _models(pages: Array, kernel: "TreeKernel", place: int) -> Array:
+    if not kernel.linear:
+        return pages
+    start, rest = kernel.model_place(place)
+    coefficients = kernel.page_parts()[0]
+    own = pages[:, rest : rest + kernel.page_size].copy()
+    own[:, :coefficients] = pages[:, start : start + coefficients]
+    return own
+
+
+def _watches(pages: Array, kernel: "TreeKernel", place: int) -> Array:
+    """Return what leaves watch, by the rows in which a target is present."""
+    grids = GRID_DOUBLES * kernel.features
+    parts = [pages[:, :grids].copy()]
+    for feature in range(kernel.features):
+        slots = pages[:, kernel.slot_start(feature) : kernel.slot_start(feature + 1)]
+        gaps = pages[:, kernel.gap_start(feature) : kernel.gap_start(feature + 1)]
+        own = np.zeros((len(pages), gaps.shape[1] // kernel.targets * SLOT_DOUBLES))
+        for page in range(len(pages)):
+            grid = parts[0][page, GRID_DOUBLES * feature : GRID_DOUBLES * (feature + 1)]
+            missing = gaps[page].reshape(-1, kernel.targets)[:, place]
+            own[page] = _slots(slots[page], missing, grid, place)
+        parts.append(own)
+    return np.ascontiguousarray(np.hstack(parts))
+
+
+def _slots(slots: Array, missing: Array, grid: Array, place: int) -> Array:
+    """Return the slots of one target, of several; rows that are kept are counted anew."""
+    size = len(slots) // len(missing)
+    table = slots.reshape(-1, size)
+    if grid[2] > 0.0:
+        return _sums(table, missing, place).reshape(-1)
+    own = np.zeros(len(missing) * SLOT_DOUBLES)
+    count = int(grid[3])
+    rows = slots[: count * (size + 1)].reshape(count, size + 1)
+    sums = np.column_stack([_sums(rows, missing[:count], place), rows[:, size]])
+    sums = sums[sums[:, 0] > 0.0]
+    grid[3] = len(sums)
+    own[: sums.size] = sums.reshape(-1)
+    own[-SLOT_DOUBLES:] = _sums(table[-1:], missing[-1:], place)[0]
+    return own
+
+
+def _sums(slots: Array, missing: Array, place: int) -> Array:
+    weight = np.maximum(slots[:, 0] - missing, 0.0)
+    sums = np.column_stack([weight, slots[:, 1 + 2 * place], slots[:, 2 + 2 * place]])
+    sums[weight == 0.0] = 0.0
+    return sums
