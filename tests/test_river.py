@@ -17,7 +17,7 @@ from river.feature_extraction import BagOfWords
 import sapwood
 from cases import run_apart
 from sapwood import EBSTObserver
-from sapwood.river import HoeffdingTreeRegressor
+from sapwood.river import HoeffdingTreeRegressor, MultiTargetTreeRegressor
 from sapwood.river import __main__ as program
 from sapwood.sklearn import HoeffdingTreeRegressor as Estimator
 from tree_cases import beside_notes, friedman, r2, unchanged
@@ -31,6 +31,11 @@ MODELS = {
     "observers": QUICK | {"observer": EBSTObserver(), "grace_period": 50, "max_bytes": 300_000},
 }
 CHECKS = [check.__name__ for check in yield_checks(HoeffdingTreeRegressor())]
+# Those of some data sets, each of which has several targets.
+TARGET_CHECKS = [
+    f"{check.__name__}-{place}"
+    for place, check in enumerate(yield_checks(MultiTargetTreeRegressor()))
+]
 
 
 def dicts(x):
@@ -62,10 +67,32 @@ def test_none_of_rivers_checks_is_skipped():
     check_estimator(HoeffdingTreeRegressor())
 
 
+@pytest.mark.parametrize("place", range(len(TARGET_CHECKS)), ids=TARGET_CHECKS)
+@pytest.mark.parametrize("parameters", [{}, QUICK | {"leaf": "mean", "track": None}])
+@pytest.mark.filterwarnings("ignore:x names .* and no feature that the model knows")
+def test_a_check_of_rivers_passes_with_several_targets(parameters, place):
+    model = MultiTargetTreeRegressor(**parameters)
+    [*yield_checks(model)][place](model.clone())
+
+
+def test_none_of_rivers_checks_is_skipped_with_several_targets():
+    assert MultiTargetTreeRegressor()._unit_test_skips() == set()
+    assert {name.partition("-")[0] for name in TARGET_CHECKS} >= set(CHECKS) - {
+        "check_debug_one",
+        "check_learn_many_matches_learn_one",
+        "check_predict_many_matches_predict_one",
+    }
+
+
+@pytest.mark.filterwarnings("ignore:x names .* and no feature that the model knows")
 def test_the_program_lists_every_check(capsys):
     assert program.main() == 0
     lines = capsys.readouterr().out.splitlines()
-    models = [f"{kind.__name__}, {name}: ok" for kind in program.MODELS for name in CHECKS]
+    models = [
+        f"{kind.__name__}, {check.__name__}: ok"
+        for kind in program.MODELS
+        for check in yield_checks(kind())
+    ]
     assert lines[: len(models)] == models
     assert len(lines) >= len(models) + 20
     assert all(line.startswith("Lags, check_") for line in lines[len(models) :])

@@ -73,6 +73,11 @@ def check_mergeable(tree: Any) -> None:
             "least before rows are shared out"
         )
     check_few(tree._features.known)
+    if tree.targets:
+        raise MergeError(
+            f"the tree has {len(tree.targets)} targets, and deltas are of a tree of one: let one "
+            "process learn it"
+        )
     if not tree._kernel.slots:
         raise MergeError(
             "the leaves of the tree watch by observers, whose elements do not add: use the "

@@ -90,7 +90,7 @@ def read(y: Any) -> Targets:
 
 def read_one(y: Any) -> Targets:
     """Read the y of one row that is no number: a mapping, or a sequence of several."""
-    if isinstance(y, Mapping):
+    if isinstance(y, Mapping) and y:
         names = tuple(_name(name) for name in y)
         _check_names(names)
         values = [_number(value, name, None) for name, value in y.items()]

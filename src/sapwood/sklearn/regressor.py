@@ -94,7 +94,9 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = self._model_class.several_targets
+        observer = getattr(self, "observer", None)
+        by_slots = observer is None or getattr(observer, "adaptive", False)
+        tags.target_tags.multi_output = self._model_class.several_targets and by_slots
         return tags
 
     @property
