@@ -18,19 +18,24 @@ def stream_of(kind, rows):
     """Rows of a dict of features, a dict of targets, and a weight.
 
     Of a kind: plain; with gaps in features and targets; with categories, and gaps; with weights;
-    or with a target that comes late.
+    with a target that comes late; with more categories than have codes; or with whole numbers.
     """
-    rng = np.random.default_rng(["plain", "gaps", "categories", "weights", "late"].index(kind))
+    kinds = ["plain", "gaps", "categories", "weights", "late", "many", "whole"]
+    rng = np.random.default_rng(kinds.index(kind))
     X, y = columns_of(rng, rows)
-    labels = rng.choice(list("pqrst"), rows)
+    if kind == "whole":
+        X = np.round(20 * X) / 20
+        X[:, 0] *= 1000
+    labels = rng.choice(list("pqrst"), rows).tolist()
+    labels = [f"{label}{at % 90 if kind == 'many' else ''}" for at, label in enumerate(labels)]
     features = [dict(zip(("x0", "x1", "x2", "x3"), row, strict=True)) for row in X.tolist()]
     targets = [{name: float(column[at]) for name, column in y.items()} for at in range(rows)]
     weights = np.ones(rows)
-    if kind == "categories":
-        for at, label in enumerate(labels.tolist()):
+    if kind in ("categories", "many"):
+        for at, label in enumerate(labels):
             features[at]["k"] = label
-            targets[at]["b"] += 8 * (label == "p") - 5 * (label == "q")
-            targets[at]["a"] += 6 * (label == "t")
+            targets[at]["b"] += 8 * (label[0] == "p") - 5 * (label[0] == "q")
+            targets[at]["a"] += 6 * (label[0] == "t")
     if kind in ("gaps", "categories"):
         for x, own in zip(features, targets, strict=True):
             for name in list(x):

@@ -186,7 +186,7 @@ def test_options_of_a_stream_may_follow_its_name(tmp_path) -> None:
     stream = open_named(
         f"{path}:target=y,drop=a+flag,categorical=b,time_format=sold:%y/%m-%d %H:%M,"
         "time_parts=hour+month",
-        Reading(target="a", drop=["city"]),
+        Reading(target=["a"], drop=["city"]),
     )
     assert stream.target == "y"
     assert dict(stream.features) == {

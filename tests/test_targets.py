@@ -144,7 +144,7 @@ def test_values_that_no_target_may_have():
 
 def test_models_of_one_target_say_so():
     X, Y = tables()
-    refused(ForestRegressor(members=3), "a ForestRegressor learns one target", X, Y)
+    refused(ForestRegressor(members=3), "this ForestRegressor learns one: give one column", X, Y)
     with pytest.raises(ValueError, match="one dimension is expected"):
         IntervalRegressor(HoeffdingTreeRegressor()).learn_many(X, Y)
     with pytest.raises(ValueError, match="y"):

@@ -132,6 +132,23 @@ def test_streams(kind, leaf, split_on, track):
     same_leaves(tree, twin)
 
 
+@pytest.mark.parametrize("kind", ["many", "whole"])
+def test_more_categories_than_have_codes_and_cuts_that_are_round(kind):
+    tree, twin = made(leaf="adaptive", split_on="best", track="auto", grace_period=40, tau=0.15)
+    stream = stream_of(kind, 420)
+    learned(stream, tree, twin)
+    assert len(twin.splits) >= 2
+    same_splits(tree, twin)
+    same_leaves(tree, twin)
+    if kind == "many":
+        assert len({x["k"] for x, _, _ in stream}) > 250
+        assert [len(labels) for labels in tree._features.categories] == [0, 0, 0, 0, 63]
+        x = {**stream[-1][0], "k": "never seen"}
+        assert tree.predict_one(x) == tree.predict_one({**x, "k": "nor this"})
+        alone = tree.of_target("b")
+        assert alone.predict_one(x) == tree.predict_one(x)["b"]
+
+
 def test_labels_that_are_late():
     """Batches are predicted, and learned a batch later."""
     stream = stream_of("gaps", 400)

@@ -281,7 +281,7 @@ def test_the_clock_of_files_of_single_days_and_of_numbered_columns(tmp_path):
     by_number = tree()
     found = prequential(by_number, {0: days}, np.arange(48.0))
     assert (by_number.features, found.beside["time"][-1]) == ([0], last)
-    read = Reading(target="1", model=by_number).open(str(tmp_path / "day2.csv"))
+    read = Reading(target=["1"], model=by_number).open(str(tmp_path / "day2.csv"))
     assert (read.clock, [note.name for note in read.column_notes]) == (0, ["0", "1"])
     found = prequential(by_number, read)
     assert found.beside["time"][-1] == last

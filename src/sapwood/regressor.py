@@ -340,7 +340,7 @@ class Regressor(StoredModel, ForeignCalls):
         """Return the names of several targets (none of one), and y in their order."""
         if y.values.ndim == 2 and not self.several_targets:
             raise ValueError(
-                f"y has {y.values.shape[1]} columns, and a {self.kind} learns one target: give one "
+                f"y has {y.values.shape[1]} columns, and this {self.kind} learns one: give one "
                 "column, or let a HoeffdingTreeRegressor learn several"
             )
         return targets.fitting(y, self._features.known.targets, self._kernel.rows > 0, self.kind)

@@ -104,6 +104,7 @@ def compare(
     terminal = Terminal(stderr=True, silent=quiet)
     with failing_in_one_line(terminal, extra="cli"):
         model = split_models(model)
+        reading.check_one_target("models are compared by one")
         outputs = {"--diagram": diagram, "--report": report}
         read = [*stream, *([] if targets.labels is None else [str(targets.labels)])]
         check_files(outputs, read=read, format=reading.format, models=model)

@@ -13,7 +13,7 @@ from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files, is_stdout
 from sapwood.cli.follow import Follower
 from sapwood.cli.models import check_savable
-from sapwood.cli.outputs import BadRowFile, EventFile, PredictionFile, write_curve
+from sapwood.cli.outputs import BadRowFile, EventFile, PredictionFile, write_curve, write_curves
 from sapwood.cli.reading import Reading
 from sapwood.cli.runs import Learning, Scoring, Targets, make_run
 from sapwood.cli.summary import print_result
@@ -95,7 +95,7 @@ def evaluate(
         if save is not None:
             run.model.save(save)
         if curve is not None:
-            write_curve(curve, found.curve, found.beside, *_bound_curve(found))
+            _write_curve(curve, found)
         if report is not None:
             _write_report(report, found, run, targets.delay)
         if as_json:
@@ -113,7 +113,7 @@ def _outputs(
     """Return the files that grow along with a run."""
     outputs: list[PredictionFile | BadRowFile | EventFile] = []
     if predictions is not None:
-        told = (run.stream.unit, run.stream.ids, run.learner.levels)
+        told = (run.stream.unit, run.stream.ids, run.learner.levels, run.stream.targets)
         outputs.append(PredictionFile(predictions, *told))
     if bad_rows is not None:
         outputs.append(BadRowFile(bad_rows))
@@ -125,6 +125,13 @@ def _outputs(
             )
         outputs.append(EventFile(events))
     return outputs
+
+
+def _write_curve(path: Path, found: "Evaluation") -> None:
+    if found.targets:
+        write_curves(path, {name: (own.curve, own.beside) for name, own in found.targets.items()})
+    else:
+        write_curve(path, found.curve, found.beside, *_bound_curve(found))
 
 
 def _bound_curve(found: "Evaluation") -> list[Any]:

@@ -50,7 +50,13 @@ Format = Literal["csv", "tsv", "parquet", "arrow", "arff", "jsonl"]
 
 StreamArgument = Annotated[list[str], typer.Argument(metavar="STREAM", help=STREAM_HELP)]
 Target = Annotated[
-    str | None, typer.Option("--target", "-t", metavar="NAME", help="The column to predict.")
+    list[str],
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="NAME",
+        help="The column to predict; may be repeated, for several targets of one tree.",
+    ),
 ]
 Drop = Annotated[
     list[str],

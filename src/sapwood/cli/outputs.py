@@ -7,7 +7,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
@@ -18,6 +18,7 @@ from sapwood.streams.stream import numbers_by_name, place_in_words
 if TYPE_CHECKING:
     import numpy as np
 
+    from sapwood.door import Label
     from sapwood.evaluate.prequential import Step
     from sapwood.streams.stream import BadRow, Unit
 
@@ -29,6 +30,7 @@ __all__ = [
     "bound_columns",
     "bound_names",
     "write_curve",
+    "write_curves",
 ]
 
 
@@ -130,23 +132,43 @@ class PredictionFile(GrowingFile):
         The columns that tell rows apart.
     levels : sequence of float
         Of the bounds that the model tells.
+    targets : sequence of names
+        Of several targets.
     """
 
     def __init__(
-        self, path: Path, unit: "Unit", ids: Sequence[str] = (), levels: Sequence[float] = ()
+        self,
+        path: Path,
+        unit: "Unit",
+        ids: Sequence[str] = (),
+        levels: Sequence[float] = (),
+        targets: "Sequence[Label]" = (),
     ) -> None:
         place = ("partition", unit) if unit == "offset" else (unit,)
-        super().__init__(path, [*ids, *place, "target", "prediction", *bound_names(levels)])
+        told = [f"{what}_{name}" for name in targets for what in ("target", "prediction")]
+        told = told or ["target", "prediction"]
+        super().__init__(path, [*ids, *place, *told, *bound_names(levels)])
         self._unit = unit
 
     def write(self, step: "Step") -> None:
         """Write what a step has predicted."""
         for numbers, targets, predictions, ids, bounds in step.predicted:
-            known = ["" if math.isnan(target) else target for target in targets.tolist()]
+            pairs = zip(_columns(targets), _columns(predictions), strict=True)
+            both = [column for y, said in pairs for column in (list(map(_or_empty, y)), said)]
             told = () if bounds is None else bound_columns(bounds)
             places = [each.tolist() for each in numbers_by_name(self._unit, numbers).values()]
-            columns = (*ids.values(), *places, known, predictions.tolist(), *told)
+            columns = (*ids.values(), *places, *both, *told)
             self.write_rows(zip(*columns, strict=True))
+
+
+def _columns(values: "np.ndarray[Any, Any]") -> list[list[float]]:
+    """Return values as columns: one, or one for each target."""
+    columns: list[list[float]] = values.reshape(len(values), -1).T.tolist()
+    return columns
+
+
+def _or_empty(value: float) -> float | str:
+    return "" if math.isnan(value) else value
 
 
 def bound_names(levels: Sequence[float]) -> list[str]:
@@ -164,7 +186,7 @@ def bound_names(levels: Sequence[float]) -> list[str]:
 def bound_columns(bounds: "np.ndarray[Any, Any]") -> list[list[float | str]]:
     """Return bounds of shape (rows, levels, 2) as columns, empty texts where they are not known."""
     columns = bounds.reshape(len(bounds), -1).T.tolist()
-    return [["" if math.isnan(value) else value for value in column] for column in columns]
+    return [list(map(_or_empty, column)) for column in columns]
 
 
 class BadRowFile(GrowingFile):
@@ -212,9 +234,27 @@ def _encodable(text: str | None) -> str | None:
 
 def write_curve(path: Path, *tables: "np.ndarray[Any, Any]") -> None:
     """Write a learning curve, and what stands beside its points, as CSV."""
+    write_curves(path, {"": tables})
+
+
+def write_curves(path: Path, curves: "Mapping[str, Sequence[np.ndarray[Any, Any]]]") -> None:
+    """Write the learning curves of several targets below each other, as CSV.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    curves : mapping of str to sequence of structured arrays
+        For each target its curve, and what stands beside it. One without a name has no column of
+        names.
+    """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([name for table in tables for name in table.dtype.names or ()])
-    for points in zip(*(table.tolist() for table in tables), strict=True):
-        writer.writerow([value for point in points for value in point])
-    write_atomically(path, text.getvalue().encode())
+    first = [] if "" in curves else ["target"]
+    tables = next(iter(curves.values()))
+    writer.writerow([*first, *(name for table in tables for name in table.dtype.names or ())])
+    for name, own in curves.items():
+        for points in zip(*(table.tolist() for table in own), strict=True):
+            named = [name] if first else []
+            writer.writerow([*named, *(value for point in points for value in point)])
+    write_atomically(path, text.getvalue().encode("utf-8", "surrogateescape"))

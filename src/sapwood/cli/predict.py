@@ -71,8 +71,11 @@ def predict(
         options.check_bad_rows(bad_rows, on_bad_row)
         _check_outputs(to, output, checkpoint, stream)
         loaded = load(model)
-        if writing.target is not None and not hasattr(loaded, "lags"):
-            raise UsageError(f"--target {writing.target}: {model} has no lags, so leave it out")
+        if writing.target and not hasattr(loaded, "lags"):
+            raise UsageError(
+                f"--target {writing.first_target}: {model} has no lags, so leave it out"
+            )
+        writing.check_one_target("lags are those of one")
         if interval:
             check_levels(loaded.model if hasattr(loaded, "lags") else loaded, interval)
         reading = Reading(**vars(writing), model=loaded)
@@ -84,7 +87,9 @@ def predict(
         rows = reading.open(stream)
         tell_missing(terminal, loaded, rows)
         asked = _Asked(loaded, tuple(sorted(set(interval))))
-        written = _output(output, to, rows, asked.levels)
+        if asked.targets and to is not None:
+            raise UsageError(f"--to {to}: {model} has several targets, name a file by --output")
+        written = _output(output, to, rows, asked)
         left_out = None if bad_rows is None else BadRowFile(bad_rows)
         run = _Predicting(asked, rows, written, left_out, on_bad_row, saving)
         run.follow(terminal)
@@ -114,13 +119,14 @@ def _is_no_file(path: Path) -> bool:
 
 
 def _output(
-    output: Path, to: str | None, rows: Stream, levels: tuple[float, ...]
+    output: Path, to: str | None, rows: Stream, asked: "_Asked"
 ) -> "_Predictions | PredictionTopic":
     if to is None:
-        return _Predictions(output, rows.ids, levels)
+        names = [f"prediction_{name}" for name in asked.targets] or ["prediction"]
+        return _Predictions(output, [*rows.ids, *names, *bound_names(asked.levels)], rows.ids)
     from sapwood.cli.kafka_output import PredictionTopic
 
-    return PredictionTopic(to, rows, levels)
+    return PredictionTopic(to, rows, asked.levels)
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,11 @@ class _Asked:
 
     model: Any
     levels: tuple[float, ...]
+
+    @property
+    def targets(self) -> tuple[Any, ...]:
+        """The names of several targets; none of one."""
+        return tuple(self.model.targets) if hasattr(self.model, "several_targets") else ()
 
     def predict(self, chunk: Chunk, rows: int) -> list[list[float | str]]:
         """Return the columns for the first rows of a chunk: predictions, and bounds.
@@ -145,17 +156,19 @@ class _Asked:
 
     def _told(self, model: Any, columns: "Mapping[Any, Column]") -> list[list[float | str]]:
         if not self.levels:
-            return [model.predict_many(columns).tolist()]
+            found = model.predict_many(columns)
+            if isinstance(found, Mapping):
+                return [found[name].tolist() for name in self.targets]
+            return [found.tolist()]
         predictions, bounds = model.predict_intervals_many(columns)
         places = [model.levels.index(level) for level in self.levels]
         return [predictions.tolist(), *bound_columns(bounds[:, places])]
 
 
 class _Predictions(GrowingFile):
-    """Predictions, one a line, behind the ids of rows; bounds are behind them."""
+    """Predictions, those of a row a line, behind its ids; bounds are behind them."""
 
-    def __init__(self, path: Path, ids: tuple[str, ...], levels: tuple[float, ...]) -> None:
-        columns = [*ids, "prediction", *bound_names(levels)]
+    def __init__(self, path: Path, columns: list[str], ids: tuple[str, ...]) -> None:
         super().__init__(path, columns)
         self._ids, self._empty = ids, [""] * len(columns)
 

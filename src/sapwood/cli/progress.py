@@ -40,7 +40,7 @@ class RunProgress:
         self._terminal = terminal
         self._run = run
         self._in_table = title is None
-        self._next = max(FIRST_LINE, 2 * run.scores.rows)
+        self._next = max(FIRST_LINE, 2 * run.rows_scored)
         self._shown = 0
         self._told_unscored = run.first_unscored is not None
         self._began, self._rows_then = time.monotonic(), run.rows_read
@@ -66,7 +66,7 @@ class RunProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None and self._in_table and self._shown != self._run.scores.rows:
+        if kind is None and self._in_table and self._shown != self._run.rows_scored:
             self._print_line()
         self._bar.stop()
 
@@ -78,7 +78,7 @@ class RunProgress:
                 f"sapwood: {self._run.first_unscored}: {UNSCORED}; such rows are learned and "
                 "counted, but not scored"
             )
-        rows = self._run.scores.rows
+        rows = self._run.rows_scored
         if rows >= self._next and self._in_table:
             self._next = 2 * rows
             self._print_line()
@@ -90,18 +90,20 @@ class RunProgress:
         return (self._run.rows_read - self._rows_then) / took if took > 0 else 0.0
 
     def _print_line(self) -> None:
-        scores, learner = self._run.scores, self._run.learner
+        total, faded, learner = self._run.total, self._run.faded, self._run.learner
         leaves, nbytes = learner.leaves, learner.nbytes
         if self._shown == 0:
+            if self._run.stream.targets:
+                self._terminal.say("means over targets, in units of the deviation of each:")
             self._terminal.say(_line(COLUMNS))
-        self._shown = scores.rows
+        self._shown = self._run.rows_scored
         values = (
-            f"{scores.rows:,}",
-            number(scores.total.mae, DIGITS),
-            number(scores.total.rmse, DIGITS),
-            r_squared(scores.total.r2),
-            number(scores.faded.mae, DIGITS),
-            r_squared(scores.faded.r2),
+            f"{self._shown:,}",
+            number(total.mae, DIGITS),
+            number(total.rmse, DIGITS),
+            r_squared(total.r2),
+            number(faded.mae, DIGITS),
+            r_squared(faded.r2),
             "-" if leaves is None else f"{leaves:,}",
             "-" if nbytes is None else f"{nbytes / 1e6:.2f}",
             f"{self._rate():,.0f}",

@@ -23,7 +23,7 @@ __all__ = ["Reading", "Writing", "is_topic", "open_named", "tell_missing"]
 class Writing:
     """How a file is written, as it was typed."""
 
-    target: options.Target = None
+    target: options.Target = field(default_factory=list)
     id: options.Ids = field(default_factory=list)
     time_format: options.TimeFormats = field(default_factory=list)
     decimal: options.Decimal = None
@@ -32,6 +32,22 @@ class Writing:
     header: options.HeaderOption = None
     format: options.FormatOption = None
     until_end: options.UntilEnd = False
+
+    @property
+    def first_target(self) -> str | None:
+        """The target, or the first of several; None if none was named."""
+        return self.target[0] if self.target else None
+
+    @property
+    def has_several(self) -> bool:
+        """Whether several targets were named."""
+        return len(self.target) > 1
+
+    def check_one_target(self, why: str) -> None:
+        """Complain of several targets, where there may be but one."""
+        if self.has_several:
+            named = " ".join(f"--target {name}" for name in self.target)
+            raise UsageError(f"{named}: {why}; name one target")
 
 
 @dataclass(frozen=True)
@@ -67,6 +83,10 @@ class Reading(Writing):
         if "pyarrow" in sys.modules:
             # It handles signals itself while it parses, and loses some that come at the end of it.
             sys.modules["pyarrow"].enable_signal_handlers(False)
+        if self.has_several:
+            from sapwood.streams.targets import SeveralTargets
+
+            opened = SeveralTargets(opened, self.target)
         return opened if self.model is None else _Renamed.for_model(opened, self.model)
 
     def wishes(self) -> dict[str, Any]:
@@ -75,9 +95,10 @@ class Reading(Writing):
         if self.model is not None and self.model.features:
             categorical = [*categorical, *_declared_by(self.model)]
             known = _known_by(self.model)
+            known |= dict.fromkeys(self.target[1:], "number")
             known_formats = self.model.column_formats
         return {
-            "target": self.target,
+            "target": self.first_target,
             "drop": self.drop,
             "categorical": categorical,
             "time_formats": settings(self.time_format, "--time-format"),
@@ -97,8 +118,11 @@ class Reading(Writing):
 
     def _check_generated(self, name: str, stream: Stream) -> None:
         """Complain of options that a stream which is computed cannot heed."""
-        if self.target not in (None, stream.target):
-            raise UsageError(f"--target {self.target}: the target of {name} is {stream.target}")
+        self.check_one_target(f"the target of {name} is {stream.target}")
+        if self.first_target not in (None, stream.target):
+            raise UsageError(
+                f"--target {self.first_target}: the target of {name} is {stream.target}"
+            )
         given = {
             "--drop": self.drop,
             "--categorical": self.categorical,
@@ -144,6 +168,7 @@ class _Renamed(Stream):
             stream.encoding,
             stream.ids,
             stream.sample,
+            stream.targets,
         )
         self._stream, self._names = stream, names
 
@@ -238,7 +263,8 @@ def open_named(spec: str | Sequence[str], reading: Reading) -> Stream:
     for key in own:
         if key not in OWN_OPTIONS:
             raise UsageError(f"{spec}: {key} is none of {', '.join(OWN_OPTIONS)}")
-    changed: dict[str, Any] = {key: own[key] for key in ("target", "format") if key in own}
+    changed: dict[str, Any] = {key: own[key] for key in ("format",) if key in own}
+    changed |= {key: [own[key]] for key in ("target",) if key in own}
     changed.update({key: own[key].split("+") for key in ("drop", "categorical") if key in own})
     if "time_parts" in own:
         changed["time_parts"] = own["time_parts"].replace("+", ",")

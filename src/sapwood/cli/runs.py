@@ -16,6 +16,7 @@ from sapwood.drift import Monitor
 from sapwood.evaluate.checkpoint import CheckpointFile
 from sapwood.evaluate.prequential import OnBadRow, Prequential
 from sapwood.evaluate.scores import FADE, WINDOW
+from sapwood.evaluate.targets import run_of
 from sapwood.lags import LaggedModel
 from sapwood.model import StoredModel
 from sapwood.streams.labelled import LabelledStream, labels_of
@@ -87,6 +88,8 @@ def make_run(
         raise UsageError(
             f"{learning.model} is a saved model: its parameters cannot be set any more"
         )
+    if reading.has_several:
+        _check_several(name, reading, learning, targets, scoring)
     stream = _opened(name, replace(reading, model=saved), targets)
     late = _late_by(targets.delay, stream)
     lags = learning.made(stream.target or "")
@@ -105,7 +108,7 @@ def make_run(
             {name: formats[name] for name in formats if name in stream.features}
         )
     try:
-        run = Prequential(
+        run = run_of(
             made,
             stream,
             delay=late,
@@ -133,6 +136,28 @@ def make_run(
         **({"interval": list(learning.interval)} if learning.interval else {}),
     }
     return run, identity
+
+
+def _check_several(
+    name: str | list[str],
+    reading: Reading,
+    learning: Learning,
+    targets: Targets,
+    scoring: Scoring,
+) -> None:
+    """Complain of what is not there for several targets."""
+    if is_topic(name):
+        reading.check_one_target("topics of Kafka are read for one")
+    given = {
+        "--delay": targets.delay is not None,
+        "--labels": targets.labels is not None,
+        "--interval": bool(learning.interval),
+        "--lags or --means": learning.made("y") is not None,
+        "--monitor": scoring.monitor,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            reading.check_one_target(f"{option} is for one")
 
 
 def _monitor(scoring: Scoring, stream: Stream) -> Monitor | None:
@@ -163,18 +188,17 @@ def _with_labels(
     """Open a stream whose targets stand in another file."""
     if not reading.id:
         raise UsageError(f"--labels {labels} needs --id, the column that tells rows apart")
-    if reading.target is None:
+    target = reading.first_target
+    if target is None:
         raise UsageError(f"--labels {labels} needs -t NAME, the column of targets there")
-    found = open_stream(labels, target=reading.target, ids=reading.id, known={})
+    found = open_stream(labels, target=target, ids=reading.id, known={})
     known = labels_of(found, on_bad_row)
-    rows = open_named(name, replace(reading, target=None))
-    if reading.target in {note.name for note in rows.column_notes}:
+    rows = open_named(name, replace(reading, target=[]))
+    if target in {note.name for note in rows.column_notes}:
         if name in ("-", ["-"]):
-            raise UsageError(
-                f"-: it has a column {reading.target} of its own: leave that out by --drop"
-            )
+            raise UsageError(f"-: it has a column {target} of its own: leave that out by --drop")
         rows = open_named(name, reading)
-    return LabelledStream(rows, known, reading.target)
+    return LabelledStream(rows, known, target)
 
 
 def _late_by(delay: str | None, stream: Stream) -> float | None:

@@ -4,11 +4,12 @@ from rich.table import Table
 
 from sapwood.cli.failure import Terminal
 from sapwood.evaluate.result import BASELINES, UNSCORED, Evaluation
-from sapwood.formatting import number, r_squared
+from sapwood.formatting import number, plain, r_squared
 
 __all__ = ["print_counts", "print_result"]
 
 MOST_CHANGES = 10
+LONGEST_NAME = 40
 BOUNDS = {
     "coverage": "within bounds of",
     "width": "mean width of",
@@ -20,6 +21,10 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
     """Print the errors, and what became of all rows."""
     terminal = Terminal(stderr=to_stderr, highlight=False)
     terminal.say(f"{found.stream}: errors in predicting {found.target}")
+    if found.targets:
+        _print_targets(found, terminal)
+        print_counts(found, terminal)
+        return
     table = Table()
     table.add_column("")
     for title in ("all rows", "faded", f"last {found.window_rows:,}"):
@@ -49,6 +54,31 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
     if found.alarms is not None and not alarms:
         terminal.say("changed: nothing that was noticed")
     print_counts(found, terminal)
+
+
+def _print_targets(found: Evaluation, terminal: Terminal) -> None:
+    """Print a line of errors for each target, and their mean."""
+    table = Table()
+    table.add_column("target")
+    last = f"last {found.window_rows:,}"
+    titles = ("rows", "MAE", "RMSE", "R²", "R² faded", f"R² {last}", "RMSE of the best baseline")
+    for title in titles:
+        table.add_column(title, justify="right")
+    for name, own in found.targets.items():
+        best = own.best_baseline
+        table.add_row(
+            plain(name, LONGEST_NAME),
+            f"{own.rows_scored:,}",
+            number(own.total.mae, 5),
+            number(own.total.rmse, 5),
+            *(r_squared(each.r2) for each in (own.total, own.faded, own.window)),
+            "" if best is None else number(own.baselines[best].total.rmse, 5),
+        )
+    table.add_section()
+    means = [r_squared(each.r2) for each in (found.total, found.faded, found.window)]
+    table.add_row("mean", "", "", "", *means, "")
+    terminal.print(table)
+    terminal.say(found.headline)
 
 
 def print_counts(found: Evaluation, terminal: Terminal) -> None:

@@ -52,6 +52,7 @@ class WorkersJob:
         from sapwood.scale import Rounds
         from sapwood.scale.engines import engine
 
+        self.reading.check_one_target("--workers learn one")
         self._check(bad_rows, checkpoint)
         seconds, by_time = amount(every, "--every")
         if checkpoint is not None and not by_time:

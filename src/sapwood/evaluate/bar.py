@@ -43,9 +43,7 @@ class Bar:
     def _line(self, done: int) -> str:
         run, size = self._run, self._run.stream.size
         rate = run.rows_read / run.seconds if run.seconds > 0 else 0.0
-        told = (
-            f"{run.rows_read:,} rows, {rate:,.0f} rows/s, RMSE {number(run.scores.faded.rmse, 4)}"
-        )
+        told = f"{run.rows_read:,} rows, {rate:,.0f} rows/s, RMSE {number(run.faded.rmse, 4)}"
         if not size:
             return told
         full = round(WIDTH * min(1.0, done / size))

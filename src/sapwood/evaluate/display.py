@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["as_html", "as_text"]
 
 LONGEST = 80  # letters of a name
+MEAN = "mean, in units of deviations"
 MOST = 10  # changes that are told
 CELL = "text-align:right;padding:0.15em 0.8em"
 HEAD = "text-align:left;padding:0.15em 0.8em 0.15em 0"
@@ -20,6 +21,9 @@ HEAD = "text-align:left;padding:0.15em 0.8em 0.15em 0"
 def _rows(found: "Evaluation") -> list[tuple[str, "Errors"]]:
     from sapwood.evaluate.result import BASELINES
 
+    if found.targets:
+        each = [(plain(name, 40), own.total) for name, own in found.targets.items()]
+        return [*each, (MEAN, found.total)]
     window = f"last {min(found.window_rows, found.rows_scored):,} rows"
     rows = [("all rows", found.total), ("faded", found.faded), (window, found.window)]
     return rows + [(BASELINES[name], rival.total) for name, rival in found.baselines.items()]

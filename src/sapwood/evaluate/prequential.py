@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,8 @@ class Prequential(Tally):
     Parameters are as for `prequential`; the stream has to be one of `sapwood.streams`.
     """
 
+    several_targets: ClassVar[bool] = False
+
     def __init__(
         self,
         model: Any,
@@ -55,6 +57,11 @@ class Prequential(Tally):
     ) -> None:
         if stream.target is None:
             raise StreamError(f"{stream.name} has no target: name the column to predict")
+        if stream.targets and not self.several_targets:
+            raise StreamError(f"{stream.name} has several targets, and this run is of one")
+        if not self.several_targets and getattr(model, "several_targets", False) and model.targets:
+            told = ", ".join(map(str, model.targets))
+            raise ValueError(f"the targets of the model are {told}: name all of them")
         if on_bad_row not in ("error", "skip"):
             raise ValueError(f"on_bad_row = {on_bad_row!r}: 'error' or 'skip' is expected")
         super().__init__(
@@ -136,39 +143,45 @@ class Prequential(Tally):
     def finish(self) -> Evaluation:
         """Return what was found, with the labels that are still to come."""
         self.learn_rest()
+        return self._evaluation(self, self.stream.target or "")
+
+    def _evaluation(self, tally: Tally, target: str) -> Evaluation:
+        """Return what was found of a target, whose score is that of a tally."""
         leaves, nbytes = self._size()
-        curve, speed, beside = self.curve.finished(
-            self.scores, leaves, nbytes, self.seconds, self.baselines.point(self.time)
+        curve, speed, beside = tally.curve.finished(
+            tally.scores, leaves, nbytes, self.seconds, tally.baselines.point(tally.time)
         )
         return Evaluation(
             stream=self.stream.name,
-            target=self.stream.target or "",
+            target=target,
             model=repr(self.model),
-            **{name: getattr(self, name) for name in COUNTS},
+            **{name: getattr(tally, name) for name in COUNTS},
             refused=self.refusals.finished(self.rows_read),
-            total=self.scores.total,
-            faded=self.scores.faded,
-            window=self.scores.window,
-            fade=self.scores.fade,
-            window_rows=self.scores.window_rows,
+            total=tally.scores.total,
+            faded=tally.scores.faded,
+            window=tally.scores.window,
+            fade=tally.scores.fade,
+            window_rows=tally.scores.window_rows,
             curve=curve,
             speed=speed,
             seconds=self.seconds,
             model_seconds=self.learner.seconds,
             leaves=None if leaves < 0 else leaves,
             model_bytes=None if nbytes < 0 else nbytes,
-            target_mean=self.scores.target_mean,
-            target_deviation=self.scores.target_deviation,
-            unscored=self.scores.unscored,
-            first_unscored=self.first_unscored,
-            bias=self.baselines.bias,
-            baselines=self.baselines.finished(self.scores),
+            target_mean=tally.scores.target_mean,
+            target_deviation=tally.scores.target_deviation,
+            unscored=tally.scores.unscored,
+            first_unscored=tally.first_unscored,
+            bias=tally.baselines.bias,
+            baselines=tally.baselines.finished(tally.scores),
             beside=beside,
-            sample=self.history.finished(),
-            recent=self.scores.recent,
+            sample=tally.history.finished(),
+            recent=tally.scores.recent,
             columns=self.stream.column_notes,
-            importances=self.importances.finished(self.scores.rows, self.learner.model),
-            intervals=None if self.intervals is None else self.intervals.finished(self.scores.rows),
+            importances=tally.importances.finished(tally.scores.rows, self.learner.model),
+            intervals=None
+            if tally.intervals is None
+            else tally.intervals.finished(tally.scores.rows),
             alarms=None if self.monitor is None else list(self.alarms),
         )
 

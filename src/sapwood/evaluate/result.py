@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.evaluate.display import as_html, as_text
-from sapwood.formatting import number
+from sapwood.formatting import number, r_squared
 from sapwood.streams.stream import ColumnNote
 
 if TYPE_CHECKING:
@@ -257,6 +257,10 @@ class Evaluation:
         How good the bounds were, if the model tells some.
     alarms : list of Alarm, optional
         What has changed, if a monitor was there.
+    targets : mapping of str to Evaluation
+        Of several targets, the result of each, whose rows are those that have it. Then all else
+        that depends on targets is here only as far as it has a mean: errors are means over them,
+        in units of the standard deviation of each, and R² the mean of theirs.
     """
 
     stream: str
@@ -294,6 +298,7 @@ class Evaluation:
     importances: Sequence[tuple[int, Mapping[str, float]]] = ()
     intervals: Intervals | None = None
     alarms: "Sequence[Alarm] | None" = None
+    targets: "Mapping[str, Evaluation]" = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return as_text(self)
@@ -304,6 +309,8 @@ class Evaluation:
     @property
     def rows_scored(self) -> int:
         """Rows that errors are of."""
+        if self.targets:
+            return max(each.rows_scored for each in self.targets.values())
         return self.rows_learned - self.unscored
 
     @property
@@ -331,6 +338,9 @@ class Evaluation:
         >>> prequential(LastValue(), ([[0.0]] * 4, [1.0, 2.0, 3.0, 3.5])).headline
         'RMSE 0.9014, as good as repeating the last value'
         """
+        if self.targets:
+            mean = r_squared(self.total.r2)
+            return f"mean R² {mean} over {len(self.targets)} targets"
         told = f"RMSE {number(self.total.rmse, 4)}"
         best = self.best_baseline
         if best is None or not math.isfinite(self.total.rmse):
@@ -385,6 +395,7 @@ class Evaluation:
             "losses": {
                 name: value if np.isfinite(value) else None for name, value in self.losses.items()
             },
+            **({"targets": _told_apart(self.targets)} if self.targets else {}),
             **({} if self.intervals is None else {"intervals": _told(self.intervals)}),
             **({} if self.alarms is None else {"changes": [a.to_dict() for a in self.alarms]}),
             "leaves": self.leaves,
@@ -393,6 +404,19 @@ class Evaluation:
             "model_seconds": self.model_seconds,
             "rows_per_second": self.rows_per_second,
         }
+
+
+def _told_apart(targets: Mapping[str, Evaluation]) -> dict[str, Any]:
+    """Return the results of several targets in terms of JSON; what all share is told once."""
+    shared = ("stream", "target", "model", "leaves", "bytes", "seconds", "model_seconds")
+    return {
+        name: {
+            key: value
+            for key, value in found.to_dict().items()
+            if key not in (*shared, "rows_per_second")
+        }
+        for name, found in targets.items()
+    }
 
 
 def _told(intervals: Intervals) -> dict[str, Any]:

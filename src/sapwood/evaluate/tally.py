@@ -20,6 +20,7 @@ from sapwood.evaluate.history import History, ImportanceLog
 from sapwood.evaluate.interval_scores import IntervalScores
 from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.refusals import RefusalLog
+from sapwood.evaluate.result import Errors
 from sapwood.evaluate.scores import Scores, scorable
 from sapwood.evaluate.unlabelled import Unlabelled
 from sapwood.streams.stream import (
@@ -66,9 +67,9 @@ class Predicted(NamedTuple):
     numbers : array of int
         Their lines or rows.
     y : array of float
-        Their targets, NaN where there is none yet.
+        Their targets, NaN where there is none yet; of several, a column each.
     predictions : array of float
-        What was predicted.
+        What was predicted, of the shape of y.
     ids : dict of columns
         What tells them apart, if the stream has such columns.
     bounds : array of float, shape (rows, levels, 2), optional
@@ -161,6 +162,21 @@ class Tally:
         self.seconds = 0.0
         self._inside_a_step = False
         self._resumed_at = time.perf_counter()
+
+    @property
+    def rows_scored(self) -> int:
+        """Rows that errors are of."""
+        return self.scores.rows
+
+    @property
+    def total(self) -> Errors:
+        """The errors of all rows so far."""
+        return self.scores.total
+
+    @property
+    def faded(self) -> Errors:
+        """The same, faded."""
+        return self.scores.faded
 
     # -- scoring ----------------------------------------------------------------------------------
 

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from sapwood.drift import Alarm, Monitor
 from sapwood.evaluate.bar import Bar
 from sapwood.evaluate.losses import Loss, LossMeans
-from sapwood.evaluate.prequential import OnBadRow, Prequential
+from sapwood.evaluate.prequential import OnBadRow
 from sapwood.evaluate.result import PREDICTION, Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW, scorable
+from sapwood.evaluate.targets import run_of
 from sapwood.streams.memory import as_stream
+from sapwood.streams.stream import StreamError
 
 __all__ = ["prequential"]
 
@@ -23,7 +25,7 @@ def prequential(
     stream: Any,
     y: Any = None,
     *,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     delay: float | None = None,
     fade: float = FADE,
     window: int = WINDOW,
@@ -47,9 +49,10 @@ def prequential(
         data sets give. The columns of an array are the features of a tree in their order, called
         0, 1, … if there are none yet, as in `learn_many`.
     y : array_like of float, optional
-        The targets, if the stream is X.
-    target : str, optional
-        The column to predict, if the stream is a path.
+        The targets, if the stream is X. Several are an array of two dimensions, a mapping of
+        columns or a frame.
+    target : str or sequence of str, optional
+        The column to predict, if the stream is a path; or several.
     delay : int or float, optional
         How late labels are: each row is predicted when it comes and learned so many rows later;
         or so many seconds later, if the stream has a time column.
@@ -74,7 +77,8 @@ def prequential(
     Returns
     -------
     Evaluation
-        The errors, the learning curve, the speed, and what became of all rows.
+        The errors, the learning curve, the speed, and what became of all rows; of several targets,
+        those of each are in `Evaluation.targets`.
 
     Raises
     ------
@@ -101,7 +105,7 @@ def prequential(
     """
     names = getattr(model, "features", ())
     rows = as_stream(stream, y, target, names)
-    run = Prequential(
+    run = run_of(
         model,
         rows,
         delay=delay,
@@ -111,10 +115,12 @@ def prequential(
         monitor=monitor,
     )
     told = 0
+    if rows.targets and (losses or keep_predictions):
+        raise StreamError("losses and keep_predictions are for one target, and there are several")
     means, bar = LossMeans(losses), Bar(run) if progress else None
     kept: list[NDArray[Any]] = []
     for step in run.steps():
-        for numbers, right, predicted, _, _bounds in step.predicted:
+        for numbers, right, predicted, _, _bounds in () if rows.targets else step.predicted:
             good = scorable(predicted, right)
             means.take(right[good], predicted[good])
             if keep_predictions:

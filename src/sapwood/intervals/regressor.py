@@ -88,6 +88,11 @@ class IntervalRegressor(StoredModel):
     format: ClassVar[int] = 1
 
     def __init__(self, model: Any, levels: Iterable[float] = LEVELS) -> None:
+        if getattr(model, "several_targets", False) and model.targets:
+            raise ValueError(
+                f"the model has {len(model.targets)} targets, and bounds are around one: give "
+                f"model.of_target({model.targets[0]!r})"
+            )
         super().__init__()
         self._wrapped = wrapped(model)
         self._levels = _checked(levels)

@@ -50,6 +50,8 @@ class LaggedModel(StoredModel):
     def __init__(self, model: Any, lags: Lags) -> None:
         if not isinstance(lags, Lags):
             raise ValueError(f"lags = {door.shown(lags)}: those of sapwood.lags are expected")
+        if getattr(model, "several_targets", False) and model.targets:
+            raise ValueError(f"the model has {len(model.targets)} targets, and lags are for one")
         super().__init__()
         self.model = model
         self.lags = lags

@@ -7,6 +7,7 @@ import platform
 import re
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import metadata, resources
 from typing import Any
@@ -38,6 +39,7 @@ from sapwood.report.html import (
 )
 from sapwood.report.members import render_members
 from sapwood.report.rows import render_columns, render_predictions, render_residuals
+from sapwood.report.targets import render_target_curves, render_targets
 from sapwood.report.tree_view import render_tree
 from sapwood.storage.atomic import StrPath, write_atomically
 
@@ -112,6 +114,8 @@ def render(
     evaluation, model, settings
         As for `write_report`.
     """
+    if evaluation.targets:
+        return _page_of_targets(evaluation, model, settings or {})
     picture = picture_of(model)
     members = render_members(model)
     absent = "no model was given" if model is None else "the model is none of Sapwood's"
@@ -142,6 +146,29 @@ def render(
         f"{made.get('columns', '')}{made.get('members', '')}{made.get('tree', '')}"
         f"{made['settings']}"
     )
+    return whole_page("evaluation", headline, _course(evaluation), links, main)
+
+
+def _page_of_targets(evaluation: Evaluation, model: Any, settings: Mapping[str, str]) -> str:
+    """Return the page of an evaluation of several targets."""
+    picture = picture_of(model)
+    absent = "no model was given" if model is None else "the model is none of Sapwood's"
+    first = next(iter(evaluation.targets.values()))
+    parts = {
+        "result": f'<p class="verdict">{text(evaluation.headline)}</p>\n'
+        f"{render_targets(evaluation)}{_row_table(evaluation)}",
+        "error": render_target_curves(evaluation),
+        "size": _size(replace(evaluation, curve=first.curve, speed=first.speed)),
+        "importances": _importances(evaluation, model, absent),
+        "refused": _refused(evaluation),
+        "columns": render_columns(evaluation.columns) if evaluation.columns else None,
+        "tree": _tree(evaluation, picture, absent),
+        "settings": _settings(evaluation, model, settings),
+    }
+    known = {name: body for name, body in parts.items() if body is not None}
+    links = " ".join(f'<a href="#{name}">{TITLES[name]}</a>' for name in known)
+    main = "".join(section(name, TITLES[name], body) for name, body in known.items())
+    headline = f"{text(_short_name(evaluation.model))} on {text(file_name(evaluation.stream))}"
     return whole_page("evaluation", headline, _course(evaluation), links, main)
 
 

@@ -11,6 +11,7 @@ from sapwood import door
 from sapwood.door import Label
 from sapwood.rows import frames
 from sapwood.rows.encoder import columns_of_rows, is_rows
+from sapwood.rows.targets import read as read_targets
 from sapwood.streams import bad_rows
 from sapwood.streams.stream import (
     MOST_ROWS,
@@ -114,9 +115,9 @@ class ArrayStream(Stream):
     X : array_like, mapping of columns, list of dicts, or data frame
         The features; the columns of an array are called 0, 1, …, as trees call them.
     y : array_like of float
-        The targets.
+        The targets; several are an array of two dimensions, a mapping of columns or a frame.
     name, target : str
-        What reports call them.
+        What reports call them; several targets have names of their own.
     names : sequence of str or int, optional
         The features of a model that is there already, which the columns of an array are then.
 
@@ -135,7 +136,12 @@ class ArrayStream(Stream):
         names: Sequence[Label] = (),
     ) -> None:
         self._columns, self._clock = columns_of(X, names), _clock_of(X)
-        self._y = np.ascontiguousarray(door.column(y, "y"))
+        read = read_targets(y)
+        self._y = read.values
+        several: tuple[Label, ...] = ()
+        if self._y.ndim == 2:
+            several = read.names or tuple(range(self._y.shape[1]))
+            target = ", ".join(map(str, several))
         for column, values in self._columns.items():
             if len(values) != len(self._y):
                 raise StreamError(
@@ -151,6 +157,7 @@ class ArrayStream(Stream):
             target,
             len(self._y),
             len(self._y),
+            targets=several,
         )
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
@@ -172,7 +179,10 @@ class ArrayStream(Stream):
 
 
 def as_stream(
-    rows: Any, y: Any = None, target: str | None = None, names: Sequence[Label] = ()
+    rows: Any,
+    y: Any = None,
+    target: str | Sequence[str] | None = None,
+    names: Sequence[Label] = (),
 ) -> Stream:
     """Return rows of any kind as a stream: a stream, a file with its target, X and y, or pairs.
 
@@ -201,8 +211,10 @@ def as_stream(
     )
 
 
-def _of_path(path: str | os.PathLike[str], target: str | None) -> Stream:
+def _of_path(path: str | os.PathLike[str], target: str | Sequence[str] | None) -> Stream:
     """Open a file, or the generator of a name such as "friedman:rows=1000"."""
+    if target is not None and not isinstance(target, str):
+        return _of_several(path, target)
     from sapwood.streams.generators import GENERATORS, generator
     from sapwood.streams.opening import open_stream
 
@@ -217,6 +229,16 @@ def _of_path(path: str | os.PathLike[str], target: str | None) -> Stream:
         known = ", ".join(list(map(str, stream.features))[:12])
         raise StreamError(f"{name}: say which column to predict, as by target='...': {known}")
     return stream
+
+
+def _of_several(path: str | os.PathLike[str], targets: Sequence[str]) -> Stream:
+    """Open a file of which several columns are targets."""
+    from sapwood.streams.opening import open_stream
+    from sapwood.streams.targets import SeveralTargets
+
+    if len(targets) < 2:
+        return _of_path(path, targets[0] if targets else None)
+    return SeveralTargets(open_stream(path, target=targets[0]), targets)
 
 
 def _good_rows(
@@ -246,7 +268,10 @@ def _good_rows(
         if isinstance(values, np.ndarray):
             for row in np.flatnonzero(np.isinf(values)).tolist():
                 faults.setdefault(row, (bad_rows.NOT_FINITE, name, values[row]))
-    for row in np.flatnonzero(~np.isfinite(y)).tolist():
+    if y.ndim == 2:
+        for row, target in np.argwhere(np.isinf(y)).tolist():
+            faults[row] = (bad_rows.NOT_FINITE, stream.targets[target], y[row, target])
+    for row in np.flatnonzero(~np.isfinite(y)).tolist() if y.ndim == 1 else ():
         reason = _fault_of_target(targets[row], y[row])
         if reason is not None:
             faults[row] = (reason, stream.target, targets[row])

@@ -140,7 +140,8 @@ class Chunk:
     columns : dict of columns
         The features, by name, in the stream's order; those of an array are called 0, 1, …
     y : array of float, optional
-        The targets: finite, or NaN where a row has none. None if the stream has no target.
+        The targets: finite, or NaN where a row has none. None if the stream has no target; of
+        several, a column each.
     source : str
         The file that the rows are from, or the name of the stream.
     numbers : array of int
@@ -290,6 +291,9 @@ class Stream(ABC):
     sample : bytes, optional
         The first rows, by which columns were found, if they may not be there when reading goes on
         later; None if they are.
+    targets : tuple of names
+        Those of several targets, of which `Chunk.y` has a column each, and `target` is a text that
+        names all; none if there is one.
     """
 
     unit: ClassVar[Unit] = "row"
@@ -307,6 +311,7 @@ class Stream(ABC):
     encoding: str = "utf-8"
     ids: tuple[str, ...] = ()
     sample: bytes | None = None
+    targets: tuple[Label, ...] = ()
 
     @abstractmethod
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:

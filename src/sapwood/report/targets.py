@@ -1,0 +1,73 @@
+"""The part of a report that tells of several targets: a table of all, and curves of each."""
+
+from functools import partial
+
+from sapwood import plot
+from sapwood.evaluate.result import Evaluation
+from sapwood.plot.clock import along_of
+from sapwood.report.charts import chart
+from sapwood.report.html import ABSENT, Column, count, left_out, measured, table, text
+
+__all__ = ["render_target_curves", "render_targets"]
+
+MOST_CURVES = 16  # targets whose curves are drawn
+
+
+def render_targets(evaluation: Evaluation) -> str:
+    """Return a table of the errors of each target, and their means.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of several targets.
+    """
+    heads = [Column("target", numbers=False)]
+    last = f"last {count(evaluation.window_rows)}"
+    for head in ("rows", "MAE", "RMSE", "R²", "faded R²", f"R², {last}", "bias", "best baseline"):
+        heads.append(Column(head))
+    rows = [
+        (
+            text(name),
+            count(own.rows_scored),
+            measured(own.total.mae),
+            measured(own.total.rmse),
+            *(measured(each.r2) for each in (own.total, own.faded, own.window)),
+            measured(own.bias),
+            _best(own),
+        )
+        for name, own in evaluation.targets.items()
+    ]
+    means = [measured(each.r2) for each in (evaluation.total, evaluation.faded, evaluation.window)]
+    rows.append(("mean", ABSENT, ABSENT, ABSENT, *means, ABSENT, ABSENT))
+    made = table(heads, rows, caption="Errors in the units of each target; baselines by RMSE")
+    return f'<div class="wide scroll">{made}</div>'
+
+
+def _best(own: Evaluation) -> str:
+    best = own.best_baseline
+    return ABSENT if best is None else measured(own.baselines[best].total.rmse)
+
+
+def render_target_curves(evaluation: Evaluation) -> str:
+    """Return the learning curves of the first targets.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of several targets.
+    """
+    shown = list(evaluation.targets.items())[:MOST_CURVES]
+    if not any(len(own.curve) for _, own in shown):
+        return left_out("there are too few rows")
+    charts = "\n".join(
+        chart(
+            f"rmse-of-target-{place}",
+            f"RMSE of {text(name, 40)}",
+            partial(plot.learning_curve, own, "rmse", along=along_of(own)),
+            is_time=along_of(own) == "time",
+        )
+        for place, (name, own) in enumerate(shown)
+    )
+    rest = len(evaluation.targets) - len(shown)
+    more = f'<p class="quiet">And {rest} more targets.</p>' if rest else ""
+    return f'<div class="charts">{charts}</div>{more}'
