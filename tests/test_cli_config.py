@@ -51,7 +51,7 @@ def test_what_is_typed_goes_before_and_a_commands_own_before_all(folder):
     printed = tomllib.loads(
         invoke("train", "rows.csv", "--config", "all.toml", "--lags", "5", "--print-config").stdout
     )["train"]
-    assert printed["target"] == "y"
+    assert printed["target"] == ["y"]
     assert printed["lags"] == "5"
     assert printed["lags-of"] == ["x:1,3"]
     assert printed["set"] == ["leaf=mean", "max_depth=3"]

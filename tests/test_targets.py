@@ -11,8 +11,8 @@ from river.checks import yield_checks
 
 import sapwood
 from sapwood import ForestRegressor, HoeffdingTreeRegressor, IntervalRegressor
-from sapwood.evaluate import prequential
 from sapwood.export import ExportError, to_sklearn
+from sapwood.merge import MergeError, take_snapshot
 from sapwood.river import MultiTargetTreeRegressor
 from sapwood.sklearn import HoeffdingTreeRegressor as Estimator
 from target_cases import NAMES, arrays_of, stream_of
@@ -147,8 +147,8 @@ def test_models_of_one_target_say_so():
     refused(ForestRegressor(members=3), "this ForestRegressor learns one: give one column", X, Y)
     with pytest.raises(ValueError, match="one dimension is expected"):
         IntervalRegressor(HoeffdingTreeRegressor()).learn_many(X, Y)
-    with pytest.raises(ValueError, match="y"):
-        prequential(HoeffdingTreeRegressor(), X, Y)
+    with pytest.raises(MergeError, match="the tree has 3 targets, and deltas are of a tree of one"):
+        take_snapshot(learned(X, Y))
     with pytest.raises(ExportError, match="the tree has 3 targets: export one of them"):
         to_sklearn(learned(X, Y))
 

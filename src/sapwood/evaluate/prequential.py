@@ -42,7 +42,7 @@ class Prequential(Tally):
     Parameters are as for `prequential`; the stream has to be one of `sapwood.streams`.
     """
 
-    several_targets: ClassVar[bool] = False
+    _several_targets: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -57,9 +57,9 @@ class Prequential(Tally):
     ) -> None:
         if stream.target is None:
             raise StreamError(f"{stream.name} has no target: name the column to predict")
-        if stream.targets and not self.several_targets:
+        if stream.targets and not self._several_targets:
             raise StreamError(f"{stream.name} has several targets, and this run is of one")
-        if not self.several_targets and getattr(model, "several_targets", False) and model.targets:
+        if not self._several_targets and getattr(model, "several_targets", False) and model.targets:
             told = ", ".join(map(str, model.targets))
             raise ValueError(f"the targets of the model are {told}: name all of them")
         if on_bad_row not in ("error", "skip"):

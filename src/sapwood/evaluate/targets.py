@@ -133,7 +133,7 @@ class TargetsPrequential(Prequential):
         As for `Prequential`.
     """
 
-    several_targets: ClassVar[bool] = True
+    _several_targets: ClassVar[bool] = True
 
     def __init__(
         self,
