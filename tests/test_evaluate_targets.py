@@ -79,12 +79,14 @@ def test_what_is_told_of_it():
 def test_the_report_has_a_line_and_a_curve_for_each_target(tmp_path):
     X, Y = tables()
     model = tree()
-    found = prequential(model, X, dict(zip(("<b>", "wet", "c"), Y.T, strict=True)))
+    found = prequential(model, X, dict(zip(("<i>x", "wet", "c"), Y.T, strict=True)))
     write_report(tmp_path / "report.html", found, model)
     page = (tmp_path / "report.html").read_text()
     assert "mean R²" in page
-    assert "RMSE of &lt;b&gt;" in page
-    assert "<b>,wet" not in page
+    assert "RMSE of &lt;i&gt;x" in page
+    assert "<i>x" not in page
+    assert "wet 1" in page.partition('<section id="tree">')[2]  # the means of a leaf, all near 110
+    assert "nan" not in page.partition('<section id="tree">')[2].partition("</section>")[0]
     for own in found.targets.values():
         assert f"{own.rows_scored:,}" in page
 

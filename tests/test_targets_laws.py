@@ -69,6 +69,27 @@ def test_a_batch_is_the_same_as_one_by_one(stream, own):
     assert batch.predict_many(X).tobytes() == single.predict_many(X).tobytes()
 
 
+@pytest.mark.parametrize(
+    "sizes", [[500], [1] * 500, [7, 200, 93, 200]], ids=["whole", "1", "parts"]
+)
+def test_more_categories_than_have_codes_come_in_batches_as_one_by_one(sizes):
+    stream = stream_of("many", 500)
+    batch, single = tree_of(), tree_of()
+    said = []
+    for start, size in zip(np.cumsum([0, *sizes[:-1]]), sizes, strict=True):
+        part = stream[start : start + size]
+        found = batch.predict_learn_many([x for x, _, _ in part], [y for _, y, _ in part])
+        said += found.tolist()
+    for row, (x, y, _) in enumerate(stream):
+        expected = single.predict_one(x)
+        assert said[row] == (list(expected.values()) if row else [0.0, 0.0, 0.0])
+        single.learn_one(x, y)
+    assert state_of(batch)[0] == state_of(single)[0]
+    assert len(single._features.categories[4]) == 63
+    again = HoeffdingTreeRegressor.from_bytes(single.to_bytes())
+    assert again.predict_one(stream[-1][0]) == single.predict_one(stream[-1][0])
+
+
 @given(streams(), parameters, st.permutations([0, 1, 2]))
 def test_targets_in_another_order_give_the_same(stream, own, order):
     X, Y, w = stream

@@ -39,7 +39,7 @@ from sapwood.report.html import (
 )
 from sapwood.report.members import render_members
 from sapwood.report.rows import render_columns, render_predictions, render_residuals
-from sapwood.report.targets import render_target_curves, render_targets
+from sapwood.report.targets import render_shared_tree, render_target_curves, render_targets
 from sapwood.report.tree_view import render_tree
 from sapwood.storage.atomic import StrPath, write_atomically
 
@@ -162,7 +162,7 @@ def _page_of_targets(evaluation: Evaluation, model: Any, settings: Mapping[str, 
         "importances": _importances(evaluation, model, absent),
         "refused": _refused(evaluation),
         "columns": render_columns(evaluation.columns) if evaluation.columns else None,
-        "tree": _tree(evaluation, picture, absent),
+        "tree": left_out(absent) if picture is None else render_shared_tree(picture),
         "settings": _settings(evaluation, model, settings),
     }
     known = {name: body for name, body in parts.items() if body is not None}
@@ -458,7 +458,8 @@ def _importances(evaluation: Evaluation, model: Any, absent: str) -> str:
         "Over the stream",
         partial(plot.importances_over_time, evaluation),
     )
-    made = chart("importances", "What it costs to get a feature wrong", drawn, height=height)
+    told = "What splits achieved" if evaluation.targets else "What it costs to get a feature wrong"
+    made = chart("importances", told, drawn, height=height)
     made += over_time if len(evaluation.importances) > 1 else ""
     return (
         "<p>What splits on each feature achieved. Linear models in the leaves may use others.</p>\n"

@@ -1,16 +1,19 @@
 """The part of a report that tells of several targets: a table of all, and curves of each."""
 
 from functools import partial
+from html import escape
 
 from sapwood import plot
 from sapwood.evaluate.result import Evaluation
+from sapwood.inspect.view import TreePicture, to_text
 from sapwood.plot.clock import along_of
 from sapwood.report.charts import chart
 from sapwood.report.html import ABSENT, Column, count, left_out, measured, table, text
 
-__all__ = ["render_target_curves", "render_targets"]
+__all__ = ["render_shared_tree", "render_target_curves", "render_targets"]
 
 MOST_CURVES = 16  # targets whose curves are drawn
+DEEPEST = 6
 
 
 def render_targets(evaluation: Evaluation) -> str:
@@ -46,6 +49,22 @@ def render_targets(evaluation: Evaluation) -> str:
 def _best(own: Evaluation) -> str:
     best = own.best_baseline
     return ABSENT if best is None else measured(own.baselines[best].total.rmse)
+
+
+def render_shared_tree(picture: TreePicture) -> str:
+    """Return the upper part of a tree of several targets as text, with the means of each.
+
+    Parameters
+    ----------
+    picture : TreePicture
+        The tree.
+    """
+    lines = escape(to_text(picture, max_depth=DEEPEST))
+    return (
+        "<p>One tree for all targets: a leaf tells the mean of each. Of one alone, "
+        "<code>tree.of_target(name).draw()</code> makes a picture.</p>\n"
+        f'<div class="scroll"><pre>{lines}</pre></div>'
+    )
 
 
 def render_target_curves(evaluation: Evaluation) -> str:
