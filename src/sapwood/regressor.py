@@ -158,10 +158,10 @@ class Regressor(StoredModel, ForeignCalls):
         float, or dict of float
             The prediction; 0.0 before anything was learned. Of several targets, that of each.
         """
-        if self._features.known.targets:
-            return self._predict_targets_one(x)
         prediction: float | None = self._kernel.predict_one(self._reader, x)
-        while prediction is None:  # it is not plain
+        while prediction is None:  # it is not plain, or there are several targets
+            if self._features.known.targets:
+                return self._predict_targets_one(x)
             predictions = self._predict_plan(self._features.read_one(x, learn=False))
             prediction = None if predictions is None else float(predictions[0])
         return prediction

@@ -861,8 +861,10 @@ cdef class TreeKernel(TreeTables):
             end_glance(self.sharing)
 
     def predict_one(self, RowReader reader not None, x):
-        """Predict a row, or return None if the reader cannot read it as it is."""
+        """Predict a row; None if the reader cannot read it as it is, or there are several targets."""
         cdef Outlook outlook
+        if self.targets > 1:
+            return None
         if reader.index is None or reader.known is not reader.features.known:
             reader.follow()
         if not begin_glance(self.sharing):
