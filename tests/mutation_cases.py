@@ -53,7 +53,7 @@ TREES = {
     "std/2": partial(grown, observer=QuantizerObserver("std/2"), leaf="linear"),
     "ebst": partial(grown, rows=300, observer=EBSTObserver()),
     "tebst": partial(grown, observer=TEBSTObserver(1), max_bytes=400_000),
-    "no leaf watches": partial(of_one_number, 500, observer=EBSTObserver(), max_bytes=21_000),
+    "no leaf watches": partial(of_one_number, 500, observer=EBSTObserver(), max_bytes=22_328),
 }
 NUMBERS = (
     *(0.0, -0.0, 0.5, 1.0, -1.0, 2.0, 64.0, 1e9, 1e16, 2.0**53),

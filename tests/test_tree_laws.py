@@ -172,7 +172,7 @@ def test_the_order_of_keys_changes_nothing(arguments, stream, seed):
 @given(stream=streams(numbers=(1, 2), categories=(0, 0)), cuts=some_cuts)
 def test_batches_are_a_loop_while_memory_is_short(stream, cuts):
     """Observers that grow with the rows have to be measured in a loop as in a batch."""
-    arguments = {"observer": OBSERVERS["ebst"](), "max_bytes": 26_000, "grace_period": 10}
+    arguments = {"observer": OBSERVERS["ebst"](), "max_bytes": 28_500, "grace_period": 10}
     looped = learn_rows(HoeffdingTreeRegressor(**arguments), stream)
     tree = HoeffdingTreeRegressor(**arguments)
     for part in stream.parts(cuts):

@@ -216,7 +216,7 @@ def check_nbytes(make, leaf, rows, features):
 
 def test_the_reader_of_rows_is_counted():
     """It remembers the keys of dicts: as many as there may be features, and never unknown ones."""
-    tree = Tree(max_bytes=LEAST_BYTES + 13_000)
+    tree = Tree(max_bytes=LEAST_BYTES + 15_000)
     names = [f"a name that is rather long, number {place}" for place in range(4)]
     tree.learn_one(dict.fromkeys(names, 1.0), 1.0)
     before = tree.nbytes
@@ -294,7 +294,7 @@ def shares_that_watch(tree):
 
 
 def test_the_least_promising_leaves_stop_and_start_again():
-    tree = Tree(leaf="mean", max_bytes=74_000)
+    tree = Tree(leaf="mean", max_bytes=76_000)
     # Both halves differ, so that the first cut is between them.
     X, y = regions(20_000, seed=1, noisy=0)
     tree.learn_many(X, y + 100 * (X[:, 0] >= 0.5))

@@ -23,7 +23,7 @@ from tree_cases import parameters
 # Rows may name no feature that the tree knows; that this is told is tested with its behaviour.
 pytestmark = pytest.mark.filterwarnings("ignore:x names .* and no feature that the model knows")
 
-TIGHT = (16_384, 20_000, 30_000, 40_000, 60_000, 100_000)
+TIGHT = (16_384, 21_328, 30_000, 40_000, 60_000, 100_000)
 SLOTS = (8, 16, 32, 64)
 
 
@@ -163,14 +163,14 @@ def test_many_states_of_a_tree(machine):
 
 
 def test_no_leaf_watches_as_observers_are_full():
-    tree = HoeffdingTreeRegressor(observer=EBSTObserver(), max_bytes=21_000)
+    tree = HoeffdingTreeRegressor(observer=EBSTObserver(), max_bytes=22_328)
     rng = np.random.default_rng(0)
     tree.learn_many({"a": rng.random(500)}, rng.random(500))
     assert_goes_on_without_watching(tree)
 
 
 def test_no_leaf_watches_as_labels_are_long():
-    tree = HoeffdingTreeRegressor(max_bytes=20_000)
+    tree = HoeffdingTreeRegressor(max_bytes=21_328)
     for place in range(19):
         outcome(tree.learn_one, {"a": f"{place}" * 400}, place)
     assert_goes_on_without_watching(tree)

@@ -337,11 +337,13 @@ def test_the_summary():
         "identifiers": (),
         "counters": (),
         "targets": 1,
+        "unit_changes": (),
     }
     assert json.loads(json.dumps(told._asdict())) == {
         **told._asdict(),
         "identifiers": [],
         "counters": [],
+        "unit_changes": [],
     }
     assert str(told).splitlines()[:2] == ["rows          250", "weight      200.5"]
     assert str(told).splitlines()[-1] == "nbytes    1234567"

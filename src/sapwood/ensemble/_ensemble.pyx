@@ -492,7 +492,7 @@ cdef class EnsembleKernel:
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             if weights[place] > 0.0:
-                tree.learn_row(rows[place], y, weights[place], 0, True, &outlooks[place])
+                tree.learn_row(rows[place], row, y, weights[place], 0, True, &outlooks[place])
             else:
                 tree.look(rows[place], tree.scratch, &outlooks[place])
             said.trees[place] = outlooks[place].saying.prediction

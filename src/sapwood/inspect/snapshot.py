@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from sapwood.blend._layer import LEVEL_RATES, layer_parts
 from sapwood.inspect.explanation import Contribution, Expert, Explanation, path_to
-from sapwood.inspect.view import PICTURE_RECORD, TreePicture
+from sapwood.inspect.view import PICTURE_RECORD, TreePicture, UnitChange
 from sapwood.rows.features import IDENTIFIER, OTHERS, Features
 from sapwood.tree._kernel import LEAST_SHARES, TreeKernel
 from sapwood.tree.layout import CATEGORY, ERRORS, LEAF, LISTED, NUMBER, SAID_ERRORS
 
-__all__ = ["explain", "picture", "shares_of"]
+__all__ = ["explain", "picture", "shares_of", "unit_changes"]
 
 FloatArray = NDArray[np.float64]
 
@@ -69,6 +69,16 @@ def _of_targets(kernel: TreeKernel, leaves: NDArray[Any]) -> NDArray[Any]:
     table["deviation"][leaves] = np.sqrt(np.where(own["weight"] > 0, variance, 0.0))
     table["gain"][leaves] = np.nan
     return table
+
+
+def unit_changes(kernel: TreeKernel, features: Features) -> list[UnitChange]:
+    """Return the changes of units that a tree has followed, the oldest first."""
+    names = _texts(features)
+    return [
+        UnitChange(int(row), None if column < 0 else names[int(column)], scale, shift)
+        for row, column, scale, shift in kernel.change_table.tolist()
+        if row > 0.0
+    ]
 
 
 def _texts(features: Features) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Summary",
     "TreePicture",
+    "UnitChange",
     "feature_importances",
     "summary",
     "to_frame",
@@ -36,6 +37,7 @@ OTHERS = 63  # the code of all categories that a split by codes cannot tell apar
 MOST_TARGETS = 6  # that a line of text tells
 IDS = "identifiers"
 COUNTERS = "counters"
+UNIT_CHANGES = "unit_changes"
 COUNTED = 40  # samples in turn, each larger than the one before: some 2,500 rows
 MOST_GUIDES = 24  # levels that a line of text is indented by; deeper ones are counted instead
 
@@ -272,6 +274,30 @@ def feature_importances(picture: TreePicture, lately: bool = True) -> dict[str, 
     return dict(zip(picture.names, (gains / gains.sum()).tolist(), strict=True))
 
 
+class UnitChange(NamedTuple):
+    """A column, or y, that came in other units from some row on, as a tree has noticed.
+
+    Examples
+    --------
+    >>> print(UnitChange(20_131, "x3", 1000.0, 0.0))
+    x3: in other units, noticed at row 20131: 1000 times what it was
+    >>> print(UnitChange(900, None, 1.0, -273.15))
+    y: in other units, noticed at row 900: what it was - 273.15
+    """
+
+    row: int  # rows that had been learned when it was followed
+    column: str | None  # a feature; None for y
+    scale: float  # values from then on are scale times those of before, plus shift
+    shift: float
+
+    def __str__(self) -> str:
+        name = "y" if self.column is None else plain(self.column, MOST_LETTERS)
+        times = "" if self.scale == 1.0 else f"{number(self.scale, 6)} times "
+        sign = "-" if self.shift < 0.0 else "+"
+        plus = "" if self.shift == 0.0 else f" {sign} {number(abs(self.shift), 6)}"
+        return f"{name}: in other units, noticed at row {self.row}: {times}what it was{plus}"
+
+
 class Summary(NamedTuple):
     """The size of a tree in numbers: what it learned, what it consists of, what it occupies."""
 
@@ -286,9 +312,10 @@ class Summary(NamedTuple):
     identifiers: tuple[str, ...] = ()  # features that count as missing: their values never repeat
     counters: tuple[str, ...] = ()  # the first to be split on, if it has only ever risen
     targets: int = 1  # columns of y
+    unit_changes: tuple[UnitChange, ...] = ()  # that the tree has followed, the oldest first
 
     def __str__(self) -> str:
-        words = (IDS, COUNTERS, *(("targets",) if self.targets == 1 else ()))
+        words = (IDS, COUNTERS, UNIT_CHANGES, *(("targets",) if self.targets == 1 else ()))
         rows = [
             [name, number(value, 15)] for name, value in self._asdict().items() if name not in words
         ]
@@ -300,11 +327,19 @@ class Summary(NamedTuple):
             )
         for name in self.identifiers:
             told += f"\n{plain(name, MOST_LETTERS)}: its values hardly ever repeat, it is left out"
+        for change in self.unit_changes:
+            told += f"\n{change}"
         return told
 
 
 def summary(
-    picture: TreePicture, *, rows: int, weight: float, nbytes: int, targets: int = 1
+    picture: TreePicture,
+    *,
+    rows: int,
+    weight: float,
+    nbytes: int,
+    targets: int = 1,
+    unit_changes: Sequence[UnitChange] = (),
 ) -> Summary:
     """Return the size of a tree in numbers; what it learned and occupies is for the caller to say.
 
@@ -336,6 +371,7 @@ def summary(
         tuple(picture.identifiers),
         _counters(picture),
         targets,
+        tuple(unit_changes),
     )
 
 

@@ -200,7 +200,8 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
 
 
 def _stop_growing(kernel: TreeKernel) -> None:
-    """Let no leaf ever be due, and count no bytes."""
+    """Let no leaf ever be due, count no bytes, and stay in the units of the snapshot."""
     records = kernel.leaf_table[: kernel.leaf_count]
     records["due"] = records["review"] = np.inf
+    kernel.stop_minding()
     _delta.lift_limit(kernel)

@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, uint64_t
 from sapwood.blend._layer cimport Saying
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._pace cimport Pace
-from sapwood.tree._records cimport EXPERTS
+from sapwood.tree._records cimport EXPERTS, TreeNote
 from sapwood.tree._sharing cimport Sharing
 from sapwood.tree._tables cimport TreeTables
 
@@ -21,11 +21,6 @@ cdef struct Outlook:
     double then[EXPERTS]
 
 
-cdef struct TreeNote:
-    # What is remembered of a prediction until the label comes.
-    Saying saying
-    double origin            # of the leaf at that time
-    double experts[EXPERTS]  # what the experts of the leaf said, from the origin
 
 
 @cython.final
@@ -49,17 +44,28 @@ cdef class TreeKernel(TreeTables):
     cdef inline void judge_experts(
         self, double target, double w, const Outlook* outlook
     ) noexcept nogil
-    cdef inline void see_columns(
+    cdef inline bint see_columns(
         self, const double* row, double y, double w, const Outlook* outlook
     ) noexcept nogil
     cdef void permute(
         self, const double* row, double y, double w, const Outlook* outlook, uint64_t bits
     ) noexcept nogil
     cdef void keep_sample(self, const double* row, Py_ssize_t sample) noexcept nogil
+    cdef double say_aside(self, const double* values) noexcept nogil
+    cdef void weigh_units(self, const double* raw, double y, const Outlook* outlook) noexcept nogil
+    cdef double say_in_units(self, const double* raw, int kind) noexcept nogil
     cdef inline const double* with_levels(self, const double* row, double* room) noexcept nogil
+    cdef const double* without_suspects(self, const double* row, double* room) noexcept nogil
     cdef void set_levels(self, const double* row, double* values) noexcept nogil
     cdef void learn_row(
-        self, const double* row, double y, double w, uint64_t key, bint at_once, Outlook* outlook
+        self,
+        const double* row,
+        const double* raw,
+        double y,
+        double w,
+        uint64_t key,
+        bint at_once,
+        Outlook* outlook,
     ) noexcept nogil
     cdef int learn_row_of_targets(
         self, const double* row, const double* y, double w, Py_ssize_t number,

@@ -38,7 +38,7 @@ from sapwood.tree._model cimport (
 from sapwood.tree._pace cimport Pace, plan_answer, plan_look, rows_between_looks, start_pace
 from sapwood.tree._prefetch cimport prefetch_for_write
 from sapwood.tree._records cimport (
-    CATEGORIES, EXPERTS, RATES, LeafRecord, centres_at, covariance_at, scales_at, terms_of,
+    CATEGORIES, EXPERTS, RATES, LeafRecord, TreeNote, centres_at, covariance_at, scales_at, terms_of,
 )
 from sapwood.tree._relay cimport Registration
 from sapwood.tree._sharing cimport (
@@ -51,6 +51,11 @@ from sapwood.tree._targets cimport (
     fetch_leaf, learn_targets, look_at_targets, outlooks_in, take_down_targets,
 )
 from sapwood.tree._trial cimport try_row
+from sapwood.tree._units cimport (
+    BEYOND, CALM, FAR_OUT, FIRST_LOOK, KINDS, LARGE_ERROR, SAMPLED, WEIGHING, Unrest, find_map,
+    is_beyond,
+)
+from sapwood.tree._unrest cimport mind_units
 from sapwood.tree._walk cimport AHEAD, leaf_of, mixed, walk_ahead
 from sapwood.tree._watch cimport Grid, KeptRow, Slot, keep_row, slot_add, slot_of
 
@@ -136,15 +141,36 @@ cdef class TreeKernel(TreeTables):
         """Let the last layer, if there is one, make a prediction of that of the tree."""
         if self.tracking:
             say(self.layer, self.layer_rules, outlook.tree, self.rows, &outlook.saying)
+            if self.astir and self.units[0].state != CALM:
+                outlook.saying.prediction = self.unrest.level
 
     cdef inline const double* with_levels(self, const double* row, double* room) noexcept nogil:
-        """A row as the tree takes it: itself, or with levels if there are categories of many."""
-        if not self.has_many:
-            return row
-        return set_many_levels(
-            row, room, self.places, self.many_levels, self.features,
-            self.weight / self.rows if self.rows > 0.0 else 1.0,
-        )
+        """A row as the tree takes it: itself, or with levels if there are categories of many.
+
+        What is too far away while units seem to change counts as missing; see _units.pxd.
+        """
+        if self.has_many:
+            row = set_many_levels(
+                row, room, self.places, self.many_levels, self.features,
+                self.weight / self.rows if self.rows > 0.0 else 1.0,
+            )
+        if self.holding:
+            return self.without_suspects(row, room)
+        return row
+
+    cdef const double* without_suspects(self, const double* row, double* room) noexcept nogil:
+        """A row, in its room, without values that are beyond the range of a suspect."""
+        cdef double* values = room + self.features
+        cdef Py_ssize_t feature
+        for feature in range(self.features):
+            values[feature] = row[feature]
+            if self.units[1 + feature].state == BEYOND and is_beyond(
+                self.units + 1 + feature, row[feature]
+            ):
+                values[feature] = NAN
+                if self.has_many:
+                    values[-1 - feature] = NAN
+        return values
 
     cdef void set_levels(self, const double* row, double* values) noexcept nogil:
         """Copy a row, with the mean y of a category in place of its code."""
@@ -157,10 +183,23 @@ cdef class TreeKernel(TreeTables):
                 values[feature] = self.levels[2 * code + 1] if self.levels[2 * code] > 0.0 else NAN
 
     cdef void learn_row(
-        self, const double* row, double y, double w, uint64_t key, bint at_once, Outlook* outlook
+        self,
+        const double* row,
+        const double* raw,
+        double y,
+        double w,
+        uint64_t key,
+        bint at_once,
+        Outlook* outlook,
     ) noexcept nogil:
-        """Predict and learn a row whose leaf is known; at once if it is predicted only now."""
+        """Predict and learn a row whose leaf is known; at once if it is predicted only now.
+
+        The row is as `with_levels` has returned it for a raw one.
+        """
         cdef const Saying* said = NULL
+        cdef double given = y, error
+        cdef bint is_odd = False, errs = False, is_sampled
+        cdef bint is_doubted = self.astir and self.units[0].state != CALM
         cdef double* z = self.scratch + self.features
         cdef Py_ssize_t terms = terms_of(self.features)
         if self.leaves[outlook.leaf].watching:
@@ -169,6 +208,10 @@ cdef class TreeKernel(TreeTables):
         if self.linear:
             outlook.unusual = direction(
                 self.models[outlook.leaf] + covariance_at(self.features), z, terms, z + terms
+            )
+            is_odd = (
+                outlook.unusual * self.leaves[outlook.leaf].rows > <double>FAR_OUT * terms
+                and self.rows >= FIRST_LOOK
             )
         self.mix_experts(outlook)
         outlook.said = outlook.experts
@@ -181,8 +224,15 @@ cdef class TreeKernel(TreeTables):
                     outlook.saying.prediction = said.prediction  # as would be said now
                 elif not at_once:
                     self.say_last(outlook)
-            y = held_near(y, outlook.saying.prediction, self.rows, self.low, self.high, &self.usual)
-            if self.tracking:
+            if is_doubted:
+                y = outlook.tree  # whatever it is, it is not believed
+            else:
+                error = y - outlook.saying.prediction
+                errs = self.rows >= FIRST_LOOK and error * error > <double>LARGE_ERROR * self.usual
+                y = held_near(
+                    y, outlook.saying.prediction, self.rows, self.low, self.high, &self.usual
+                )
+            if self.tracking and not is_doubted:
                 if said != NULL:
                     judge(self.layer, self.layer_rules, said, y, w, self.rows)
                 follow(self.layer, outlook.tree, y, w)
@@ -196,8 +246,13 @@ cdef class TreeKernel(TreeTables):
                 start_layer(self.layer, self.layer_rules, y)
                 if not at_once:
                     take_blank(self.notes)
-        self.see_columns(row, y, w, outlook)
+        is_sampled = self.see_columns(row, y, w, outlook)
+        if self.astir and self.unrest.phase == WEIGHING:
+            self.weigh_units(raw, given, outlook)
         self.take(row, y, w, outlook)
+        if (is_sampled | is_odd | errs | self.astir) and self.minding:
+            mind_units(self, raw, given, given - outlook.tree, is_odd, errs, is_sampled)
+            self.astir = self.unrest.stirred > 0.0
 
     cdef uint64_t key_of(
         self, const double* row, Py_ssize_t number, const Py_ssize_t* first_value
@@ -278,11 +333,11 @@ cdef class TreeKernel(TreeTables):
         outlook.said = outlook.then
         return NULL
 
-    cdef inline void see_columns(
+    cdef inline bint see_columns(
         self, const double* row, double y, double w, const Outlook* outlook
     ) noexcept nogil:
         """Note what a row tells of its columns, see _facts.pxd; with several targets, whose outlook
-        is NULL, but for what it costs to get them wrong."""
+        is NULL, but for what it costs to get them wrong. Whether it is a sample of units."""
         cdef uint64_t bits = hashed(<uint64_t>self.rows)
         cdef Py_ssize_t feature, sample
         cdef double value
@@ -298,10 +353,11 @@ cdef class TreeKernel(TreeTables):
         if self.rows == 0.0:
             for sample in range(SAMPLES):
                 self.keep_sample(row, sample)
-        elif outlook != NULL and bits % PERMUTED == 0 and self.features:
+        elif outlook != NULL and bits % PERMUTED == 0 and self.features and not self.astir:
             self.permute(row, y, w, outlook, bits >> 16)
-        if bits % RENEWED == 1:
+        if bits % RENEWED == 1 and not self.astir:
             self.keep_sample(row, <Py_ssize_t>((bits >> 16) % SAMPLES))
+        return bits % SAMPLED == 3
 
     cdef void keep_sample(self, const double* row, Py_ssize_t sample) noexcept nogil:
         """Keep a row in place of another, and see which columns have risen since the last one."""
@@ -320,22 +376,66 @@ cdef class TreeKernel(TreeTables):
         """Predict a row with a value of the past in one column, and note what that costs."""
         cdef Py_ssize_t feature = <Py_ssize_t>(bits % <uint64_t>self.features), each
         cdef double* values = self.permuted
-        cdef double* room = values + self.features
-        cdef Outlook other
         cdef double change
         for each in range(self.features):
             values[each] = row[-1 - each] if self.has_many else row[each]
         values[feature] = self.samples[
             <Py_ssize_t>((bits >> 32) % SAMPLES) * self.features + feature
         ]
-        row = self.with_levels(values, room)
-        other.leaf = leaf_of(self.nodes, row)
-        self.ask_experts(row, room + 2 * self.features, &other)
-        self.mix_experts(&other)
-        change = outlook.tree - other.tree
+        change = outlook.tree - self.say_aside(values)
         # Half of what the squared error grows by, which is uncertain where errors are large, and
         # half of the squared change of the prediction: the same in the mean, if errors are noise.
         add_cost(self.facts + feature, change * (change + y - outlook.tree), w)
+
+    cdef double say_aside(self, const double* values) noexcept nogil:
+        """What the tree says of a row that is not there, the last layer aside."""
+        cdef double* room = self.permuted + self.features
+        cdef const double* row = values
+        cdef Outlook other
+        if self.has_many:
+            row = set_many_levels(
+                values, room, self.places, self.many_levels, self.features,
+                self.weight / self.rows if self.rows > 0.0 else 1.0,
+            )
+        other.leaf = leaf_of(self.nodes, row)
+        self.ask_experts(row, room + 2 * self.features, &other)
+        self.mix_experts(&other)
+        return other.tree
+
+    cdef void weigh_units(self, const double* raw, double y, const Outlook* outlook) noexcept nogil:
+        """See how the tree would have erred had units changed in one way or another."""
+        cdef Unrest* unrest = self.unrest
+        cdef double now = outlook.tree, as_is = outlook.tree, gain
+        cdef int kind
+        if self.units[0].state != CALM:
+            now = outlook.saying.prediction
+        if self.holding:
+            as_is = self.say_aside(raw)
+        now, as_is = y - now, fabs(y - as_is)
+        unrest.in_force += now * now
+        unrest.as_is += as_is * as_is
+        for kind in range(KINDS):
+            now = fabs(y - self.say_in_units(raw, kind))
+            gain = as_is - now
+            unrest.weighed[kind] += now * now
+            unrest.gain[kind] += gain
+            unrest.square[kind] += gain * gain
+
+    cdef double say_in_units(self, const double* raw, int kind) noexcept nogil:
+        """What the tree would say of a row if the units of suspects had changed in some way."""
+        cdef double* values = self.permuted
+        cdef double scale, shift, said
+        cdef Py_ssize_t feature
+        for feature in range(self.features):
+            values[feature] = raw[feature]
+            if self.units[1 + feature].state != CALM and find_map(
+                self.units + 1 + feature, kind, &scale, &shift
+            ):
+                values[feature] = (raw[feature] - shift) / scale
+        said = self.say_aside(values)
+        if self.units[0].state != CALM and find_map(self.units, kind, &scale, &shift):
+            said = scale * said + shift
+        return said
 
     cdef inline void take(
         self, const double* row, double y, double w, const Outlook* outlook
@@ -693,7 +793,7 @@ cdef class TreeKernel(TreeTables):
                             start = row
                             known = row + walk_ahead(
                                 self.nodes, taken, self.features,
-                                1 if self.has_many else rows - row, leaves,
+                                1 if self.has_many or self.holding else rows - row, leaves,
                             )
                         leaf = outlook.leaf = leaves[row - start]
                         if several:
@@ -713,7 +813,9 @@ cdef class TreeKernel(TreeTables):
                             if self.tracking and self.notes.count > 0:
                                 self.notes.reserve(1)
                                 key = self.key_of(row_at(X, row), row, first_value)
-                            self.learn_row(taken, y[row], w[row], key, at_once, &outlook)
+                            self.learn_row(
+                                taken, row_at(X, row), y[row], w[row], key, at_once, &outlook
+                            )
                         if telling:
                             # Before its first row a tree predicts 0.
                             predictions[row] = (
@@ -724,6 +826,8 @@ cdef class TreeKernel(TreeTables):
                         if self.leaves[leaf].weight >= self.leaves[leaf].due:
                             known = row + 1  # the walks ahead may no longer hold
                             decide(self, leaf)
+                        if self.turned:
+                            known, self.turned = row + 1, False
                         if row >= pace.next_stop:
                             self.stop_between_rows(row, &pace)
             finally:
@@ -804,7 +908,7 @@ cdef class TreeKernel(TreeTables):
             self.make_ready(outlook.leaf, w)
             if self.tracking and self.notes.count > 0:
                 key = self.key_of(reader.values, 0, NULL)
-            self.learn_row(row, y, w, key, False, &outlook)
+            self.learn_row(row, reader.values, y, w, key, False, &outlook)
             if self.leaves[outlook.leaf].weight >= self.leaves[outlook.leaf].due:
                 decide(self, outlook.leaf)
         finally:
@@ -1098,7 +1202,8 @@ cdef class TreeKernel(TreeTables):
                 if row >= known:
                     start = row
                     known = row + walk_ahead(
-                        self.nodes, taken, self.features, 1 if self.has_many else rows - row, leaves
+                        self.nodes, taken, self.features,
+                        1 if self.has_many or self.holding else rows - row, leaves,
                     )
                 outlook.leaf = leaves[row - start]
                 if self.targets > 1:

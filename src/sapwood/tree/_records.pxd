@@ -14,6 +14,8 @@ The *watch page* holds a grid for each feature (see _watch.pxd) and then all slo
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
+from sapwood.blend._layer cimport Saying
+
 cdef enum:
     LEAF = 0
     NUMBER = 1
@@ -60,6 +62,13 @@ cdef struct LeafRecord:
     double residual_m2
     double errors[EXPERTS]
     double said[EXPERTS]
+
+
+cdef struct TreeNote:
+    # What is remembered of a prediction until the label comes.
+    Saying saying
+    double origin            # of the leaf at that time
+    double experts[EXPERTS]  # what the experts of the leaf said, from the origin
 
 
 cdef struct GrowthRules:

@@ -69,7 +69,7 @@ cdef class Relay:
             return
         self.columns = Columns(
             is_category, tables.slots, places, levels_for(old, places, targets), old.known_facts,
-            old.known_samples, targets,
+            old.known_samples, old.unit_table, targets,
         )
         if not self.is_relaid:
             return

@@ -9,6 +9,7 @@ from sapwood.tree._pages cimport Pages
 from sapwood.tree._records cimport GrowthRules, LeafRecord, MemoryRules, NodeRecord, Trial
 from sapwood.tree._sharing cimport Sharing
 from sapwood.tree._target_records cimport TargetLeaf, TargetNode, TargetStream
+from sapwood.tree._units cimport ColumnUnits, UnitChange, Unrest
 from sapwood.tree._watch cimport Grid, Slot
 
 
@@ -42,6 +43,8 @@ cdef class Columns:
     cdef double* scratch               # for learning: values, terms, direction
     cdef readonly object fact_table    # what is known of each feature; see _facts.pxd
     cdef readonly object sample_table  # rows of the past
+    cdef readonly object unit_table    # of y and of each feature; see _units.pxd
+    cdef ColumnUnits* units            # of `unit_table`
     cdef ColumnFacts* facts            # of `fact_table`
     cdef double* samples               # of `sample_table`
     cdef double* permuted              # room for a row that is predicted once more: values, those
@@ -96,6 +99,8 @@ cdef class TreeTables:
     cdef readonly object target_stream_table  # of several targets; None if there is one:
     cdef readonly object target_leaf_table    # a row for each target of each leaf
     cdef readonly object target_node_table    # and of each node
+    cdef readonly object unrest_table  # see _units.pxd
+    cdef readonly object change_table
     cdef readonly object observing     # makes the observers of a leaf
     cdef readonly Columns columns
     cdef Pages model_table
@@ -127,10 +132,17 @@ cdef class TreeTables:
     cdef ColumnFacts* facts
     cdef double* samples
     cdef double* permuted
+    cdef ColumnUnits* units
     cdef Py_ssize_t gridded            # features whose values are on a grid
     cdef TargetStream* target_streams  # of `target_stream_table`, and so on
     cdef TargetLeaf* target_leaves
     cdef TargetNode* target_nodes
+    cdef Unrest* unrest                # of `unrest_table`
+    cdef UnitChange* changes           # of `change_table`, in a ring
+    cdef readonly bint minding         # whether it follows changes of units
+    cdef bint astir                    # whether every row is looked at for that
+    cdef bint holding                  # whether values of suspects count as missing
+    cdef bint turned                   # whether rows go other ways since the last one
     cdef Py_ssize_t node_room          # rows of the tables
     cdef Py_ssize_t leaf_room
     cdef double* spare_model           # pages for a child, while rows are learned

@@ -16,6 +16,8 @@ LEVEL_HEAD: int
 SAMPLE_ROWS: int
 COARSEST_GRID: int
 FINER_THAN_GRIDS: int
+MOST_UNIT_CHANGES: int
+UNREST_ROWS: int
 
 def most_kept_rows(slots: int) -> int: ...
 def table_room(rows: int) -> int: ...
@@ -27,6 +29,7 @@ class Columns:
     is_category: NDArray[np.bool_]
     place_table: NDArray[np.intp]
     level_table: NDArray[np.float64]
+    unit_table: NDArray[Any]
     features: int
     targets: int
     def __init__(
@@ -37,6 +40,7 @@ class Columns:
         levels: NDArray[np.float64] | None = None,
         facts: NDArray[Any] | None = None,
         samples: NDArray[np.float64] | None = None,
+        units: NDArray[Any] | None = None,
         targets: int = 1,
     ) -> None: ...
     @property
@@ -79,6 +83,9 @@ class TreeTables:
     node_table: NDArray[Any]
     leaf_table: NDArray[Any]
     layer_table: NDArray[np.float64]
+    unrest_table: NDArray[Any]
+    change_table: NDArray[Any]
+    minding: bool
     notes: Notes | None
     target_stream_table: NDArray[Any]
     target_leaf_table: NDArray[Any]
@@ -115,6 +122,8 @@ class TreeTables:
     @property
     def observers(self) -> list[list[TableObserver] | None]: ...
     def set_layer(self, layer: NDArray[np.float64]) -> None: ...
+    def set_unrest(self, unrest: NDArray[Any], changes: NDArray[Any]) -> None: ...
+    def stop_minding(self) -> None: ...
     def set_stream(
         self,
         rows: float,

@@ -18,10 +18,14 @@ from sapwood.tree._sharing cimport Sharing, give_turn, take_turn
 from sapwood.tree._target_records cimport (
     gap_doubles, model_of, models_size, slot_doubles, work_doubles,
 )
+from sapwood.tree._units cimport (
+    BEYOND, COLLECTED, MOST_CHANGES, WEIGHED, ColumnUnits, UnitChange, Unrest,
+)
 from sapwood.tree._watch cimport most_kept, slot_at
 
 from sapwood.blend._layer import fresh_layer
 from sapwood.tree.layout import (
+    CHANGE_RECORD,
     FACTS_RECORD,
     LEAF_RECORD,
     NODE_RECORD,
@@ -29,12 +33,15 @@ from sapwood.tree.layout import (
     TARGET_NODE,
     TARGET_STREAM,
     TRIAL_RECORD,
+    UNITS_RECORD,
+    UNREST_RECORD,
 )
 
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
 SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
 LEVEL_HEAD = int(HEAD)
 SAMPLE_ROWS, COARSEST_GRID, FINER_THAN_GRIDS = int(SAMPLES), int(COARSEST), int(NO_GRID)
+MOST_UNIT_CHANGES, UNREST_ROWS = int(MOST_CHANGES), int(COLLECTED + WEIGHED)
 
 
 def most_kept_rows(Py_ssize_t slots):
@@ -113,13 +120,15 @@ cdef class Columns:
     facts, samples : arrays, optional
         Of FACTS_RECORD and of doubles, shape (SAMPLE_ROWS, known): what is known of the first
         features. It is copied.
+    units : array of UNITS_RECORD, optional
+        The same of the units of y and of the first features.
     targets : int
         Columns of y.
     """
 
     def __init__(
         self, is_category, Py_ssize_t slots, places=None, levels=None, facts=None, samples=None,
-        Py_ssize_t targets=1,
+        units=None, Py_ssize_t targets=1,
     ):
         cdef Py_ssize_t features = len(is_category), feature
         if places is None:
@@ -136,7 +145,7 @@ cdef class Columns:
         cdef Py_ssize_t work = work_doubles(features, targets, separate)
         cdef int[::1] kinds = np.zeros(features + 1, np.intc)
         cdef Py_ssize_t[::1] starts = np.zeros(features + 1, np.intp)
-        cdef double[::1] scratch = np.zeros(work + (2 * features if has_many else 0))
+        cdef double[::1] scratch = np.zeros(work + 2 * features)
         cdef Py_ssize_t[::1] found = np.zeros(2 * features + 1, np.intp)
         for feature in range(features):
             kinds[feature] = is_category[feature]
@@ -158,6 +167,7 @@ cdef class Columns:
         self.levels = &level_view[0, 0] if features else NULL
         self.many_levels = self.levels + 2 * CATEGORIES * features
         self.set_facts(facts, samples)
+        self.set_units(units)
 
     def set_facts(self, facts, samples):
         """Copy what is known of the first features; of others nothing is."""
@@ -176,6 +186,14 @@ cdef class Columns:
         self.facts, self.samples = <ColumnFacts*>&fact_bytes[0], &sample_view[0]
         self.permuted = &permuted[0]
         self.buffers.append(permuted.base)
+
+    def set_units(self, units):
+        """Copy what is known of the units of y and of the first features."""
+        self.unit_table = np.zeros(self.features + 1, UNITS_RECORD)
+        if units is not None:
+            self.unit_table[: len(units)] = units
+        cdef unsigned char[::1] unit_bytes = self.unit_table.view(np.uint8)
+        self.units = <ColumnUnits*>&unit_bytes[0]
 
     @property
     def known_facts(self):
@@ -268,8 +286,14 @@ cdef class TreeTables:
         self, observing, bint linear, bint averaging, Notes notes, growth, memory,
         int64_t name_bytes,
     ):
-        records = NODE_RECORD, LEAF_RECORD, TRIAL_RECORD, FACTS_RECORD
-        sizes = sizeof(NodeRecord), sizeof(LeafRecord), sizeof(Trial), sizeof(ColumnFacts)
+        records = (
+            NODE_RECORD, LEAF_RECORD, TRIAL_RECORD, FACTS_RECORD, UNITS_RECORD, UNREST_RECORD,
+            CHANGE_RECORD,
+        )
+        sizes = (
+            sizeof(NodeRecord), sizeof(LeafRecord), sizeof(Trial), sizeof(ColumnFacts),
+            sizeof(ColumnUnits), sizeof(Unrest), sizeof(UnitChange),
+        )
         if tuple(each.itemsize for each in records) != sizes:
             raise RuntimeError("the records of kernels and tables differ")
         self.observing = observing
@@ -281,6 +305,8 @@ cdef class TreeTables:
         self.set_rules(growth, memory)
         self.layer_rules = layer_rules()
         self.set_layer(fresh_layer() if self.tracking else np.zeros(0))
+        self.minding = self.tracking and self.slots > 0
+        self.set_unrest(np.zeros(1, UNREST_RECORD), np.zeros(MOST_CHANGES, CHANGE_RECORD))
         self.set_tables(
             Columns(np.zeros(0, dtype=np.bool_), self.slots),
             np.zeros(table_room(1), NODE_RECORD),
@@ -332,6 +358,24 @@ cdef class TreeTables:
             raise ValueError("the last layer has another size than it should")
         self.layer_table = layer.base
         self.layer = <LayerState*>&layer[0] if self.tracking else NULL
+
+    def set_unrest(self, unrest not None, changes not None):
+        """Take over what is known of a change of units, and those of the past."""
+        cdef unsigned char[::1] unrest_bytes = unrest.view(np.uint8)
+        cdef unsigned char[::1] change_bytes = changes.view(np.uint8)
+        if len(unrest_bytes) != sizeof(Unrest) or (
+            len(change_bytes) != MOST_CHANGES * sizeof(UnitChange)
+        ):
+            raise ValueError("the unrest has another size than it should")
+        self.unrest_table, self.change_table = unrest, changes
+        self.unrest, self.changes = <Unrest*>&unrest_bytes[0], <UnitChange*>&change_bytes[0]
+        self.astir = self.unrest.stirred > 0.0
+
+    def stop_minding(self):
+        """Follow no change of units from now on, nor one that has begun."""
+        self.minding = self.astir = self.holding = False
+        self.columns.unit_table["state"] = 0.0
+        self.unrest_table["phase"] = self.unrest_table["stirred"] = 0.0
 
     def set_stream(
         self, double rows, double weight, double first, double low, double high, double usual,
@@ -399,15 +443,19 @@ cdef class TreeTables:
         self.levels = columns.levels
         self.facts, self.samples = columns.facts, columns.samples
         self.permuted = columns.permuted
+        self.units = columns.units
         self.gridded = 0
+        self.holding = False
         for feature in range(columns.features):
             self.gridded += columns.facts[feature].decimals < NO_GRID
+            self.holding |= columns.units[1 + feature].state == BEYOND
 
     cdef void use_targets(self, TargetRecords records) noexcept:
         """Take over what is known of several targets."""
         self.target_stream_table, self.target_streams = records.streams, records.stream_records
         self.target_leaf_table, self.target_leaves = records.leaves, records.leaf_records
         self.target_node_table, self.target_nodes = records.nodes, records.node_records
+        self.minding = False  # as changes of units are followed with one target alone
 
     @property
     def level_table(self):

@@ -19,8 +19,10 @@ from sapwood.tree._tables import (
     FINER_THAN_GRIDS,
     GRID_DOUBLES,
     LEVEL_HEAD,
+    MOST_UNIT_CHANGES,
     SAMPLE_ROWS,
     SLOT_DOUBLES,
+    UNREST_ROWS,
     most_kept_rows,
 )
 from sapwood.tree.layout import CATEGORY, LEAF, LEAF_RECORD, LISTED, NUMBER
@@ -66,6 +68,7 @@ LEAST_VARIANCE, MOST_VARIANCE, MOST_OF_CONSTANT = 1e-31, 1e3, 1e6
 DEFINITE = 1e-9
 KEPT_ROW = SLOT_DOUBLES + 1  # doubles
 MORE_ROWS = "slots have seen more rows than their leaf"
+MOST_PATIENCE = 2.0**20  # as in _units.pxd
 
 
 def check(condition: bool, complaint: str) -> None:
@@ -342,6 +345,72 @@ def check_facts(facts: Array, stream: Array) -> None:
         _check_all(good, "the weight of the cost of feature {} is wrong")
         good = abs(facts[cost]) <= SQUARE * facts[weights]
         _check_all(good, "the cost of feature {} is wrong")
+
+
+def check_units(units: Array, is_number: BoolArray, rows: float, minding: bool) -> None:
+    """Check what is known of the units of y, which come first, and of each feature.
+
+    Parameters
+    ----------
+    units : array
+        The records.
+    is_number : array
+        Of each feature whether it is a number.
+    rows : float
+        That the tree has learned.
+    minding : bool
+        Whether it follows changes of units at all.
+    """
+    check(len(units) == len(is_number) + 1, "its units are not those of its features")
+    for name in units.dtype.names or ():
+        _check_all(np.isfinite(units[name]), f"the {name} of units {{}} is not finite")
+    has_none = ~np.append(True, is_number) if minding else np.ones(len(units), np.bool_)
+    blank = units == np.zeros(1, units.dtype)
+    _check_all(blank | ~has_none, "units {} are those of no number")
+    for name in ("samples", "run", "still", "seen", "inside"):
+        good = (units[name] >= 0) & (units[name] <= rows) & (units[name] == np.floor(units[name]))
+        _check_all(good, f"the {name} of units {{}} is no number of rows")
+    _check_all(units["low"] <= units["high"], "the range of units {} is wrong")
+    for name in ("low", "high", "mean", "last", "step", "lately", "new_mean", "bottom", "top"):
+        _check_all(abs(units[name]) <= NEAR, f"the {name} of units {{}} is too large")
+    for name in ("variance", "new_m2"):
+        _check_all(units[name] <= SQUARE, f"the {name} of units {{}} is too large")
+    for name in ("variance", "step", "lately", "ties", "wait", "patience", "new_m2"):
+        _check_all(units[name] >= 0, f"the {name} of units {{}} is negative")
+    _check_all(units["patience"] <= MOST_PATIENCE, "the patience of units {} is too large")
+    _check_all(units["wait"] <= rows + MOST_PATIENCE, "units {} wait too long")
+    _check_all(np.isin(units["state"], (0, 1, 2)), "the state of units {} is none")
+
+
+def check_unrest(unrest: Array, units: Array) -> None:
+    """Check how far it is told whether units have changed."""
+    check(len(unrest) == 1, "there is not one unrest")
+    own = unrest[0]
+    for name in unrest.dtype.names or ():
+        check(bool(np.isfinite(own[name])), f"the {name} of the unrest is not finite")
+        if name.startswith("gain"):
+            check(abs(own[name]) <= UNREST_ROWS * FAR, f"the {name} of the unrest is too large")
+        elif name != "level":
+            good = 0 <= own[name] <= UNREST_ROWS * SQUARE
+            check(good, f"the {name} of the unrest is negative or too large")
+    check(abs(own["level"]) <= NEAR, "the level of the unrest is too large")
+    check(own["phase"] in (0, 1, 2), "the phase of the unrest is none")
+    check(own["rows"] < UNREST_ROWS, "the unrest is too long")
+    suspects = bool((units["state"] > 0).any())
+    check(suspects == (own["phase"] > 0), "there is unrest without a suspect, or none with one")
+
+
+def check_changes(changes: Array, features: int, rows: float) -> None:
+    """Check the changes of units that are remembered."""
+    check(len(changes) == MOST_UNIT_CHANGES, "there are too many changes of units, or too few")
+    for name in changes.dtype.names or ():
+        _check_all(np.isfinite(changes[name]), f"the {name} of change {{}} is not finite")
+    column, real = changes["column"], changes["row"] > 0
+    _check_all((changes["row"] >= 0) & (changes["row"] <= rows), "change {} was never seen")
+    good = (column >= -1) & (column < features) & (column == np.floor(column))
+    _check_all(~real | good, "change {} is that of a column that there is not")
+    _check_all(~real | (changes["scale"] > 0), "the scale of change {} is none")
+    check(bool((real[:-1] >= real[1:]).all()), "the changes of units are not in order")
 
 
 def check_samples(samples: Array, kinds: tuple[BoolArray, BoolArray, BoolArray]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 __all__ = [
     "CATEGORY",
+    "CHANGE_RECORD",
     "ERRORS",
     "FACTS_RECORD",
     "LEAF",
@@ -21,6 +22,8 @@ __all__ = [
     "TARGET_NODE",
     "TARGET_STREAM",
     "TRIAL_RECORD",
+    "UNITS_RECORD",
+    "UNREST_RECORD",
 ]
 
 # What a node is. A category of many is cut as a number, by its level; but where it was cut by a
@@ -86,6 +89,66 @@ FACTS_RECORD = np.dtype(
     ]
 )
 """What is known of a column; `sapwood/tree/_facts.pxd` tells how."""
+
+UNITS_RECORD = np.dtype(
+    [
+        ("samples", np.float64),  # values that were sampled
+        ("low", np.float64),  # their range
+        ("high", np.float64),
+        ("mean", np.float64),  # faded
+        ("variance", np.float64),
+        ("last", np.float64),
+        ("step", np.float64),  # the faded mean of the steps from sample to sample, ties aside
+        ("lately", np.float64),  # the same, quickly faded
+        ("ties", np.float64),  # the faded share of samples that are as the one before
+        ("run", np.float64),  # rows in turn beyond the range
+        ("still", np.float64),  # rows in turn that are next to the last sample
+        ("wait", np.float64),  # the row from which on it may be suspected
+        ("patience", np.float64),  # for how many rows it will not be, next time
+        ("state", np.float64),  # 0, or a suspect: 1 by its steps, 2 by its values
+        ("seen", np.float64),  # values of a suspect,
+        ("inside", np.float64),  # those that are in the range,
+        ("new_mean", np.float64),  # and what they are like
+        ("new_m2", np.float64),
+        ("bottom", np.float64),
+        ("top", np.float64),
+    ]
+)
+"""What is known of the units of y and of each column; `sapwood/tree/_units.pxd` tells how."""
+
+UNREST_RECORD = np.dtype(
+    [
+        ("phase", np.float64),  # 0 at rest, 1 while suspects are watched, 2 while maps are weighed
+        ("stirred", np.float64),  # whether every row is looked at
+        ("rows", np.float64),  # of the unrest
+        ("errors", np.float64),  # samples of errors,
+        ("error", np.float64),  # and the faded mean of their squares
+        ("level", np.float64),  # what is said while y is a suspect
+        ("erred", np.float64),  # the last row with a large error,
+        ("run", np.float64),  # how many there were in turn,
+        ("steps", np.float64),  # and by how much y changed
+        ("as_is", np.float64),  # squared errors: as if all was as before,
+        ("in_force", np.float64),  # of what was said,
+        ("weighed_scale", np.float64),  # as if units had changed by one kind of map or another,
+        ("weighed_shift", np.float64),
+        ("weighed_both", np.float64),
+        ("gain_scale", np.float64),  # by how much that makes absolute errors smaller,
+        ("gain_shift", np.float64),
+        ("gain_both", np.float64),
+        ("square_scale", np.float64),  # and the sum of its squares
+        ("square_shift", np.float64),
+        ("square_both", np.float64),
+    ]
+)
+
+CHANGE_RECORD = np.dtype(
+    [
+        ("row", np.float64),  # rows that had been learned; 0 where there is no change
+        ("column", np.float64),  # a feature, or -1 for y
+        ("scale", np.float64),  # values from then on are scale * those of before + shift
+        ("shift", np.float64),
+    ]
+)
 
 TRIAL_RECORD = np.dtype(
     [

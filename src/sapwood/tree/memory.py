@@ -39,7 +39,7 @@ __all__ = [
 # What a tree may occupy has to be at least this, which is more than it does without a feature.
 LEAST_BYTES = 16_384
 # What a feature takes in the reader, and what is known of it; a new one beside that, by its name.
-FEATURE_BYTES = 448
+FEATURE_BYTES = 624
 NAME_BYTES = 320
 # An element of an observer of two targets: key and row; and its place in an index, at most three
 # fifths and at least three tenths full, or in a search tree.
@@ -100,7 +100,7 @@ class MemoryRules:
     max_bytes: int
     empty_observer: int
     element_bytes: int
-    fixed_bytes: int = 5_632
+    fixed_bytes: int = 6_784
     page_overhead: int = 160
     feature_bytes: int = FEATURE_BYTES
     few_rows: float = 10.0

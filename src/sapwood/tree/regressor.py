@@ -93,6 +93,11 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     in which one comes again, they are ids: the feature counts as missing from then on, which
     `feature_kinds` and `summary` tell.
 
+    With a last layer (`track`) the tree follows columns, and y, that plainly come in other units
+    from some row on: another scale, another zero. Rows have to prove it by smaller errors; then all
+    that is known becomes what it would be in the new units. `unit_changes` tells them. It does
+    nothing of the kind with an `observer` other than the default one.
+
     References
     ----------
     E. Ikonomovska, J. Gama and S. Džeroski, "Learning model trees from evolving data streams",
@@ -301,6 +306,14 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         return view.feature_importances(self._picture(), lately=False)
 
     @property
+    def unit_changes(self) -> list[view.UnitChange]:
+        """The columns (or y, as None) that came in other units, as the tree has noticed.
+
+        The last 16 at most, the oldest first.
+        """
+        return self._kernel.while_still(snapshot.unit_changes, self._kernel, self._features)
+
+    @property
     def summary(self) -> view.Summary:
         """The tree in a few numbers; `print` it to read it."""
         return self._kernel.while_still(self._summary)
@@ -312,6 +325,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             weight=self._kernel.weight,
             nbytes=self.nbytes,
             targets=self._kernel.targets,
+            unit_changes=self.unit_changes,
         )
 
     def explain(self, x: dict[Any, Any], target: Label | None = None) -> Any:

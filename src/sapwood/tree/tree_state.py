@@ -15,6 +15,7 @@ from sapwood.tree import _memory, checking, first_release, memory
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import (
     FINER_THAN_GRIDS,
+    MOST_UNIT_CHANGES,
     SAMPLE_ROWS,
     Columns,
     TargetRecords,
@@ -23,6 +24,7 @@ from sapwood.tree._tables import (
 )
 from sapwood.tree.checking import STREAM, check, doubles
 from sapwood.tree.layout import (
+    CHANGE_RECORD,
     FACTS_RECORD,
     LEAF_RECORD,
     NODE_RECORD,
@@ -30,6 +32,8 @@ from sapwood.tree.layout import (
     TARGET_NODE,
     TARGET_STREAM,
     TRIAL_RECORD,
+    UNITS_RECORD,
+    UNREST_RECORD,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ARRAYS",
     "NOTES",
+    "UNITS",
     "empty_tree",
     "fill_kernel",
     "header_of",
@@ -61,6 +66,7 @@ OBSERVERS: dict[str, type[TableObserver]] = {
     kind.__name__: kind for kind in (QuantizerObserver, EBSTObserver, TEBSTObserver)
 }
 NOTES = ("note_sizes", "note_keys", "note_ages", "notes")
+UNITS = ("units", "unrest", "changes")
 ARRAYS = (
     "nodes",
     "leaves",
@@ -70,6 +76,7 @@ ARRAYS = (
     "levels",
     "facts",
     "samples",
+    *UNITS,
     "models",
     "watches",
     "observer_sizes",
@@ -113,6 +120,9 @@ def kernel_arrays(kernel: TreeKernel, watches: bool = True) -> dict[str, Array]:
         kernel.level_table,
         kernel.columns.known_facts,
         kernel.columns.known_samples,
+        kernel.columns.unit_table,
+        kernel.unrest_table,
+        kernel.change_table,
         _stacked(kernel.model_pages, kernel.model_doubles),
     )
     found = dict(zip(ARRAYS, (*arrays, *(_watched(kernel) if watches else ())), strict=watches))
@@ -261,7 +271,7 @@ def fill_kernel(
     ValueError
         If there is anything wrong with the arrays.
     """
-    is_older = "facts" not in arrays
+    is_older = "units" not in arrays
     arrays = _with_later_arrays(
         first_release.upgraded(arrays, kernel.tracking), len(features.names)
     )
@@ -285,6 +295,7 @@ def fill_kernel(
     layer = doubles(arrays["layer"], shape, "the numbers of the last layer")
     levels = doubles(arrays["levels"], (level // 2, 2), "the levels")
     facts, samples = _facts(arrays, stream, kinds)
+    units, unrest, changes = _units(arrays, float(stream[0]), kinds, kernel)
     models = doubles(arrays["models"], (len(leaves), model), "the models")
     watches = doubles(arrays["watches"], (len(watching), watch), "the pages of what is watched")
     roomy_nodes, roomy_leaves = _roomy(nodes, step=2), _roomy(leaves, step=1)
@@ -293,7 +304,7 @@ def fill_kernel(
     notes = memory.new_notes(kernel.max_bytes, targets) if is_noting else kernel.notes
     check(targets == 1 or not kernel.observing.by_observers, "observers watch several targets")
     kernel.set_tables(
-        Columns(is_category, kernel.slots, places, levels, facts, samples, targets),
+        Columns(is_category, kernel.slots, places, levels, facts, samples, units, targets),
         roomy_nodes,
         roomy_leaves,
         len(nodes),
@@ -320,6 +331,7 @@ def fill_kernel(
 
     kernel.set_stream(*stream.tolist())
     kernel.set_layer(layer)
+    kernel.set_unrest(unrest.copy(), changes.copy())
     restore_notes(kernel.notes, arrays, float(stream[0]))
     occupied = memory.name_bytes(features, features.known)
     kernel.set_name_bytes(occupied if name_bytes is None else name_bytes)
@@ -361,6 +373,19 @@ def _facts(arrays: dict[str, Array], stream: Array, kinds: Kinds) -> tuple[Array
     checking.check_facts(facts, stream)
     checking.check_samples(samples, kinds)
     return facts, samples
+
+
+def _units(
+    arrays: dict[str, Array], rows: float, kinds: Kinds, kernel: TreeKernel
+) -> tuple[Array, Array, Array]:
+    """Return what is known of the units of columns, if it is good."""
+    units = _records(arrays["units"], UNITS_RECORD, "units")
+    unrest = _records(arrays["unrest"], UNREST_RECORD, "unrest")
+    changes = _records(arrays["changes"], CHANGE_RECORD, "changes of units")
+    checking.check_units(units, ~(kinds[0] | kinds[2]), rows, kernel.minding)
+    checking.check_unrest(unrest, units)
+    checking.check_changes(changes, len(kinds[0]), rows)
+    return units, unrest, changes
 
 
 def _restore_trial(
@@ -437,6 +462,12 @@ def _with_later_arrays(arrays: dict[str, Array], features: int) -> dict[str, Arr
 
     What values such a tree has seen is not known: so they are on no grid.
     """
+    if not set(UNITS) & arrays.keys():
+        arrays = arrays | {
+            "units": np.zeros(features + 1, UNITS_RECORD),
+            "unrest": np.zeros(1, UNREST_RECORD),
+            "changes": np.zeros(MOST_UNIT_CHANGES, CHANGE_RECORD),
+        }
     later = {"facts", "samples", "trial", "trial_watches"}
     if later & arrays.keys() or "watches" not in arrays:
         return arrays

@@ -1,0 +1,12 @@
+"""A tree in other units."""
+
+from sapwood.tree._tables cimport TreeTables
+
+cdef bint fits_column(
+    TreeTables tables, Py_ssize_t feature, double scale, double shift
+) noexcept nogil
+cdef bint fits_target(TreeTables tables, double scale, double shift) noexcept nogil
+cdef void rescale_column(
+    TreeTables tables, Py_ssize_t feature, double scale, double shift
+) noexcept nogil
+cdef void rescale_target(TreeTables tables, double scale, double shift) noexcept nogil

@@ -1,0 +1,3 @@
+from sapwood.tree._tables import TreeTables
+
+def in_other_units(tables: TreeTables, feature: int, scale: float, shift: float) -> bool: ...

@@ -1,0 +1,295 @@
+"""A tree in other units: what it would be had a column, or y, always been scale * it + shift.
+
+All is changed in place, by arithmetic alone, so that nothing can fail on the way. Whether all
+numbers stay within their bounds is asked before (`fits_column`, `fits_target`). Trees whose leaves
+watch by observers are never asked.
+"""
+
+from libc.math cimport fabs
+
+from sapwood.blend._layer cimport CANDIDATES, LEVELS, TERMS, Saying
+from sapwood.tree._facts cimport NO_GRID, SAMPLES, is_on_grid
+from sapwood.tree._levels cimport HEAD
+from sapwood.tree._records cimport (
+    CATEGORIES, EXPERTS, LEAF, NUMBER, RATES, LeafRecord, NodeRecord, TreeNote, centres_at,
+    scales_at, terms_of,
+)
+from sapwood.tree._tables cimport TreeTables, slots_between
+from sapwood.tree._watch cimport Grid, KeptRow, Slot
+
+# What centres, thresholds and borders of slots may be, and the width of slots at least.
+cdef double FARTHEST = 1e299
+cdef double NARROWEST = 1e-290
+# And y, coefficients, scales.
+cdef double LARGEST_Y = 1e100
+cdef double LARGEST_COEFFICIENT = 1e140
+
+
+cdef bint fits_column(
+    TreeTables tables, Py_ssize_t feature, double scale, double shift
+) noexcept nogil:
+    """Whether all that is known of a column stays within bounds in other units."""
+    cdef Py_ssize_t leaf, node
+    cdef const double* page
+    for node in range(tables.node_count):
+        if is_cut(tables, node, feature):
+            if not fabs(scale * tables.nodes[node].threshold) + fabs(shift) < FARTHEST:
+                return False
+    for leaf in range(tables.leaf_count):
+        if tables.linear:
+            page = tables.models[leaf]
+            if not (
+                fabs(scale * page[centres_at(tables.features) + feature]) + fabs(shift) < FARTHEST
+                and page[scales_at(tables.features) + feature] / scale < FARTHEST
+            ):
+                return False
+        if tables.leaves[leaf].watching and not fits_page(
+            tables, tables.watches[leaf], feature, scale, shift
+        ):
+            return False
+    if tables.trial.leaf >= 0:
+        return (
+            fabs(scale * tables.trial.threshold) + fabs(shift) < FARTHEST
+            and fits_page(tables, tables.trial_pages[0], feature, scale, shift)
+            and fits_page(tables, tables.trial_pages[1], feature, scale, shift)
+        )
+    return True
+
+
+cdef bint fits_page(
+    TreeTables tables, const double* page, Py_ssize_t feature, double scale, double shift
+) noexcept nogil:
+    cdef const Grid* grid = <const Grid*>page + feature
+    cdef const KeptRow* kept = <const KeptRow*>(
+        <const Slot*>(<const Grid*>page + tables.features) + tables.slot_starts[feature]
+    )
+    cdef Py_ssize_t row
+    if grid.inverse > 0.0:
+        return (
+            fabs(scale * grid.low) + scale * grid.width * tables.slots + fabs(shift) < FARTHEST
+            and scale * grid.width > NARROWEST
+        )
+    for row in range(<Py_ssize_t>grid.kept):
+        if not fabs(scale * kept[row].x) + fabs(shift) < FARTHEST:
+            return False
+    return True
+
+
+cdef bint fits_target(TreeTables tables, double scale, double shift) noexcept nogil:
+    """Whether all that is known of y stays within bounds in other units."""
+    cdef Py_ssize_t leaf, term, feature
+    cdef double farthest = fabs(tables.low) if -tables.low > tables.high else fabs(tables.high)
+    if not scale * farthest + fabs(shift) < LARGEST_Y:
+        return False
+    if tables.linear:
+        for leaf in range(tables.leaf_count):
+            for term in range(RATES * terms_of(tables.features)):
+                if not fabs(scale * tables.models[leaf][term]) < LARGEST_COEFFICIENT:
+                    return False
+    for feature in range(tables.features):
+        if has_levels(tables, feature) and not fits_column(tables, feature, scale, 0.0):
+            return False
+    return True
+
+
+cdef inline bint has_levels(TreeTables tables, Py_ssize_t feature) noexcept nogil:
+    """Whether means of y stand for the values of a feature."""
+    return tables.is_category[feature] or tables.places[feature] >= 0
+
+
+cdef inline bint is_cut(TreeTables tables, Py_ssize_t node, Py_ssize_t feature) noexcept nogil:
+    """Whether a node has a threshold for a feature."""
+    return tables.nodes[node].kind == NUMBER and tables.nodes[node].feature == feature
+
+
+cdef void rescale_column(
+    TreeTables tables, Py_ssize_t feature, double scale, double shift
+) noexcept nogil:
+    """Let a column be in other units, for all who know of it."""
+    cdef Py_ssize_t node, leaf, sample
+    cdef double* page
+    for node in range(tables.node_count):
+        if is_cut(tables, node, feature):
+            tables.nodes[node].threshold = scale * tables.nodes[node].threshold + shift
+    for leaf in range(tables.leaf_count):
+        if tables.linear:
+            page = tables.models[leaf] + centres_at(tables.features) + feature
+            if page[tables.features] > 0.0:  # its scale, without which there is no centre
+                page[0] = scale * page[0] + shift
+                page[tables.features] /= scale
+        if tables.leaves[leaf].watching and not tables.is_category[feature]:
+            move_grid(tables, tables.watches[leaf], feature, scale, shift)
+    if tables.trial.leaf >= 0 and not tables.is_category[feature]:
+        if tables.trial.feature == feature:
+            tables.trial.threshold = scale * tables.trial.threshold + shift
+        move_grid(tables, tables.trial_pages[0], feature, scale, shift)
+        move_grid(tables, tables.trial_pages[1], feature, scale, shift)
+    if has_levels(tables, feature):
+        return
+    for sample in range(SAMPLES):
+        page = tables.samples + sample * tables.features + feature
+        page[0] = scale * page[0] + shift
+    tables.facts[feature].last = scale * tables.facts[feature].last + shift
+    coarsen(tables, feature, scale, shift)
+
+
+cdef void coarsen(
+    TreeTables tables, Py_ssize_t feature, double scale, double shift
+) noexcept nogil:
+    """Find the grid on which the values of a column lie from now on."""
+    cdef double decimals = tables.facts[feature].decimals
+    if decimals >= NO_GRID:
+        return
+    while scale < 0.5 and decimals < NO_GRID:
+        scale *= 10.0
+        decimals += 1.0
+    while decimals < NO_GRID and not (
+        is_on_grid(scale, <int>decimals) and is_on_grid(shift, <int>decimals)
+    ):
+        decimals += 1.0
+    tables.facts[feature].decimals = decimals
+    tables.gridded -= decimals == NO_GRID
+
+
+cdef void move_grid(
+    TreeTables tables, double* page, Py_ssize_t feature, double scale, double shift
+) noexcept nogil:
+    """Lay the slots of a column where its values are now, or move rows that are still kept."""
+    cdef Grid* grid = <Grid*>page + feature
+    cdef KeptRow* kept = <KeptRow*>(
+        <Slot*>(<Grid*>page + tables.features) + tables.slot_starts[feature]
+    )
+    cdef Py_ssize_t row
+    if grid.inverse > 0.0:
+        grid.low = scale * grid.low + shift
+        grid.width *= scale
+        grid.inverse = 1.0 / grid.width
+        return
+    for row in range(<Py_ssize_t>grid.kept):
+        kept[row].x = scale * kept[row].x + shift
+
+
+cdef void rescale_target(TreeTables tables, double scale, double shift) noexcept nogil:
+    """Let y be in other units, for all who know of it but the last layer."""
+    cdef double square = scale * scale
+    cdef Py_ssize_t node, leaf, feature, place, expert
+    cdef NodeRecord* record
+    tables.first = scale * tables.first + shift
+    tables.low = scale * tables.low + shift
+    tables.high = scale * tables.high + shift
+    tables.usual *= square
+    for node in range(tables.node_count):
+        record = tables.nodes + node
+        record.deviation *= scale
+        if record.kind != LEAF:
+            record.mean = scale * record.mean + shift
+            record.gain *= square
+    for leaf in range(tables.leaf_count):
+        rescale_leaf(tables, leaf, scale, shift)
+    if tables.trial.leaf >= 0:
+        for place in range(2):
+            tables.trial.mean[place] *= scale
+            tables.trial.m2[place] *= square
+            rescale_sums(tables, tables.trial_pages[place], scale)
+    for feature in range(tables.features):
+        tables.facts[feature].cost *= square
+        tables.facts[feature].late_cost *= square
+        if has_levels(tables, feature):
+            rescale_column(tables, feature, scale, 0.0)
+    rescale_levels(tables, scale)
+    if tables.tracking:
+        for place in range(tables.notes.room if tables.notes.count > 0 else 0):
+            rescale_note(
+                <TreeNote*>(tables.notes.contents + place * tables.notes.width), scale, shift
+            )
+
+
+cdef void rescale_leaf(
+    TreeTables tables, Py_ssize_t leaf, double scale, double shift
+) noexcept nogil:
+    """Let a leaf know y in other units."""
+    cdef LeafRecord* record = tables.leaves + leaf
+    cdef double square = scale * scale
+    cdef Py_ssize_t place
+    record.origin = scale * record.origin + shift
+    record.mean *= scale
+    record.target_mean *= scale
+    record.target_m2 *= square
+    record.residual_mean *= scale
+    record.residual_m2 *= square
+    for place in range(EXPERTS):
+        record.errors[place] *= square
+        record.said[place] *= square
+    if tables.linear:
+        for place in range(RATES * terms_of(tables.features)):
+            tables.models[leaf][place] *= scale
+    if record.watching:
+        rescale_sums(tables, tables.watches[leaf], scale)
+
+
+cdef void rescale_sums(TreeTables tables, double* page, double scale) noexcept nogil:
+    """Let slots, and rows that are still kept, know y in other units."""
+    cdef Grid* grid = <Grid*>page
+    cdef Slot* slots = <Slot*>(grid + tables.features)
+    cdef KeptRow* kept
+    cdef Py_ssize_t feature, slot, count
+    for feature in range(tables.features):
+        count = slots_between(tables.slot_starts, feature)
+        rescale_slot(slots + count, scale)
+        kept = <KeptRow*>slots
+        for slot in range(count if grid.inverse > 0.0 else <Py_ssize_t>grid.kept):
+            rescale_slot(slots + slot if grid.inverse > 0.0 else &kept[slot].sums, scale)
+        grid += 1
+        slots += count + 1
+
+
+cdef inline void rescale_slot(Slot* slot, double scale) noexcept nogil:
+    slot.target *= scale
+    slot.residual *= scale
+
+
+cdef void rescale_levels(TreeTables tables, double scale) noexcept nogil:
+    """Let categories know y in other units; their levels are measured from the first y."""
+    cdef double* many = tables.many_levels
+    cdef Py_ssize_t feature, place
+    if tables.has_categories:
+        for place in range(CATEGORIES * tables.features):
+            tables.levels[2 * place + 1] *= scale
+    for feature in range(tables.features):
+        if tables.places[feature] >= 0:
+            for place in range(HEAD + tables.places[feature]):
+                # Those after the first of the head are squares.
+                many[2 * place + 1] *= scale if place == 0 or place >= HEAD else scale * scale
+            many += 2 * (HEAD + tables.places[feature])
+
+
+cdef void rescale_note(TreeNote* note, double scale, double shift) noexcept nogil:
+    """Let what was said have been said in other units."""
+    cdef Saying* saying = &note.saying
+    cdef Py_ssize_t place
+    saying.model = scale * saying.model + shift
+    saying.prediction = scale * saying.prediction + shift
+    for place in range(LEVELS):
+        saying.distances.level[place] = scale * saying.distances.level[place] + shift
+        saying.distances.beyond[place] *= scale
+    for place in range(TERMS):
+        saying.terms[place] *= scale
+    for place in range(CANDIDATES):
+        saying.candidates[place] = scale * saying.candidates[place] + shift
+    note.origin = scale * note.origin + shift
+    for place in range(EXPERTS):
+        note.experts[place] *= scale
+
+
+def in_other_units(TreeTables tables not None, Py_ssize_t feature, double scale, double shift):
+    """Let a column, or y (-1), be in other units, if all stays within bounds; whether it does."""
+    if not -1 <= feature < tables.features or not tables.slots:
+        raise IndexError(feature)
+    if feature < 0:
+        if fits_target(tables, scale, shift):
+            rescale_target(tables, scale, shift)
+            return True
+    elif fits_column(tables, feature, scale, shift):
+        rescale_column(tables, feature, scale, shift)
+        return True
+    return False
