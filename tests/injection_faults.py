@@ -400,6 +400,8 @@ def _is_memory_error(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, MemoryError):
         if isinstance(error, SystemError) and "without" in str(error):
             return True
+        if isinstance(error, TypeError) and "StringDType is not" in str(error):
+            return True  # so NumPy says if it finds no memory for a dtype of records
         error = error.__cause__ or error.__context__
     return error is not None
 

@@ -15,7 +15,9 @@ rows each kind is tried: the tree predicts the rows as if the columns were read 
 kind is believed if its squared error is plainly below that of the tree as it is, as small as the
 tree usually errs, and no larger than what is said meanwhile. So no stream can look like a change of
 units that its labels do not agree with. Otherwise everything stays as it is, the range becomes that
-of all values, and the column is not suspected again for a while, each time for twice as long.
+of all values, and the column is not suspected again for a while, each time for twice as long. A y
+that was doubted may just have moved: if rows are predicted plainly better with a shift, the tree is
+shifted, for what it was kept from learning.
 
 When it is believed, the whole tree is told at once (`_rescaling.pyx`): cuts, scales, grids, means,
 coefficients and errors are what they would be had all rows come in the new units. The last layer
@@ -200,4 +202,5 @@ cdef inline void release(ColumnUnits* units, double rows) noexcept nogil:
 cdef bint find_map(
     const ColumnUnits* units, int kind, double* scale, double* shift
 ) noexcept nogil
+cdef bint is_better(const Unrest* unrest, int kind) noexcept nogil
 cdef bint is_proved(const Unrest* unrest, int kind, double scale_of_y) noexcept nogil

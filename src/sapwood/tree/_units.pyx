@@ -66,13 +66,20 @@ cdef bint find_map(
     return scale[0] != 1.0 or shift[0] != 0.0
 
 
+cdef bint is_better(const Unrest* unrest, int kind) noexcept nogil:
+    """Whether rows were predicted plainly better as if units were others."""
+    return (
+        unrest.weighed[kind] < MOST_SHARE * unrest.as_is
+        and unrest.gain[kind] > SURE * sqrt(unrest.square[kind])
+    )
+
+
 cdef bint is_proved(const Unrest* unrest, int kind, double scale_of_y) noexcept nogil:
-    """Whether rows were predicted so much better as if units were others, that they are."""
+    """Whether they were predicted so much better, that units are others."""
     cdef double error = unrest.weighed[kind]
     cdef double usual = unrest.error * scale_of_y * scale_of_y * WEIGHED
     return (
-        error < MOST_SHARE * unrest.as_is
-        and unrest.gain[kind] > SURE * sqrt(unrest.square[kind])
+        is_better(unrest, kind)
         and error <= MOST_ERROR * usual
         and error <= MOST_OF_FORCE * unrest.in_force
     )

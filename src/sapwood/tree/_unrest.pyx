@@ -10,8 +10,8 @@ from sapwood.tree._rescaling cimport fits_column, fits_target, rescale_column, r
 from sapwood.tree._units cimport (
     AT_REST, BEYOND, BOTH, CALM, CLOSE, COLLECTED, COLLECTING, ERRING, FIRST_PATIENCE,
     JOINING, KINDS, MOST_CHANGES, NEXT_TO, RUN, SCALE, SHIFT, STILL, UNIT_MEMORY, WEIGHED, WEIGHING,
-    ColumnUnits, UnitChange, Unrest, collect, find_map, is_beyond, is_cleared, is_close, is_next_to,
-    is_proved, is_told, largest_value, release, sample_value, suspect,
+    ColumnUnits, UnitChange, Unrest, collect, find_map, is_better, is_beyond, is_cleared, is_close,
+    is_next_to, is_proved, is_told, largest_value, release, sample_value, suspect,
 )
 
 # The share of the error that a scale and a shift have to leave, to be preferred to either alone.
@@ -220,11 +220,26 @@ cdef void end(TreeTables tables) noexcept nogil:
         and all_fit(tables, best)
     ):
         follow_all(tables, best)
+    elif unrest.rows == COLLECTED + WEIGHED and tables.units[0].state != CALM:
+        catch_up(tables)
     for column in range(tables.features + 1):
         if tables.units[column].state != CALM:
             release(tables.units + column, tables.rows)
     unrest.phase, unrest.stirred, unrest.rows, unrest.level = AT_REST, 0.0, 0.0, 0.0
     hold(tables)
+
+
+cdef void catch_up(TreeTables tables) noexcept nogil:
+    """Let the tree be where y is, which it was kept from learning, if that is plainly better."""
+    cdef double scale, shift, low = tables.low, high = tables.high
+    if (
+        is_better(tables.unrest, SHIFT)
+        and find_map(tables.units, SHIFT, &scale, &shift)
+        and fits_target(tables, scale, shift)
+    ):
+        follow_target(tables, scale, shift)
+        tables.low = low if low < tables.low else tables.low
+        tables.high = high if high > tables.high else tables.high
 
 
 cdef bint all_fit(TreeTables tables, int kind) noexcept nogil:

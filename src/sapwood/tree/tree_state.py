@@ -341,9 +341,14 @@ def fill_kernel(
         _memory.rank_now(kernel, 0)  # as this release keeps more of each feature
     _memory.check_bound(kernel)
     if pending is not None:
-        leaf = door.whole(pending, PENDING, 0, kernel.leaf_count - 1)
-        check(bool(kernel.leaf_table["watching"][leaf]), "a leaf cannot be pending")
-        kernel.set_pending(leaf)
+        _restore_pending(kernel, pending)
+
+
+def _restore_pending(kernel: TreeKernel, pending: Any) -> None:
+    """Let a decision be outstanding, if it can be."""
+    leaf = door.whole(pending, PENDING, 0, kernel.leaf_count - 1)
+    check(bool(kernel.leaf_table["watching"][leaf]), "a leaf cannot be pending")
+    kernel.set_pending(leaf)
 
 
 def _restore_leaves(
