@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
@@ -31,12 +32,12 @@ class WorkerLostError(BrokenExecutor):
 
 
 class ProcessExecutor(Executor):
-    """Calls functions in processes; each is started when it is first needed.
+    """Calls functions in processes, which are started with the first call.
 
     Parameters
     ----------
     workers : int
-        How many there are at most.
+        How many there are.
     """
 
     def __init__(self, workers: int) -> None:
@@ -65,7 +66,7 @@ class ProcessExecutor(Executor):
                 raise RuntimeError("the executor was shut down")
             future: Future[Any] = Future()
             self._calls.put((future, function, arguments, named))
-            if len(self._feeders) < self._workers:
+            while len(self._feeders) < self._workers:
                 feeder = threading.Thread(target=self._feed, daemon=True)
                 self._feeders.append(feeder)
                 feeder.start()
@@ -92,6 +93,8 @@ class ProcessExecutor(Executor):
     def _feed(self) -> None:
         """Hand calls to a worker, and to another one if that is lost, until there are no more."""
         worker: _Worker | None = None
+        with suppress(BaseException):  # else the first call is told why
+            worker = self._hired()
         while (call := self._calls.get()) is not None:
             worker = self._answer(call, worker)
             del call  # which may be large
@@ -103,9 +106,7 @@ class ProcessExecutor(Executor):
         if not future.set_running_or_notify_cancel():
             return worker
         try:
-            if worker is None:
-                worker = _Worker()
-                self._pids.add(worker.pid)
+            worker = worker or self._hired()
             is_good, answer = worker.ask(tuple(task))
         except (EOFError, OSError) as error:  # as its end of the pipe was closed
             is_good, answer = False, WorkerLostError("a worker has died")
@@ -118,6 +119,11 @@ class ProcessExecutor(Executor):
             future.set_result(answer)
         else:
             future.set_exception(answer)
+        return worker
+
+    def _hired(self) -> "_Worker":
+        worker = _Worker()
+        self._pids.add(worker.pid)
         return worker
 
     def _let_go(self, worker: "_Worker | None") -> None:

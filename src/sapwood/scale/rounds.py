@@ -44,7 +44,7 @@ FIRST, LEAST = 1_000_000, 2_000
 """Rows that one worker learns first, and that a round has at least. A round costs the driver and
 each worker some 40 ms beside its rows, in which a worker learns 60,000: that pays when it has
 several times as many, so from about a million rows on."""
-FIRST_AT_ONCE = 20_000
+FIRST_AT_ONCE = 250_000
 """Of those that one worker learns, at once: so many, then as many as it has learned before."""
 MOST_SUMMED = 8
 """Deltas that one sums: the driver, or workers for it if there are more."""
