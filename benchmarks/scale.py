@@ -13,6 +13,8 @@ import math
 import os
 import resource
 import secrets
+import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
@@ -35,7 +37,7 @@ from sapwood.evaluate.prequential import Prequential
 from sapwood.merge import Delta, ShardLearner, take_snapshot
 from sapwood.merge.applying import take_in
 from sapwood.scale import RoundReport, train, worker
-from sapwood.scale.rounds import LATER, LATER_SHARE, LEAST, SHARE
+from sapwood.scale.rounds import FIRST, LATER, LATER_SHARE, LEAST, SHARE
 from sapwood.streams import open_stream
 
 __all__ = ["run"]
@@ -44,6 +46,8 @@ WORKERS = (1, 2, 8, 32)
 MOST_BYTES = 12_000_000  # as `sapwood train` allows a tree of ten features
 MAY_LOSE = 0.003
 NEXT_ROWS, NEXT_SHARE = 100_000, 0.2
+PARTS = (2, 8)  # how often a file is in a folder
+WORKING = ("--workers", "2")
 FILE_ROWS, QUICK_ROWS = 4_000_000, 100_000
 LARGE_ROWS, ENDLESS_ROWS, HUGE_ROWS = 5_000_000, 100_000_000, 1_000_000_000
 GROUP_ROWS = 65_536
@@ -72,13 +76,15 @@ def run(quick: bool = False) -> Answer:
     records = list(_accuracy(quick))
     tables = [_accuracy_table(records)]
     with tempfile.TemporaryDirectory() as folder:
-        paths = _written(Path(folder), QUICK_ROWS if quick else FILE_ROWS)
+        rows = QUICK_ROWS if quick else FILE_ROWS
+        paths = _written(Path(folder), rows)
         for path in paths:
-            tables += _parts(path)
+            tables += _parts(path, rows)
         # A token for its cluster alone; else Ray would leave one in the home of whoever asks.
         (Path(folder) / "token").write_text(secrets.token_hex(32))
         os.environ["RAY_AUTH_TOKEN_PATH"] = str(Path(folder) / "token")
         tables.append(_engines(paths[0]))
+        tables.append(_whole_commands(paths, rows))
     tables.append(_endless(2 * QUICK_ROWS if quick else ENDLESS_ROWS))
     bounds = [] if quick else list(_bounds(records))
     return Answer(tables, Table("scale", Record._fields, records), bounds)
@@ -214,22 +220,27 @@ class _Parts(NamedTuple):
     bytes_in: int
 
 
-def _parts(path: Path) -> Iterator[Table]:
+def _parts(path: Path, rows: int) -> Iterator[Table]:
     serial = min(_serial_seconds(path) for _ in range(2))
     clock: Any = worker
     kept, clock.time.perf_counter = clock.time.perf_counter, time.process_time
     try:
-        found = [_job(path, workers) for workers in (2, 8)]
+        found = [_job(path, workers, rows) for workers in (2, 8)]
     finally:
         clock.time.perf_counter = kept
     seconds = ("alone", "rows", "loads", "driver")
     columns = ("workers", "rounds", *seconds, "bytes to one", "bytes from one")
     yield Table(f"CPU seconds, {path.name}; one process: {serial:.2f}", columns, found)
-    for rows in (FILE_ROWS, HUGE_ROWS):
-        yield _foreseen(path, serial, rows, *found)
+    for foreseen in (rows, HUGE_ROWS):
+        yield _foreseen(path, foreseen, *found, serial=serial, measured=rows)
 
 
-def _job(path: Path, workers: int) -> _Parts:
+def _alone(rows: int) -> int:
+    """Return how many rows of a file one worker learns first."""
+    return min(FIRST, rows // 4)
+
+
+def _job(path: Path, workers: int, rows: int) -> _Parts:
     reports: list[RoundReport] = []
     executor = _AtOnce()
     begun = time.process_time()
@@ -239,6 +250,7 @@ def _job(path: Path, workers: int) -> _Parts:
         workers=workers,
         engine=executor,
         wishes={"target": "y"},
+        first=_alone(rows),
         listener=reports.append,
     )
     total = time.process_time() - begun
@@ -257,25 +269,28 @@ def _job(path: Path, workers: int) -> _Parts:
     )
 
 
-def _foreseen(path: Path, serial: float, rows: int, two: _Parts, eight: _Parts) -> Table:
-    """Return what workers would take that have a core each.
+def _foreseen(
+    path: Path, rows: int, two: _Parts, eight: _Parts, *, serial: float, measured: int
+) -> Table:
+    """Return what workers would take that have a core each, from what was measured.
 
     What a round costs beside its rows is taken as it was on average; what the driver does grows
     with the number of deltas, up to eight of them, as others are summed by workers, level by level.
     """
     told: list[Sequence[Cell]] = []
-    rounds = two.rounds + math.log(rows / FILE_ROWS) / math.log(1 + LATER_SHARE * SHARE)
+    rounds = two.rounds + math.log(rows / measured) / math.log(1 + LATER_SHARE * SHARE)
     load = two.loads / (two.rounds * two.workers)
     by_eight, by_two = eight.driver / eight.rounds, two.driver / two.rounds
     a_delta = (by_eight - by_two) / 6
     for workers in CLUSTERS:
         levels = max(0, math.ceil(math.log(workers, 8)) - 1)
         driver = rounds * (by_two + a_delta * (min(workers, 8) - 2))
-        working = two.rows * (rows / FILE_ROWS) / workers
+        shared = (rows - _alone(rows)) / (measured - _alone(measured))
+        working = two.rows * shared / workers
         waiting = rounds * (load + levels * by_eight)
         seconds = two.alone + driver + working + waiting
         share = driver / seconds
-        told.append((workers, working, waiting, driver, share, serial * rows / FILE_ROWS / seconds))
+        told.append((workers, working, waiting, driver, share, serial * rows / measured / seconds))
     columns = ("workers", "rows", "loads and sums", "driver", "driver's share", "times one process")
     return Table(f"Foreseen seconds for {rows:,} rows, {path.name}", columns, told)
 
@@ -302,6 +317,29 @@ def _engines(path: Path) -> Table:
     rows.append(("one process", time.perf_counter() - begun, None, None))
     columns = ("engine", "wall seconds", "without its start", "same model")
     return Table(f"Engines, two workers, {path.name}", columns, rows)
+
+
+def _whole_commands(paths: Sequence[Path], rows: int) -> Table:
+    """Time `sapwood train` from start to end, on folders in which a file is there several times."""
+    told: list[Sequence[Cell]] = []
+    for path in paths:
+        for times in PARTS:
+            folder = path.parent / f"{times} times {path.suffix[1:]}"
+            folder.mkdir()
+            for place in range(times):
+                (folder / f"{place:03}{path.suffix}").hardlink_to(path)
+            seconds = [_seconds_of(folder, path.suffix, options) for options in ((), WORKING)]
+            name = f"{times * rows:,}, {path.suffix[1:]}"
+            told.append((name, *seconds, seconds[0] / seconds[1]))
+    columns = ("rows", "one process", " ".join(WORKING), "times")
+    return Table("Wall seconds of `sapwood train`", columns, told)
+
+
+def _seconds_of(folder: Path, suffix: str, options: Sequence[str]) -> float:
+    arguments = ["train", f"{folder}/*{suffix}", "-t", "y", "--save", f"{folder}/model", "--quiet"]
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "sapwood", *arguments, *options], check=True)
+    return time.perf_counter() - begun
 
 
 def _endless(rows: int) -> Table:
