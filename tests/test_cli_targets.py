@@ -58,7 +58,7 @@ def test_evaluate_tells_what_python_tells(file, data):
     shown = invoke("evaluate", file, *TARGETS, "--report", "page.html", "--curve", "curve.csv")
     assert f"mean R² {expected.total.r2:.4f} over 2 targets" in shown.stdout
     for name, own in expected.targets.items():
-        (line,) = [each for each in shown.stdout.splitlines() if each.startswith(f"│ {name}")]
+        (line,) = [each for each in shown.stdout.splitlines() if each.startswith(f"│{name}")]
         assert f"{own.total.r2:.4f}" in line
     curve = read_csv("curve.csv")
     for name, own in expected.targets.items():

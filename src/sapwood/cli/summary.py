@@ -58,10 +58,10 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
 
 def _print_targets(found: Evaluation, terminal: Terminal) -> None:
     """Print a line of errors for each target, and their mean."""
-    table = Table()
-    table.add_column("target")
+    table = Table(pad_edge=False)
+    table.add_column("target", overflow="fold", min_width=9)
     last = f"last {found.window_rows:,}"
-    titles = ("rows", "MAE", "RMSE", "R²", "R² faded", f"R² {last}", "RMSE of the best baseline")
+    titles = ("rows", "MAE", "RMSE", "R²", "R² faded", f"R² {last}", "best baseline")
     for title in titles:
         table.add_column(title, justify="right")
     for name, own in found.targets.items():
@@ -69,10 +69,10 @@ def _print_targets(found: Evaluation, terminal: Terminal) -> None:
         table.add_row(
             plain(name, LONGEST_NAME),
             f"{own.rows_scored:,}",
-            number(own.total.mae, 5),
-            number(own.total.rmse, 5),
+            number(own.total.mae, 4),
+            number(own.total.rmse, 4),
             *(r_squared(each.r2) for each in (own.total, own.faded, own.window)),
-            "" if best is None else number(own.baselines[best].total.rmse, 5),
+            "" if best is None else number(own.baselines[best].total.rmse, 4),
         )
     table.add_section()
     means = [r_squared(each.r2) for each in (found.total, found.faded, found.window)]
