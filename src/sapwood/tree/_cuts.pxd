@@ -127,6 +127,19 @@ cdef inline double slot_sum(const Slot* slot, int measure) noexcept nogil:
     return slot.target if measure == TARGET else slot.residual
 
 
+cdef inline void sort_in(
+    Py_ssize_t* order, double* means, Py_ssize_t present, Py_ssize_t code, double mean
+) noexcept nogil:
+    """Put a category among those that are present already, in the order of their means."""
+    cdef Py_ssize_t place = present
+    while place > 0 and means[place - 1] > mean:
+        means[place] = means[place - 1]
+        order[place] = order[place - 1]
+        place -= 1
+    means[place] = mean
+    order[place] = code
+
+
 cdef inline double cut_category(
     const Slot* slots, double min_share, int measure, Cut* cut
 ) noexcept nogil:
@@ -146,13 +159,7 @@ cdef inline double cut_category(
         weight += slots[code].weight
         total += slot_sum(slots + code, measure)
         mean = slot_sum(slots + code, measure) / slots[code].weight
-        place = present
-        while place > 0 and means[place - 1] > mean:
-            means[place] = means[place - 1]
-            order[place] = order[place - 1]
-            place -= 1
-        means[place] = mean
-        order[place] = code
+        sort_in(order, means, present, code, mean)
         present += 1
     if is_too_light(weight):
         return 0.0

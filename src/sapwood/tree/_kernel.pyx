@@ -56,7 +56,7 @@ from sapwood.tree._units cimport (
     is_beyond,
 )
 from sapwood.tree._unrest cimport mind_units
-from sapwood.tree._walk cimport AHEAD, leaf_of, mixed, walk_ahead
+from sapwood.tree._walk cimport AHEAD, hold_within, leaf_of, mixed, walk_ahead
 from sapwood.tree._watch cimport Grid, KeptRow, Slot, keep_row, slot_add, slot_of
 
 cdef extern from "Python.h":
@@ -123,14 +123,9 @@ cdef class TreeKernel(TreeTables):
         cdef double margin = MARGIN * (self.high - self.low)
         cdef double lowest = self.low - margin - record.origin
         cdef double highest = self.high + margin - record.origin
-        cdef double value
-        cdef Py_ssize_t expert
         outlook.tree = record.origin + record.mean
         if self.linear:
-            for expert in range(1, EXPERTS):
-                value = outlook.experts[expert]
-                value = value if value > lowest else lowest
-                outlook.experts[expert] = value if value < highest else highest
+            hold_within(outlook.experts, lowest, highest)
             outlook.tree = record.origin + mixed(
                 outlook.experts, &record.said[0] if self.tracking else &record.errors[0],
                 self.averaging,

@@ -3,6 +3,7 @@
 from libc.stdint cimport uint64_t
 
 from sapwood.observers._store cimport Store
+from sapwood.tree._cuts cimport Cut
 from sapwood.tree._tables cimport TreeTables
 from sapwood.tree._watch cimport Slot
 
@@ -29,6 +30,7 @@ cdef inline Store store_of(TreeTables tables, Py_ssize_t leaf, Py_ssize_t featur
     return <Store>tables.stores[leaf][feature]
 
 
+cdef void rank_cuts(const Cut* cuts, Py_ssize_t feature, BestCut* best) noexcept nogil
 cdef int find_best_cuts(
     TreeTables tables, Py_ssize_t leaf, double min_share, BestCut* best
 ) except -1 nogil

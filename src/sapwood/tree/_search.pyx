@@ -83,6 +83,22 @@ cdef int cut_feature(
     return 0
 
 
+cdef void rank_cuts(const Cut* cuts, Py_ssize_t feature, BestCut* best) noexcept nogil:
+    """Let the cuts of a feature be the best, or the second, where they are."""
+    cdef Py_ssize_t measure
+    for measure in range(MEASURES):
+        if cuts[measure].merit > best[measure].merit:
+            best[measure] = BestCut(
+                cuts[measure].merit,
+                best[measure].merit,
+                feature,
+                cuts[measure].place,
+                cuts[measure].subset,
+            )
+        elif cuts[measure].merit > best[measure].second:
+            best[measure].second = cuts[measure].merit
+
+
 cdef int find_best_cuts(
     TreeTables tables, Py_ssize_t leaf, double min_share, BestCut* best
 ) except -1 nogil:
@@ -93,17 +109,7 @@ cdef int find_best_cuts(
         best[measure] = BestCut(0.0, 0.0, -1, -1, 0)
     for feature in range(tables.features):
         cut_feature(tables, leaf, feature, min_share, cuts)
-        for measure in range(MEASURES):
-            if cuts[measure].merit > best[measure].merit:
-                best[measure] = BestCut(
-                    cuts[measure].merit,
-                    best[measure].merit,
-                    feature,
-                    cuts[measure].place,
-                    cuts[measure].subset,
-                )
-            elif cuts[measure].merit > best[measure].second:
-                best[measure].second = cuts[measure].merit
+        rank_cuts(cuts, feature, best)
     return 0
 
 

@@ -12,9 +12,10 @@ from libc.string cimport memset
 
 from sapwood.tree._cuts cimport (
     LINE, MEASURES, STEP, TARGET, Cut, Sums, is_too_light, keep_better, line_explains,
+    sort_in,
 )
 from sapwood.tree._records cimport CATEGORIES, EXPERTS, RATES
-from sapwood.tree._search cimport BestCut, Sides
+from sapwood.tree._search cimport BestCut, Sides, rank_cuts
 from sapwood.tree._tables cimport TreeTables, slots_between
 from sapwood.tree._target_records cimport (
     SIDES, TargetLeaf, TargetNode, TargetSide, TargetStream, TargetSums, coefficients_of, sides_in,
@@ -269,7 +270,7 @@ cdef Py_ssize_t sort_categories(
     cdef const double* gaps = tables.gaps_of(leaf, feature)
     cdef double means[CATEGORIES]
     cdef double mean, weight
-    cdef Py_ssize_t present = 0, code, place
+    cdef Py_ssize_t present = 0, code
     for code in range(CATEGORIES):
         slot = slot_at(slots, tables.slot_size, code)
         if slot.weight == 0.0:
@@ -279,13 +280,7 @@ cdef Py_ssize_t sort_categories(
             mean = (<const double*>slot)[1 + 2 * target + (measure != TARGET)] / weight
         else:
             mean = (whole.target if measure == TARGET else whole.residual) / whole.weight
-        place = present
-        while place > 0 and means[place - 1] > mean:
-            means[place] = means[place - 1]
-            order[place] = order[place - 1]
-            place -= 1
-        means[place] = mean
-        order[place] = code
+        sort_in(order, means, present, code, mean)
         present += 1
     return present
 
@@ -356,17 +351,7 @@ cdef void find_cuts_of_targets(
             cuts[LINE] = cuts[STEP]
         elif tables.grid_of(leaf, feature).inverse > 0.0:
             cut_number_of_targets(tables, leaf, feature, min_share, per_row, cuts)
-        for measure in range(MEASURES):
-            if cuts[measure].merit > best[measure].merit:
-                best[measure] = BestCut(
-                    cuts[measure].merit,
-                    best[measure].merit,
-                    feature,
-                    cuts[measure].place,
-                    cuts[measure].subset,
-                )
-            elif cuts[measure].merit > best[measure].second:
-                best[measure].second = cuts[measure].merit
+        rank_cuts(cuts, feature, best)
 
 
 cdef double variance_of_targets(

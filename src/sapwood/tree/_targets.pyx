@@ -25,7 +25,7 @@ from sapwood.tree._target_records cimport (
     TargetLeaf, TargetNote, TargetOutlook, TargetStream, coefficients_of, kept_doubles,
     model_of, row_doubles, slot_doubles, terms_doubles,
 )
-from sapwood.tree._walk cimport mixed
+from sapwood.tree._walk cimport hold_within, mixed
 from sapwood.tree._watch cimport RAW, Grid, KeptRow, Slot, lay_grid, most_kept, slot_at, slot_of
 
 
@@ -102,14 +102,9 @@ cdef inline void mix_experts(
     cdef double margin = MARGIN * (stream.high - stream.low)
     cdef double lowest = stream.low - margin - own.origin
     cdef double highest = stream.high + margin - own.origin
-    cdef double value
-    cdef Py_ssize_t expert
     outlook.tree = own.origin + own.mean
     if tables.linear and stream.rows > 0.0:
-        for expert in range(1, EXPERTS):
-            value = outlook.experts[expert]
-            value = value if value > lowest else lowest
-            outlook.experts[expert] = value if value < highest else highest
+        hold_within(outlook.experts, lowest, highest)
         outlook.tree = own.origin + mixed(
             outlook.experts, &own.said[0] if tables.tracking else &own.errors[0],
             tables.averaging,

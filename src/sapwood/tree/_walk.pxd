@@ -2,7 +2,7 @@
 
 from libc.math cimport ldexp
 
-from sapwood.tree._records cimport CATEGORIES, CATEGORY, LEAF, NUMBER, NodeRecord
+from sapwood.tree._records cimport CATEGORIES, CATEGORY, EXPERTS, LEAF, NUMBER, NodeRecord
 
 cdef enum:
     AHEAD = 8  # rows that walk down the tree together
@@ -59,6 +59,16 @@ cdef inline Py_ssize_t walk_ahead(
     for i in range(AHEAD):
         leaves[i] = nodes[leaves[i]].child
     return AHEAD
+
+
+cdef inline void hold_within(double* experts, double lowest, double highest) noexcept nogil:
+    """Let no linear model say what is beyond a range."""
+    cdef Py_ssize_t expert
+    cdef double value
+    for expert in range(1, EXPERTS):
+        value = experts[expert]
+        value = value if value > lowest else lowest
+        experts[expert] = value if value < highest else highest
 
 
 cdef inline double mixed(

@@ -181,16 +181,21 @@ def check_leaves(leaves: Array, stream: Array) -> None:
             idle = leaves["watching"] == 0
             _check_all((leaves[name] == np.inf) == idle, f"the {name} of leaf {{}} is wrong")
             _check_between(leaves, "leaf", name, 0.0, np.inf)
-        elif name in ("origin", "mean", "target_mean"):
-            _check_between(leaves, "leaf", name, -NEAR, NEAR)
-        elif name == "residual_mean":
-            _check_between(leaves, "leaf", name, -FAR, FAR)
-        elif name in ("target_m2", "residual_m2"):
-            _check_between(leaves, "leaf", name, 0.0, leaves["weight"] * SQUARE)
-        elif name == "mean_weight":
-            _check_between(leaves, "leaf", name, 0.0, 10.0 + total)
-        elif name not in ("node", "watching"):  # faded squared errors
-            _check_between(leaves, "leaf", name, 0.0, ROUNDING * MOST_WEIGHT * SQUARE)
+        elif name not in ("node", "watching"):
+            _check_between(leaves, "leaf", name, *_bounds_of_y(leaves, name, total))
+
+
+def _bounds_of_y(leaves: Array, name: str, total: float) -> tuple[float, Any]:
+    """Return between what a field lies that tells of y in leaves."""
+    if name in ("origin", "mean", "target_mean"):
+        return -NEAR, NEAR
+    if name == "residual_mean":
+        return -FAR, FAR
+    if name in ("target_m2", "residual_m2"):
+        return 0.0, leaves["weight"] * SQUARE
+    if name == "mean_weight":
+        return 0.0, 10.0 + total
+    return 0.0, ROUNDING * MOST_WEIGHT * SQUARE  # faded squared errors
 
 
 def _check_between(table: Array, what: str, name: str, low: Any, high: Any) -> None:
@@ -239,16 +244,8 @@ def check_targets(
     for name in leaves.dtype.names or ():
         if name in ("rows", "weight"):
             _check_between(leaves, "target", name, 0.0, ROUNDING * own[name])
-        elif name in ("origin", "mean", "target_mean"):
-            _check_between(leaves, "target", name, -NEAR, NEAR)
-        elif name == "residual_mean":
-            _check_between(leaves, "target", name, -FAR, FAR)
-        elif name in ("target_m2", "residual_m2"):
-            _check_between(leaves, "target", name, 0.0, leaves["weight"] * SQUARE)
-        elif name == "mean_weight":
-            _check_between(leaves, "target", name, 0.0, 10.0 + total)
         else:
-            _check_between(leaves, "target", name, 0.0, ROUNDING * MOST_WEIGHT * SQUARE)
+            _check_between(leaves, "target", name, *_bounds_of_y(leaves, name, total))
     _check_between(nodes, "target of a node", "weight", 0.0, total)
     _check_between(nodes, "target of a node", "mean", -FAR, FAR)
     _check_between(nodes, "target of a node", "deviation", 0.0, FAR)
