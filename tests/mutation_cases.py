@@ -25,13 +25,46 @@ from sapwood.observers import packing
 from sapwood.tree import tree_state
 from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES
 from state_cases import infinite_or_nan
-from tree_file_cases import COLOURS, grown, packed, stream, with_idle_leaves
+from tree_file_cases import COLOURS, grown, of_targets, packed, stream, with_idle_leaves
 
 
 def of_one_number(rows, **parameters):
     columns, y = stream(rows)
     tree = HoeffdingTreeRegressor(grace_period=40, **parameters)
     tree.learn_many({"x0": columns["x0"]}, y)
+    return tree
+
+
+def of_many_categories(**parameters):
+    """A tree of a feature with more categories than have places of their own."""
+    rng = np.random.default_rng(2)
+    codes, x = rng.integers(0, 150, 1_500), np.round(rng.normal(size=1_500), 2)
+    tree = HoeffdingTreeRegressor(grace_period=40, **parameters)
+    tree.predict_learn_many({"x0": x, "shop": [f"shop {code}" for code in codes]}, x + codes % 7)
+    return tree
+
+
+def on_trial():
+    """A tree of which no single cut helps, in the midst of a split on trial."""
+    rng = np.random.default_rng(3)
+    x = np.round(rng.normal(size=(8_000, 2)), 3)
+    tree = HoeffdingTreeRegressor(observer=QuantizerObserver(slots=16))
+    for start in range(0, len(x), 100):
+        rows = x[start : start + 100]
+        y = np.sign(rows[:, 0] * rows[:, 1]) + 0.1 * rng.normal(size=100)
+        tree.predict_learn_many({"x0": rows[:, 0], "x1": rows[:, 1]}, y)
+        if tree_state.state_of(tree)[1]["trial"]["leaf"][0] >= 0:
+            return tree
+    raise AssertionError("no split is on trial")
+
+
+def of_other_units(rows):
+    """A tree of a feature, and after that of y, that came in other units some rows ago."""
+    tree = HoeffdingTreeRegressor(observer=QuantizerObserver(slots=16))
+    for part, (x_units, y_units) in enumerate([(1, 1), (1_000, 1), (1_000, 1_000)]):
+        columns, y = stream(rows, seed=part)
+        columns["x0"] = columns["x0"] * x_units
+        tree.predict_learn_many(columns, y * y_units)
     return tree
 
 
@@ -54,6 +87,13 @@ TREES = {
     "ebst": partial(grown, rows=300, observer=EBSTObserver()),
     "tebst": partial(grown, observer=TEBSTObserver(1), max_bytes=400_000),
     "no leaf watches": partial(of_one_number, 500, observer=EBSTObserver(), max_bytes=22_328),
+    "many categories": of_many_categories,
+    "on trial": on_trial,
+    "other units": partial(of_other_units, 2_000),
+    "units in doubt": partial(of_other_units, 40),
+    "targets": partial(of_targets, observer=QuantizerObserver(slots=16)),
+    "targets, numbers": partial(of_targets, categories=False),
+    "targets, young": partial(of_targets, rows=20),
 }
 NUMBERS = (
     *(0.0, -0.0, 0.5, 1.0, -1.0, 2.0, 64.0, 1e9, 1e16, 2.0**53),
@@ -94,7 +134,8 @@ def change_numbers(rng, header, arrays):
 
 
 def change_records(rng, header, arrays):
-    table = arrays[pick(rng, ("nodes", "leaves"))]
+    tables = [name for name, each in arrays.items() if each.dtype.names and len(each)]
+    table = arrays[pick(rng, ("nodes", "leaves", *tables))]
     field = pick(rng, table.dtype.names)
     column, place = table[field], rng.integers(len(table))
     kind = column.dtype.kind
@@ -140,8 +181,9 @@ def change_covariance(rng, header, arrays):
     if not models.size:
         return
     page = models[rng.integers(len(models))]
-    part = page[4 * terms + 2 * features :]
-    if len(part) == terms:
+    part = page[4 * terms + 2 * features :][: terms * terms]
+    if len(part) < terms * terms:
+        part = part[:terms]
         place = rng.integers(terms)
         part[place] = number(rng, part[place])
         return
@@ -199,7 +241,7 @@ def change_slots(rng, header, arrays):
     if not watches.size or not features:
         return
     slots = watches[rng.integers(len(watches)), GRID_DOUBLES * features :]
-    slots = slots.reshape(-1, SLOT_DOUBLES)
+    slots = slots[: len(slots) // SLOT_DOUBLES * SLOT_DOUBLES].reshape(-1, SLOT_DOUBLES)
     if rng.random() < 0.5:
         slots = slots[rng.integers(len(slots))][None]
     if rng.random() < 0.5:
@@ -351,17 +393,30 @@ def learn(tree, rng, count, scale=1.0, w=None):
     said = np.nan_to_num(np.array(numbers[0], dtype=float)) if numbers else np.zeros(count)
     y = scale * np.where(said < -0.3, 3.0, said + 0.1 * rng.normal(size=count))
     w = np.ones(count) if w is None else np.full(count, w)
-    first = {name: values[: count // 2] for name, values in columns.items()}
-    found = tree.predict_learn_many(first, y[: count // 2], w[: count // 2]).tolist()
-    for row in range(count // 2, count):
+    half = count // 2
+    first = {name: values[:half] for name, values in columns.items()}
+    found = flat(tree.predict_learn_many(first, of_all(tree, y[:half]), w[:half]))
+    for row in range(half, count):
         x = {name: values[row] for name, values in columns.items()}
-        found.append(tree.predict_one(x))
-        tree.learn_one(x, y[row], w[row])
+        found += flat(tree.predict_one(x))
+        tree.learn_one(x, of_all(tree, y[row]), w[row])
     return found
 
 
+def of_all(tree, y):
+    """The values of y for each target of a tree, if it has several."""
+    return {name: y * (1 + place) for place, name in enumerate(tree.targets)} if tree.targets else y
+
+
+def flat(predictions):
+    """All numbers of predictions, of one target or of several."""
+    if isinstance(predictions, dict):
+        return [each for values in predictions.values() for each in flat(values)]
+    return np.ravel(predictions).tolist()
+
+
 def assert_finite(tree, predictions, when):
-    assert np.isfinite(predictions).all(), f"predictions are not finite {when}"
+    assert np.isfinite(flat(predictions)).all(), f"predictions are not finite {when}"
     assert not infinite_or_nan(tree), f"{infinite_or_nan(tree)[:3]} are not finite {when}"
 
 

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import run_state_machine_as_test
 
 import sapwood
 from sapwood.tree import tree_state
@@ -146,6 +144,8 @@ def outcome(work, *arguments):
         found = work(*arguments)
     except (ValueError, OverflowError) as error:
         return type(error), str(error)
+    if isinstance(found, dict):
+        return {name: np.asarray(values, dtype=float).tobytes() for name, values in found.items()}
     return None if found is None else np.asarray(found, dtype=float).tobytes()
 
 
@@ -169,14 +169,3 @@ def infinite_or_nan(tree):
         fields[f"observer {number}"] = observer._elements()[1]
     fields |= {name: np.nan_to_num(fields[name], posinf=np.inf, neginf=-np.inf) for name in VALUES}
     return [name for name, array in fields.items() if not np.isfinite(array).all()]
-
-
-def tried(machine, **chosen):
-    """Run a machine; what it counted."""
-    machine.seen.clear()
-    slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
-    run_state_machine_as_test(
-        machine, settings=settings(suppress_health_check=slow, print_blob=True, **chosen)
-    )
-    print(f"\n{machine.__name__}: {dict(machine.seen)}")
-    return machine.seen

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from model_states import tried
 from mutation_cases import changed_observer, pick
 from sapwood import EBSTObserver, QuantizerObserver, TEBSTObserver
-from state_cases import COPIES, NUMBERS, TARGETS, WEIGHTS, by_bytes, outcome, tried
+from state_cases import COPIES, NUMBERS, TARGETS, WEIGHTS, by_bytes, outcome
 
 OBSERVERS = {
     "auto": QuantizerObserver,
@@ -122,14 +123,14 @@ class ObserverStates(RuleBasedStateMachine):
 
 def test_states_of_observers():
     seen = tried(ObserverStates, max_examples=50, stateful_step_count=20)
-    assert seen["states saved and loaded"] > 1_000
-    assert min(seen.values()) > 0
+    assert seen["states saved and loaded"] > 500
 
 
 @pytest.mark.long
 def test_many_states_of_observers():
     seen = tried(ObserverStates, max_examples=5_000, stateful_step_count=30, derandomize=False)
     assert seen["states saved and loaded"] > 100_000
+    assert min(seen.values()) > 0
 
 
 # States that once were saved and could not be loaded

@@ -50,12 +50,24 @@ cdef enum:
 cdef Py_ssize_t SETTLING_ROWS = 10
 # What is left a row later of the sums by which a challenger is ahead.
 cdef double LEAD_FADE = 0.999
+# Within which a lead is held, so that its square is finite, whatever the weight of its row.
+cdef double LARGEST_LEAD = 1e120
 # The evidence at which errors are said to have become larger; rows before a tree is compared with
 # what was predicted, as it has hardly begun.
 cdef double ALARM = 1e6
 cdef double HARDLY_BEGUN = 100.0
 # Weights of rows are multiplied by draws, and the sum of all may not exceed what a tree bears.
 cdef double LARGEST_WEIGHT = 1e48
+
+
+cdef inline void add_lead(
+    double error, double other, double w, double* lead, double* square
+) noexcept nogil:
+    """Add what another's squared error is less by, and the square of that, to what fades."""
+    cdef double ahead = error * error - other * other
+    ahead = min(max(ahead, -LARGEST_LEAD), LARGEST_LEAD)
+    lead[0] = LEAD_FADE * lead[0] + w * ahead
+    square[0] = LEAD_FADE * square[0] + w * ahead * ahead
 
 
 cdef Py_ssize_t SAYING_DOUBLES = sizeof(Saying) // sizeof(double)
@@ -336,10 +348,9 @@ cdef class EnsembleKernel:
                     record.square = self.rules.error_fade * record.square + w * error * error
                     record.weight = self.rules.error_fade * record.weight + w
             if self.rules.combine == DUEL and self.rows > self.records[1].born:
-                error = (y - said.trees[0]) * (y - said.trees[0])
-                error -= (y - said.trees[1]) * (y - said.trees[1])
-                self.lead = LEAD_FADE * self.lead + w * error
-                self.lead_square = LEAD_FADE * self.lead_square + w * error * error
+                add_lead(
+                    y - said.trees[0], y - said.trees[1], w, &self.lead, &self.lead_square
+                )
             if self.rules.combine == STACK:
                 judge_blend(
                     self.blend, self.members, &blend_rules, said.base, said.trees,
@@ -372,9 +383,7 @@ cdef class EnsembleKernel:
             self.stir = found.after * (self.rows + 1.0 - self.changed)
         if said.saying.known >= self.records[self.members].born + HARDLY_BEGUN:
             other = y - said.trees[self.members]
-            error = error * error - other * other
-            self.gain = LEAD_FADE * self.gain + w * error
-            self.gain_square = LEAD_FADE * self.gain_square + w * error * error
+            add_lead(error, other, w, &self.gain, &self.gain_square)
 
     def say(self, const double[::1] row):
         """Return what each tree, their mean, all of them by their weights, and the last layer say.

@@ -1,0 +1,91 @@
+"""Every state that a model can reach is saved, loaded and copied, and goes on to the same bits.
+
+`pytest tests/test_model_states.py -m long -s` tries many more, others each time, and prints how
+many states there were.
+"""
+
+from collections import Counter
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize
+
+from model_states import ModelStates, tried
+from sapwood import (
+    AdaptiveTreeRegressor,
+    ForestRegressor,
+    HoeffdingTreeRegressor,
+    IntervalRegressor,
+    QuantizerObserver,
+)
+
+# Rows may name no feature that the model knows; that this is told is tested with its behaviour.
+pytestmark = pytest.mark.filterwarnings("ignore:x names .* and no feature that the model knows")
+
+SMALL = {"grace_period": 20, "observer": QuantizerObserver(slots=8)}
+
+
+class TargetStates(ModelStates):
+    """A tree of two targets, each of them missing now and then."""
+
+    seen: ClassVar[Counter] = Counter()
+
+    @initialize(limit=st.sampled_from([None, 60_000]))
+    def plant(self, limit):
+        self.begin(HoeffdingTreeRegressor(**SMALL, max_bytes=limit))
+
+    def labels(self, y):
+        if np.ndim(y) == 0:
+            return {"one": y, "other": None if y > 0 else -y}
+        rows = np.arange(len(y))
+        one, other = np.where(rows % 5 == 1, np.nan, y), np.where(rows % 3 == 2, np.nan, 2 - y)
+        return {"one": one, "other": other}
+
+
+class ForestStates(ModelStates):
+    """A forest of three trees."""
+
+    seen: ClassVar[Counter] = Counter()
+
+    @initialize(limit=st.sampled_from([None, 400_000]), seed=st.integers(0, 9))
+    def plant(self, limit, seed):
+        self.begin(ForestRegressor(members=3, seed=seed, threads=1, max_bytes=limit, **SMALL))
+
+
+class AdaptiveStates(ModelStates):
+    """A tree and its challenger."""
+
+    seen: ClassVar[Counter] = Counter()
+
+    @initialize(limit=st.sampled_from([None, 200_000]))
+    def plant(self, limit):
+        self.begin(AdaptiveTreeRegressor(max_bytes=limit, **SMALL))
+
+
+class IntervalStates(ModelStates):
+    """Bounds around a tree, or around an adaptive one."""
+
+    seen: ClassVar[Counter] = Counter()
+
+    @initialize(make=st.sampled_from([HoeffdingTreeRegressor, AdaptiveTreeRegressor]))
+    def plant(self, make):
+        self.begin(IntervalRegressor(make(**SMALL)))
+
+
+MACHINES = (TargetStates, ForestStates, AdaptiveStates, IntervalStates)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_states_of_a_model(machine):
+    seen = tried(machine, max_examples=6, stateful_step_count=15)
+    assert seen["states saved and loaded"] >= 60
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("machine", MACHINES)
+def test_many_states_of_a_model(machine):
+    seen = tried(machine, max_examples=500, stateful_step_count=30, derandomize=False)
+    assert seen["states saved and loaded"] >= 7_500
+    assert min(seen[name] for name in ("files", "copied", "refused")) > 0
