@@ -334,6 +334,16 @@ def ranking(learn=by_mapping, rows=6000, **parameters):
     )
 
 
+def other_units(column, learn=by_mapping):
+    """A feature, or y, comes in other units, and with a row in the midst the tree is sure of it."""
+    rows, later = rows_of(2_500, 7), rows_of(200, 8)
+    if column == "y":
+        later = [(x, 1_000 * y) for x, y in later]
+    else:
+        later = [({**x, column: 1_000 * x[column]}, y) for x, y in later]
+    return at_event(rows + later, lambda old, new: new.unit_changes != old.unit_changes, learn)
+
+
 def ensemble(kind, learn, rows, new=False, **parameters):
     """A batch for several trees: in its midst it is looked who should be replaced.
 
@@ -751,6 +761,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "ranking, E-BST, one by one": partial(
         ranking, one_by_one, max_bytes=120_000, observer=EBSTObserver()
     ),
+    "other units of a feature": partial(other_units, "a"),
+    "other units of a feature, one by one": partial(other_units, "a", one_by_one),
+    "other units of y": partial(other_units, "y"),
     "forest, looking": partial(ensemble, FOREST, by_mapping, 1_997),
     "forest, looking, one by one": partial(ensemble, FOREST, one_by_one, 1_997),
     "forest, new features": partial(ensemble, FOREST, by_mapping, 300, new=True),

@@ -43,6 +43,7 @@ SOME_CASES = (
     "targets, split",
     "targets, new category",
     "review",
+    "other units of a feature",
     "ranking, slots",
     "from_bytes",
     "save",

@@ -5,6 +5,7 @@ many states there were.
 """
 
 from collections import Counter
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from sapwood import (
     IntervalRegressor,
     QuantizerObserver,
 )
+from state_cases import by_bytes
 
 # Rows may name no feature that the model knows; that this is told is tested with its behaviour.
 pytestmark = pytest.mark.filterwarnings("ignore:x names .* and no feature that the model knows")
@@ -89,3 +91,22 @@ def test_many_states_of_a_model(machine):
     seen = tried(machine, max_examples=500, stateful_step_count=30, derandomize=False)
     assert seen["states saved and loaded"] >= 7_500
     assert min(seen[name] for name in ("files", "copied", "refused")) > 0
+
+
+# States that once were saved and could not be loaded
+
+
+@pytest.mark.parametrize("make", [AdaptiveTreeRegressor, partial(ForestRegressor, members=3)])
+def test_small_y_after_vast_ones(make):
+    rng = np.random.default_rng(0)
+    model = make(**SMALL)
+    x = rng.normal(size=70)
+    model.predict_learn_many({"x": x}, 1e90 * np.where(x > 0, 3 + x, -2))
+    model.learn_many({"x": [None] * 40}, rng.normal(size=40))
+    assert by_bytes(model).to_bytes() == model.to_bytes()
+
+
+def test_a_target_that_is_missing_in_a_row_of_the_smallest_weight():
+    tree = HoeffdingTreeRegressor(**SMALL)
+    tree.learn_one({"x": 1.0}, {"one": 1.0, "other": None}, 5e-324)
+    assert by_bytes(tree).to_bytes() == tree.to_bytes()
