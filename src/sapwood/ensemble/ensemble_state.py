@@ -7,21 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door
+from sapwood.blend.checking import check_layer_of
 from sapwood.drift.detector import check_state
 from sapwood.ensemble.layout import TREE_RECORD
 from sapwood.ensemble.renewal import MOST_EVENTS
+from sapwood.limits import MOST_ROWS, MOST_WEIGHT, NEAR, SQUARE
 from sapwood.model import State, check_unchanged
+from sapwood.records import check, doubles
 from sapwood.rows.features import Features
 from sapwood.tree import tree_state
-from sapwood.tree.checking import (
-    MOST_ROWS,
-    MOST_WEIGHT,
-    NEAR,
-    SQUARE,
-    check,
-    check_layer_of,
-    doubles,
-)
 from sapwood.tree.tree_state import NOTES
 
 if TYPE_CHECKING:

@@ -9,25 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.limits import FAR, MOST_ROWS, MOST_WEIGHT, NEAR, ROUNDING, SQUARE
 from sapwood.merge._delta import GRID_DOUBLES, SLOT_DOUBLES, delta_doubles
 from sapwood.merge.alignment import CODES, slot_counts
 from sapwood.merge.column_facts import check_facts
 from sapwood.merge.layout import FADED, LEAF_DELTA, SCORES, STREAM
+from sapwood.records import check, doubles
 from sapwood.rows.column import CATEGORY, NUMBER
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import most_kept_rows
-from sapwood.tree.checking import (
-    FAR,
-    KEPT_ROW,
-    MOST_COEFFICIENT,
-    MOST_ROWS,
-    MOST_WEIGHT,
-    NEAR,
-    ROUNDING,
-    SQUARE,
-    check,
-    doubles,
-)
+from sapwood.tree.checking.pages import KEPT_ROW, MOST_COEFFICIENT
 
 __all__ = ["check_arrays", "check_fits"]
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.limits import ROUNDING, SQUARE
+from sapwood.records import check, doubles
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import COARSEST_GRID, FINER_THAN_GRIDS
-from sapwood.tree.checking import ROUNDING, SQUARE, check, doubles
+from sapwood.tree.layout import COARSEST_GRID, FINER_THAN_GRIDS
 
 __all__ = ["aligned_facts", "check_facts", "facts_added", "joined_facts", "take_facts"]
 

@@ -14,10 +14,10 @@ from sapwood.merge.column_facts import joined_facts
 from sapwood.merge.errors import MergeError
 from sapwood.merge.layout import SCORES
 from sapwood.merge.release import check_release, of_this_release
+from sapwood.records import check
 from sapwood.rows.features import IDENTIFIER, OTHERS, Features
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
-from sapwood.tree.checking import check
 
 __all__ = ["ARRAYS", "Delta", "joined_scores", "scores_of"]
 

@@ -12,8 +12,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from sapwood.blend._layer import fresh_layer
+from sapwood.blend.checking import check_layer_of
+from sapwood.limits import MOST_ROWS
+from sapwood.records import check, doubles
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree.checking import MOST_ROWS, check, check_layer_of, doubles
 
 __all__ = ["check_fits", "check_layer", "latest", "layer_of", "set_layer"]
 

@@ -5,8 +5,8 @@ from typing import Any
 import sapwood
 from sapwood import door
 from sapwood.merge.errors import MergeError
+from sapwood.records import check
 from sapwood.storage.container import ModelFileError
-from sapwood.tree.checking import check
 
 __all__ = ["check_release", "of_this_release"]
 

@@ -14,13 +14,14 @@ from sapwood import door
 from sapwood.merge import _delta
 from sapwood.merge.errors import MergeError
 from sapwood.merge.release import check_release, of_this_release
+from sapwood.records import check
 from sapwood.rows.features import IDENTIFIER, OTHERS, Known
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
 from sapwood.tree import memory, tree_state
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import GRID_DOUBLES
-from sapwood.tree.checking import check
+from sapwood.tree.layout import no_trial
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 
 __all__ = [
@@ -188,7 +189,7 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
     empty: dict[str, Array] = {
         "observer_sizes": np.zeros(0, np.int64),
         "observers": np.zeros(0, np.uint8),
-        "trial": tree_state.no_trial(),
+        "trial": no_trial(),
         "trial_watches": np.zeros((0, width)),
     }
     notes = dict(zip(tree_state.NOTES, tree_state.notes_state(kernel.notes), strict=True))

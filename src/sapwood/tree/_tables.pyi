@@ -13,11 +13,6 @@ T = TypeVar("T")
 GRID_DOUBLES: int
 SLOT_DOUBLES: int
 LEVEL_HEAD: int
-SAMPLE_ROWS: int
-COARSEST_GRID: int
-FINER_THAN_GRIDS: int
-MOST_UNIT_CHANGES: int
-UNREST_ROWS: int
 
 def most_kept_rows(slots: int) -> int: ...
 def table_room(rows: int) -> int: ...

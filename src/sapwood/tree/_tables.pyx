@@ -19,7 +19,7 @@ from sapwood.tree._target_records cimport (
     gap_doubles, model_of, models_size, slot_doubles, work_doubles,
 )
 from sapwood.tree._units cimport (
-    BEYOND, COLLECTED, MOST_CHANGES, WEIGHED, ColumnUnits, UnitChange, Unrest,
+    BEYOND, MOST_CHANGES, ColumnUnits, UnitChange, Unrest,
 )
 from sapwood.tree._watch cimport most_kept, slot_at
 
@@ -40,8 +40,6 @@ from sapwood.tree.layout import (
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
 SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
 LEVEL_HEAD = int(HEAD)
-SAMPLE_ROWS, COARSEST_GRID, FINER_THAN_GRIDS = int(SAMPLES), int(COARSEST), int(NO_GRID)
-MOST_UNIT_CHANGES, UNREST_ROWS = int(MOST_CHANGES), int(COLLECTED + WEIGHED)
 
 
 def most_kept_rows(Py_ssize_t slots):

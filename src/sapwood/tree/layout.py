@@ -1,200 +1,415 @@
-"""The records that a tree is made of.
+"""The records that a tree is made of, each field declared once.
 
 A tree is two tables, of nodes and of leaves, and for each leaf one or two *pages*: flat arrays of
-doubles that hold its model and what it watches. `sapwood/tree/_records.pxd` declares the same
-records for the kernels.
+doubles that hold its model and what it watches. Kernels declare the same records as structs, in
+`_records.pxd`, `_facts.pxd`, `_units.pxd` and `_target_records.pxd`. What has to hold among the
+fields, such as that nodes are a tree, is checked by `sapwood.tree.checking`.
 """
 
+from functools import partial
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.limits import (
+    FAR,
+    MOST_ERROR,
+    MOST_ROWS,
+    MOST_WEIGHT,
+    NEAR,
+    ROUNDING,
+    SQUARE,
+)
+from sapwood.records import LARGEST, Field, Record, Times
 
 __all__ = [
     "CATEGORY",
+    "CHANGES",
     "CHANGE_RECORD",
+    "COARSEST_GRID",
+    "CODES",
     "ERRORS",
+    "FACTS",
     "FACTS_RECORD",
+    "FINER_THAN_GRIDS",
     "LEAF",
     "LEAF_RECORD",
+    "LEAVES",
     "LISTED",
+    "MOST_UNIT_CHANGES",
+    "NODES",
     "NODE_RECORD",
     "NUMBER",
     "SAID_ERRORS",
+    "SAMPLE_ROWS",
+    "STREAM",
+    "STREAM_NUMBERS",
     "TARGET_LEAF",
+    "TARGET_LEAVES",
     "TARGET_NODE",
+    "TARGET_NODES",
     "TARGET_STREAM",
+    "TARGET_STREAMS",
+    "TRIAL",
     "TRIAL_RECORD",
+    "UNITS",
     "UNITS_RECORD",
+    "UNREST",
     "UNREST_RECORD",
+    "UNREST_ROWS",
+    "Limits",
+    "no_trial",
 ]
 
 # What a node is. A category of many is cut as a number, by its level; but where it was cut by a
 # list of codes while they were few, the split is LISTED from then on.
 LEAF, NUMBER, CATEGORY, LISTED = 0, 1, 2, 3
+CODES = 64  # of a category of few
 
-NODE_RECORD = np.dtype(
-    [
-        ("kind", np.int32),  # LEAF, or the kind of feature that it splits on
-        ("feature", np.int32),  # which feature it splits on
-        ("child", np.int32),  # its left child, the right one is next; of a leaf, its leaf record
-        ("parent", np.int32),  # -1 for the root
-        ("depth", np.int32),
-        ("missing_left", np.int32),  # whether rows without a value go left
-        ("threshold", np.float64),  # smaller numbers go left
-        ("subset", np.uint64),  # bit k is set if category k goes left
-        ("weight", np.float64),  # of the rows that it saw; of a leaf, of those that it inherited
-        ("mean", np.float64),  # of their y; a leaf tells it in its own record, as the next
-        ("deviation", np.float64),  # of their y
-        ("gain", np.float64),  # weight times merit of the split; of a leaf, the weight from which
-        # it may try splits again
-    ]
+# As kernels have it: rows that are kept as samples; grids of columns, in decimals; the changes of
+# units that are remembered, the rows of an unrest, and for how long a column is not suspected.
+SAMPLE_ROWS = 32
+COARSEST_GRID, FINER_THAN_GRIDS = -3, 5
+MOST_UNIT_CHANGES, UNREST_ROWS, MOST_PATIENCE = 16, 128, 1_048_576
+
+
+# -- what bounds of fields depend on --------------------------------------------------------------
+
+
+class Limits(NamedTuple):
+    """What bounds the records of one tree.
+
+    Attributes
+    ----------
+    rows : float
+        That the tree has learned.
+    weight : float
+        Of them, and what rounding may have added.
+    features : int
+        That it knows.
+    leaves : array, optional
+        Of a tree of several targets, the record of the leaf that each target of a leaf is of.
+    """
+
+    rows: float
+    weight: float
+    features: int
+    leaves: NDArray[Any] = np.zeros(0)
+
+
+def _rows(limits: Limits) -> float:
+    return limits.rows
+
+
+def _weight(limits: Limits) -> float:
+    return limits.weight
+
+
+def _squares(limits: Limits) -> float:
+    return limits.weight * SQUARE
+
+
+# -- the stream -----------------------------------------------------------------------------------
+
+STREAM_NUMBERS = Record(
+    Field("rows", 0, MOST_ROWS, whole=True, complaint="{value} is no number of rows"),
+    Field("weight", 0, MOST_WEIGHT, complaint="{value} is no weight of all rows"),
+    Field("first", -NEAR, NEAR),  # of y
+    Field("low", -NEAR, NEAR),  # the range of y
+    Field("high", -NEAR, NEAR),
+    Field("usual", 0, complaint="the usual error is negative"),  # faded mean of squared errors
+    Field("ranked_at", 0, _rows, complaint="leaves cannot have been ranked at row {value}"),
+    Field(
+        "measure_at",
+        0,
+        2 * MOST_ROWS,
+        whole=True,
+        complaint="nothing can be measured at row {value}",
+    ),
+    Field("bound", 0, 2.0**63, complaint="{value} is no bound of memory"),
+    complaint="the range of y is wrong",
 )
+"""What a tree knows of all rows."""
+STREAM = STREAM_NUMBERS.dtype.names or ()
 
-LEAF_RECORD = np.dtype(
-    [
-        ("node", np.int32),
-        ("watching", np.int32),  # whether it has a page of what it watches
-        ("rows", np.float64),  # that its models have learned
-        ("weight", np.float64),  # of the rows since it began to watch
-        ("due", np.float64),  # the weight at which it has to be decided whether to split
-        ("review", np.float64),  # the weight at which scales and grids are looked at again
-        ("born", np.float64),  # the weight that the tree had learned before
-        ("origin", np.float64),  # what the y of this leaf are measured from
-        ("mean", np.float64),  # the mean predictor, from the origin
-        ("mean_weight", np.float64),  # its weight, which starts with what the split knew
-        ("target_mean", np.float64),  # of the y since it began to watch, from the origin
-        ("target_m2", np.float64),
-        ("residual_mean", np.float64),  # of what the linear model could not explain
-        ("residual_m2", np.float64),
-        ("error_mean", np.float64),  # faded squared errors: of the mean predictor,
-        ("error_0", np.float64),  # and of each linear model
-        ("error_1", np.float64),
-        ("error_2", np.float64),
-        ("error_3", np.float64),
-        ("said_mean", np.float64),  # the same, half of them of what was said when predicting
-        ("said_0", np.float64),
-        ("said_1", np.float64),
-        ("said_2", np.float64),
-        ("said_3", np.float64),
-    ]
-)
+# -- nodes and leaves -----------------------------------------------------------------------------
 
-FACTS_RECORD = np.dtype(
-    [
-        ("decimals", np.float64),  # all values are multiples of 10 ** -decimals, up to NO_GRID
-        ("cost", np.float64),  # of another value in place of a row's: squared errors, and
-        ("weight", np.float64),  # the weight of these rows
-        ("late_cost", np.float64),  # the same, faded
-        ("late_weight", np.float64),
-        ("last", np.float64),  # the value of the row that was sampled last
-        ("rises", np.float64),  # samples in turn of which each was larger than the one before
-    ]
-)
-"""What is known of a column; `sapwood/tree/_facts.pxd` tells how."""
-
-UNITS_RECORD = np.dtype(
-    [
-        ("samples", np.float64),  # values that were sampled
-        ("low", np.float64),  # their range
-        ("high", np.float64),
-        ("mean", np.float64),  # faded
-        ("variance", np.float64),
-        ("last", np.float64),
-        ("step", np.float64),  # the faded mean of the steps from sample to sample, ties aside
-        ("lately", np.float64),  # the same, quickly faded
-        ("ties", np.float64),  # the faded share of samples that are as the one before
-        ("run", np.float64),  # rows in turn beyond the range
-        ("still", np.float64),  # rows in turn that are next to the last sample
-        ("wait", np.float64),  # the row from which on it may be suspected
-        ("patience", np.float64),  # for how many rows it will not be, next time
-        ("state", np.float64),  # 0, or a suspect: 1 by its steps, 2 by its values
-        ("seen", np.float64),  # values of a suspect,
-        ("inside", np.float64),  # those that are in the range,
-        ("new_mean", np.float64),  # and what they are like
-        ("new_m2", np.float64),
-        ("bottom", np.float64),
-        ("top", np.float64),
-    ]
-)
-"""What is known of the units of y and of each column; `sapwood/tree/_units.pxd` tells how."""
-
-UNREST_RECORD = np.dtype(
-    [
-        ("phase", np.float64),  # 0 at rest, 1 while suspects are watched, 2 while maps are weighed
-        ("stirred", np.float64),  # whether every row is looked at
-        ("rows", np.float64),  # of the unrest
-        ("errors", np.float64),  # samples of errors,
-        ("error", np.float64),  # and the faded mean of their squares
-        ("level", np.float64),  # what is said while y is a suspect
-        ("erred", np.float64),  # the last row with a large error,
-        ("run", np.float64),  # how many there were in turn,
-        ("steps", np.float64),  # and by how much y changed
-        ("as_is", np.float64),  # squared errors: as if all was as before,
-        ("in_force", np.float64),  # of what was said,
-        ("weighed_scale", np.float64),  # as if units had changed by one kind of map or another,
-        ("weighed_shift", np.float64),
-        ("weighed_both", np.float64),
-        ("gain_scale", np.float64),  # by how much that makes absolute errors smaller,
-        ("gain_shift", np.float64),
-        ("gain_both", np.float64),
-        ("square_scale", np.float64),  # and the sum of its squares
-        ("square_shift", np.float64),
-        ("square_both", np.float64),
-    ]
-)
-
-CHANGE_RECORD = np.dtype(
-    [
-        ("row", np.float64),  # rows that had been learned; 0 where there is no change
-        ("column", np.float64),  # a feature, or -1 for y
-        ("scale", np.float64),  # values from then on are scale * those of before + shift
-        ("shift", np.float64),
-    ]
-)
-
-TRIAL_RECORD = np.dtype(
-    [
-        ("leaf", np.int64),  # whose rows are divided on trial; -1 if there is none
-        ("feature", np.int64),
-        ("place", np.int64),  # of a number: the slot after which it is cut
-        ("missing_left", np.int64),
-        ("subset", np.uint64),  # of a category: bit k is set if category k goes left
-        ("threshold", np.float64),  # of a number
-        ("ends", np.float64),  # the weight of the leaf with which the trial is judged
-        ("left_weight", np.float64),  # of the rows on either side, and of their residual:
-        ("right_weight", np.float64),
-        ("left_mean", np.float64),
-        ("right_mean", np.float64),
-        ("left_m2", np.float64),
-        ("right_m2", np.float64),
-    ]
+NODES = Record(
+    # LEAF, or the kind of feature that it splits on
+    Field("kind", LEAF, LISTED, np.int32, complaint="node {place} is of no kind"),
+    Field(  # which feature it splits on
+        "feature",
+        0,
+        lambda limits: max(1, limits.features) - 1,
+        np.int32,
+        complaint="node {place} has a feature that there is not",
+    ),
+    Field("child", type=np.int32),  # its left child, the right one is next; of a leaf, its record
+    Field("parent", type=np.int32),  # -1 for the root
+    Field("depth", type=np.int32),
+    Field(  # whether rows without a value go left
+        "missing_left", 0, 1, np.int32, complaint="node {place} sends missing values nowhere"
+    ),
+    Field(  # smaller numbers go left
+        "threshold",
+        -LARGEST,
+        LARGEST,
+        complaint="the threshold of node {place} is not finite",
+    ),
+    Field("subset", type=np.uint64),  # bit k is set if category k goes left
+    Field("weight", 0, _weight),  # of the rows that it saw; of a leaf, of those that it inherited
+    Field("mean", -FAR, FAR),  # of their y; a leaf tells it in its own record, as the next
+    Field("deviation", 0, FAR),  # of their y
+    # weight times merit of the split; of a leaf, the weight from which it may try splits again
+    Field("gain", 0, _squares),
+    complaint="the {name} of node {place} is wrong",
 )
 
 ERRORS = ("error_mean", "error_0", "error_1", "error_2", "error_3")
 """The faded errors of a leaf's experts: the mean, and the linear models."""
 SAID_ERRORS = ("said_mean", "said_0", "said_1", "said_2", "said_3")
-"""The same of what they said when rows were predicted; with a last layer these decide on shares."""
+"""The same, half of them of what was said when rows were predicted; with a last layer these decide
+on shares."""
 
-# A tree of several targets has these for each of them, and not what they stand for above.
-
-TARGET_STREAM = np.dtype(
-    [
-        ("rows", np.float64),  # in which it is present
-        ("weight", np.float64),  # of them
-        ("first", np.float64),  # of its y
-        ("low", np.float64),  # the range of its y
-        ("high", np.float64),
-        ("usual", np.float64),  # faded mean of the squared errors
-        ("mean", np.float64),  # of its y, from the first
-        ("m2", np.float64),
-    ]
+_OF_Y = (  # what leaves know of y, and leaves of several targets of each
+    Field("origin", -NEAR, NEAR),  # what the y of this leaf are measured from
+    Field("mean", -NEAR, NEAR),  # the mean predictor, from the origin
+    # its weight, which starts with what the split knew
+    Field("mean_weight", 0, lambda limits: 10.0 + limits.weight),
+    Field("target_mean", -NEAR, NEAR),  # of the y since it began to watch, from the origin
+    Field("target_m2", 0, Times("weight", SQUARE)),
+    Field("residual_mean", -FAR, FAR),  # of what the linear model could not explain
+    Field("residual_m2", 0, Times("weight", SQUARE)),
+    *(Field(name, 0, MOST_ERROR, element_of="errors") for name in ERRORS),
+    *(
+        Field(name, 0, MOST_ERROR, since=2, before=error, element_of="said")
+        for name, error in zip(SAID_ERRORS, ERRORS, strict=True)
+    ),
 )
 
-_OF_TARGETS = ("rows", "weight", "origin", "mean", "mean_weight", "target_mean", "target_m2")
-TARGET_LEAF = np.dtype(
-    [
-        (name, np.float64)
-        for name in (*_OF_TARGETS, "residual_mean", "residual_m2", *ERRORS, *SAID_ERRORS)
-    ]
+LEAVES = Record(
+    Field("node", type=np.int32),
+    Field(  # whether it has a page of what it watches
+        "watching", 0, 1, np.int32, complaint="leaf {place} neither watches nor does not"
+    ),
+    Field("rows", 0, _rows),  # that its models have learned
+    Field("weight", 0, _weight),  # of the rows since it began to watch
+    Field("due", 0),  # the weight at which it has to be decided whether to split
+    Field("review", 0),  # the weight at which scales and grids are looked at again
+    Field("born", 0, _weight),  # the weight that the tree had learned before
+    *_OF_Y,
+    complaint="the {name} of leaf {place} is wrong",
 )
 
-TARGET_NODE = np.dtype([(name, np.float64) for name in ("weight", "mean", "deviation", "gain")])
-"""The gain is that of one target, in units of its own variance over the whole tree."""
+# -- columns --------------------------------------------------------------------------------------
+
+_COST = "the cost of feature {place} is wrong"
+_WEIGHT_OF_COST = "the weight of the cost of feature {place} is wrong"
+
+FACTS = Record(
+    Field(  # all values are multiples of 10 ** -decimals
+        "decimals",
+        COARSEST_GRID,
+        FINER_THAN_GRIDS,
+        whole=True,
+        complaint="feature {place} is on a grid that there is not",
+    ),
+    # of another value in place of a row's: squared errors, and the weight of these rows
+    Field("cost", Times("weight", -SQUARE), Times("weight", SQUARE), complaint=_COST),
+    Field("weight", 0, _weight, complaint=_WEIGHT_OF_COST),
+    Field(  # the same, faded
+        "late_cost",
+        Times("late_weight", -SQUARE),
+        Times("late_weight", SQUARE),
+        complaint=_COST,
+    ),
+    Field("late_weight", 0, _weight, complaint=_WEIGHT_OF_COST),
+    Field("last", -LARGEST, LARGEST, missing=True),  # the value of the row that was sampled last
+    Field(  # samples in turn of which each was larger than the one before
+        "rises",
+        0,
+        lambda limits: limits.rows + SAMPLE_ROWS,
+        complaint="feature {place} has risen too often",
+    ),
+    complaint="the last sample of feature {place} is infinite",
+)
+"""What is known of a column; `sapwood/tree/_facts.pxd` tells how."""
+
+_NEGATIVE = "the {name} of units {place} is negative"
+_counted = partial(
+    Field,
+    low=0,
+    high=_rows,
+    whole=True,
+    complaint="the {name} of units {place} is no number of rows",
+)
+
+UNITS = Record(
+    _counted("samples"),  # values that were sampled
+    Field("low", -NEAR, NEAR),  # their range
+    Field("high", -NEAR, NEAR),
+    Field("mean", -NEAR, NEAR),  # faded
+    Field("variance", 0, SQUARE, below=_NEGATIVE),
+    Field("last", -NEAR, NEAR),
+    # the faded mean of the steps from sample to sample, ties aside
+    Field("step", 0, NEAR, below=_NEGATIVE),
+    Field("lately", 0, NEAR, below=_NEGATIVE),  # the same, quickly faded
+    Field("ties", 0, below=_NEGATIVE),  # the faded share of samples that are as the one before
+    _counted("run"),  # rows in turn beyond the range
+    _counted("still"),  # rows in turn that are next to the last sample
+    Field(  # the row from which on it may be suspected
+        "wait",
+        0,
+        lambda limits: limits.rows + MOST_PATIENCE,
+        below=_NEGATIVE,
+        complaint="units {place} wait too long",
+    ),
+    Field("patience", 0, MOST_PATIENCE, below=_NEGATIVE),  # for how many rows it will not be
+    # 0, or a suspect: 1 by its steps, 2 by its values
+    Field("state", 0, 2, whole=True, complaint="the state of units {place} is none"),
+    _counted("seen"),  # values of a suspect,
+    _counted("inside"),  # those that are in the range,
+    Field("new_mean", -NEAR, NEAR),  # and what they are like
+    Field("new_m2", 0, SQUARE, below=_NEGATIVE),
+    Field("bottom", -NEAR, NEAR),
+    Field("top", -NEAR, NEAR),
+    complaint="the {name} of units {place} is too large",
+    finite="the {name} of units {place} is not finite",
+)
+"""What is known of the units of y and of each column; `sapwood/tree/_units.pxd` tells how."""
+
+_MAPS = ("scale", "shift", "both")  # by which units may have changed
+_TOO_LARGE = "the {name} of the unrest is too large"
+_NOT_WITHIN = "the {name} of the unrest is negative or too large"
+_error = partial(Field, low=0, high=UNREST_ROWS * SQUARE)
+
+UNREST = Record(
+    # 0 at rest, 1 while suspects are watched, 2 while maps are weighed
+    Field("phase", 0, 2, whole=True, complaint="the phase of the unrest is none"),
+    _error("stirred"),  # whether every row is looked at
+    Field(  # of the unrest
+        "rows",
+        0,
+        np.nextafter(UNREST_ROWS, 0),
+        complaint="the unrest is too long",
+        below=_NOT_WITHIN,
+    ),
+    _error("errors"),  # samples of errors,
+    _error("error"),  # and the faded mean of their squares
+    Field("level", -NEAR, NEAR, complaint=_TOO_LARGE),  # what is said while y is a suspect
+    _error("erred"),  # the last row with a large error,
+    _error("run"),  # how many there were in turn,
+    _error("steps"),  # and by how much y changed
+    _error("as_is"),  # squared errors: as if all was as before,
+    _error("in_force"),  # of what was said,
+    # as if units had changed by one kind of map or another,
+    *(_error(f"weighed_{by}", element_of="weighed") for by in _MAPS),
+    # by how much that makes absolute errors smaller,
+    *(
+        Field(
+            f"gain_{by}",
+            -UNREST_ROWS * FAR,
+            UNREST_ROWS * FAR,
+            complaint=_TOO_LARGE,
+            element_of="gain",
+        )
+        for by in _MAPS
+    ),
+    *(_error(f"square_{by}", element_of="square") for by in _MAPS),  # and the sum of its squares
+    complaint=_NOT_WITHIN,
+    finite="the {name} of the unrest is not finite",
+)
+
+CHANGES = Record(
+    Field("row", 0, _rows),  # rows that had been learned; 0 where there is no change
+    Field("column"),  # a feature, or -1 for y
+    Field("scale"),  # values from then on are scale * those of before + shift
+    Field("shift"),
+    complaint="change {place} was never seen",
+    finite="the {name} of change {place} is not finite",
+)
+
+# -- a split on trial -----------------------------------------------------------------------------
+
+_SIDES = "the sides of the trial are wrong"
+
+TRIAL = Record(
+    Field("leaf", type=np.int64),  # whose rows are divided on trial; -1 if there is none
+    Field(
+        "feature",
+        0,
+        lambda limits: limits.features - 1,
+        np.int64,
+        complaint="the trial has a feature that there is not",
+    ),
+    Field("place", type=np.int64),  # of a number: the slot after which it is cut
+    Field("missing_left", 0, 1, np.int64, complaint="the trial sends missing values nowhere"),
+    Field("subset", type=np.uint64),  # of a category: bit k is set if category k goes left
+    Field(  # of a number
+        "threshold", -LARGEST, LARGEST, complaint="the threshold of the trial is not finite"
+    ),
+    # the weight of the leaf with which the trial is judged
+    Field("ends", 0, 2 * MOST_WEIGHT, complaint="the trial never ends"),
+    # of the rows on either side, and of their residual:
+    Field("left_weight", 0, element_of="weight"),
+    Field("right_weight", 0, element_of="weight"),
+    Field("left_mean", -FAR, FAR, element_of="mean"),
+    Field("right_mean", -FAR, FAR, element_of="mean"),
+    Field("left_m2", 0, Times("left_weight", SQUARE), element_of="m2"),
+    Field("right_m2", 0, Times("right_weight", SQUARE), element_of="m2"),
+    complaint=_SIDES,
+)
+
+# -- several targets: a tree has these for each of them, and not what they stand for above ---------
+
+TARGET_STREAMS = Record(
+    Field("rows", 0, _rows),  # in which it is present
+    Field("weight", 0, _weight),  # of them
+    Field("first"),  # of its y
+    Field("low", -NEAR, NEAR),  # the range of its y
+    Field("high", -NEAR, NEAR),
+    Field("usual", 0, SQUARE),  # faded mean of the squared errors
+    Field("mean", -FAR, FAR),  # of its y, from the first
+    Field("m2", 0, _squares),
+    complaint="the {name} of target {place} is wrong",
+    finite="the {name} of target {place} is not finite",
+)
+
+TARGET_LEAVES = Record(
+    Field("rows", 0, lambda limits: ROUNDING * limits.leaves["rows"]),
+    Field("weight", 0, lambda limits: ROUNDING * limits.leaves["weight"]),
+    *_OF_Y,
+    complaint="the {name} of target {place} is wrong",
+    finite="the {name} of target of a leaf {place} is not finite",
+)
+
+TARGET_NODES = Record(
+    Field("weight", 0, _weight),
+    Field("mean", -FAR, FAR),
+    Field("deviation", 0, FAR),
+    # of one target, in units of its own variance over the whole tree, which may be next to none
+    Field("gain", 0),
+    complaint="the {name} of target of a node {place} is wrong",
+    finite="the {name} of target {place} is not finite",
+)
+
+# -- what arrays are made of ----------------------------------------------------------------------
+
+NODE_RECORD = NODES.dtype
+LEAF_RECORD = LEAVES.dtype
+FACTS_RECORD = FACTS.dtype
+UNITS_RECORD = UNITS.dtype
+UNREST_RECORD = UNREST.dtype
+CHANGE_RECORD = CHANGES.dtype
+TRIAL_RECORD = TRIAL.dtype
+TARGET_STREAM = TARGET_STREAMS.dtype
+TARGET_LEAF = TARGET_LEAVES.dtype
+TARGET_NODE = TARGET_NODES.dtype
+
+
+def no_trial() -> NDArray[Any]:
+    """Return the record of a tree in which no split is on trial."""
+    trial = np.zeros(1, TRIAL_RECORD)
+    trial["leaf"] = -1
+    return trial

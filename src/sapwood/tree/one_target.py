@@ -9,7 +9,7 @@ from sapwood.model import State
 from sapwood.rows.features import TARGETS
 from sapwood.tree import memory, tree_state
 from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES
-from sapwood.tree.checking import STREAM
+from sapwood.tree.layout import STREAM
 
 if TYPE_CHECKING:
     from sapwood.tree._kernel import TreeKernel

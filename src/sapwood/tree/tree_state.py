@@ -7,33 +7,42 @@ from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.blend._notes import Notes
+from sapwood.blend.checking import check_layers, check_notes
+from sapwood.limits import ROUNDING
 from sapwood.model import State, check_unchanged
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.observers.base import TableObserver
+from sapwood.records import check, doubles
 from sapwood.rows.features import UNKNOWN, Features, labels_within
-from sapwood.tree import _memory, checking, first_release, memory
+from sapwood.tree import _memory, memory, older_formats
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import (
-    FINER_THAN_GRIDS,
-    MOST_UNIT_CHANGES,
-    SAMPLE_ROWS,
-    Columns,
-    TargetRecords,
-    lengthened,
-    table_room,
+from sapwood.tree._tables import Columns, TargetRecords, lengthened, table_room
+from sapwood.tree.checking.columns import (
+    check_changes,
+    check_levels,
+    check_samples,
+    check_units,
+    check_unrest,
 )
-from sapwood.tree.checking import STREAM, check, doubles
+from sapwood.tree.checking.pages import check_models, check_observers, check_watches
+from sapwood.tree.checking.structure import check_leaves, check_nodes, check_stream
+from sapwood.tree.checking.targets import check_targets
+from sapwood.tree.checking.trial import check_trial
 from sapwood.tree.layout import (
     CHANGE_RECORD,
+    FACTS,
     FACTS_RECORD,
     LEAF_RECORD,
     NODE_RECORD,
+    SAMPLE_ROWS,
+    STREAM,
     TARGET_LEAF,
     TARGET_NODE,
     TARGET_STREAM,
     TRIAL_RECORD,
     UNITS_RECORD,
     UNREST_RECORD,
+    Limits,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +56,6 @@ __all__ = [
     "fill_kernel",
     "header_of",
     "kernel_arrays",
-    "no_trial",
     "notes_state",
     "observer_header",
     "observer_of",
@@ -271,10 +279,8 @@ def fill_kernel(
     ValueError
         If there is anything wrong with the arrays.
     """
-    is_older = "units" not in arrays
-    arrays = _with_later_arrays(
-        first_release.upgraded(arrays, kernel.tracking), len(features.names)
-    )
+    is_older = older_formats.is_older(arrays)
+    arrays = older_formats.upgraded(arrays, kernel.tracking, len(features.names))
     targets = max(1, len(features.known.targets))
     expected = (*ARRAYS, *(TARGET_ARRAYS if targets > 1 else ()))
     check(arrays.keys() == set(expected), f"its arrays are not {', '.join(expected)}")
@@ -291,15 +297,16 @@ def fill_kernel(
     )
     model, watch, level = kernel.sizes_for(is_category, places, targets)
     stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
+    limits = Limits(float(stream[0]), ROUNDING * float(stream[1]), len(is_category))
     shape = (targets * len(kernel.layer_table),)
     layer = doubles(arrays["layer"], shape, "the numbers of the last layer")
     levels = doubles(arrays["levels"], (level // 2, 2), "the levels")
-    facts, samples = _facts(arrays, stream, kinds)
-    units, unrest, changes = _units(arrays, float(stream[0]), kinds, kernel)
+    facts, samples = _facts(arrays, limits, kinds)
+    units, unrest, changes = _units(arrays, limits, kinds, kernel)
     models = doubles(arrays["models"], (len(leaves), model), "the models")
     watches = doubles(arrays["watches"], (len(watching), watch), "the pages of what is watched")
     roomy_nodes, roomy_leaves = _roomy(nodes, step=2), _roomy(leaves, step=1)
-    records = _target_records(arrays, targets, stream, (len(roomy_nodes), len(roomy_leaves)))
+    records = _target_records(arrays, targets, limits, (len(roomy_nodes), len(roomy_leaves)))
     is_noting = records is not None and kernel.tracking
     notes = memory.new_notes(kernel.max_bytes, targets) if is_noting else kernel.notes
     check(targets == 1 or not kernel.observing.by_observers, "observers watch several targets")
@@ -313,14 +320,14 @@ def fill_kernel(
         notes,
     )
 
-    checking.check_stream(stream, len(leaves))
-    checking.check_nodes(nodes, leaves, stream, kinds, kernel.max_depth)
-    checking.check_leaves(leaves, stream)
-    checking.check_layers(layer, _rows_of(stream, records))
+    check_stream(stream, len(leaves))
+    check_nodes(nodes, leaves, limits, kinds, kernel.max_depth)
+    check_leaves(leaves, limits)
+    check_layers(layer, _rows_of(stream, records))
     for own in levels.reshape(targets, -1, 2):
-        checking.check_levels(own, stream, is_category, places)
-    checking.check_models(models, kernel)
-    checking.check_watches(
+        check_levels(own, limits, is_category, places)
+    check_models(models, kernel)
+    check_watches(
         watches,
         leaves[watching],
         kinds[:2],
@@ -337,11 +344,16 @@ def fill_kernel(
     kernel.set_name_bytes(occupied if name_bytes is None else name_bytes)
     _restore_leaves(kernel, models, watching, watches, observers)
     _restore_trial(kernel, arrays, leaves, kinds)
+    _fit_memory(kernel, is_older)
+    if pending is not None:
+        _restore_pending(kernel, pending)
+
+
+def _fit_memory(kernel: TreeKernel, is_older: bool) -> None:
+    """Raise if a kernel occupies more than it may; that of an older file may need less first."""
     if is_older and kernel.max_bytes and _memory.nbytes(kernel) > kernel.max_bytes:
         _memory.rank_now(kernel, 0)  # as this release keeps more of each feature
     _memory.check_bound(kernel)
-    if pending is not None:
-        _restore_pending(kernel, pending)
 
 
 def _restore_pending(kernel: TreeKernel, pending: Any) -> None:
@@ -370,26 +382,26 @@ def _restore_leaves(
         )
 
 
-def _facts(arrays: dict[str, Array], stream: Array, kinds: Kinds) -> tuple[Array, Array]:
+def _facts(arrays: dict[str, Array], limits: Limits, kinds: Kinds) -> tuple[Array, Array]:
     """Return what is known of each feature, and rows of the past, if they are good."""
     facts = _records(arrays["facts"], FACTS_RECORD, "facts")
     check(len(facts) == len(kinds[0]), "its facts are not those of its features")
     samples = doubles(arrays["samples"], (SAMPLE_ROWS, len(facts)), "the samples", missing=True)
-    checking.check_facts(facts, stream)
-    checking.check_samples(samples, kinds)
+    FACTS.check(facts, limits)
+    check_samples(samples, kinds)
     return facts, samples
 
 
 def _units(
-    arrays: dict[str, Array], rows: float, kinds: Kinds, kernel: TreeKernel
+    arrays: dict[str, Array], limits: Limits, kinds: Kinds, kernel: TreeKernel
 ) -> tuple[Array, Array, Array]:
     """Return what is known of the units of columns, if it is good."""
     units = _records(arrays["units"], UNITS_RECORD, "units")
     unrest = _records(arrays["unrest"], UNREST_RECORD, "unrest")
     changes = _records(arrays["changes"], CHANGE_RECORD, "changes of units")
-    checking.check_units(units, ~(kinds[0] | kinds[2]), rows, kernel.minding)
-    checking.check_unrest(unrest, units)
-    checking.check_changes(changes, len(kinds[0]), rows)
+    check_units(units, ~(kinds[0] | kinds[2]), limits, kernel.minding)
+    check_unrest(unrest, units)
+    check_changes(changes, limits)
     return units, unrest, changes
 
 
@@ -400,14 +412,14 @@ def _restore_trial(
     trial = _records(arrays["trial"], TRIAL_RECORD, "trial")
     shape = 2 * int((trial["leaf"] >= 0).sum()), kernel.watch_doubles
     pages = doubles(arrays["trial_watches"], shape, "the pages of the trial")
-    checking.check_trial(trial, pages, leaves, kinds, kernel)
+    check_trial(trial, pages, leaves, kinds, kernel)
     kernel.set_trial(trial, pages)
 
 
 def _target_records(
     arrays: dict[str, Array],
     targets: int,
-    stream: Array,
+    limits: Limits,
     room: tuple[int, int],
 ) -> TargetRecords | None:
     """Return what a tree of several targets knows of them, if it is good; None for one target.
@@ -427,7 +439,7 @@ def _target_records(
         targets * count for count in (1, len(leaves), len(nodes))
     )
     check(good, "there is not a record for each target of each leaf and node")
-    checking.check_targets(streams, own_leaves, own_nodes, leaves, stream)
+    check_targets(streams, own_leaves, own_nodes, leaves, limits)
     return TargetRecords(
         streams.copy(),
         lengthened(own_leaves, targets * room[1]),
@@ -458,40 +470,8 @@ def restore_notes(memory: Notes | None, arrays: dict[str, Array], rows: float) -
     doubles(sizes, (5,), "the sizes of its notes")
     good = keys.dtype == np.uint64 and ages.dtype == np.int64 and keys.ndim == ages.ndim == 1
     check(good, "the keys and ages of its notes are no whole numbers")
-    checking.check_notes(doubles(notes, (len(keys), memory.width), "its notes"), rows)
+    check_notes(doubles(notes, (len(keys), memory.width), "its notes"), rows)
     memory.restore(sizes, keys, ages, notes)
-
-
-def _with_later_arrays(arrays: dict[str, Array], features: int) -> dict[str, Array]:
-    """Return the arrays of a tree, with those that files of earlier releases lack.
-
-    What values such a tree has seen is not known: so they are on no grid.
-    """
-    if not set(UNITS) & arrays.keys():
-        arrays = arrays | {
-            "units": np.zeros(features + 1, UNITS_RECORD),
-            "unrest": np.zeros(1, UNREST_RECORD),
-            "changes": np.zeros(MOST_UNIT_CHANGES, CHANGE_RECORD),
-        }
-    later = {"facts", "samples", "trial", "trial_watches"}
-    if later & arrays.keys() or "watches" not in arrays:
-        return arrays
-    facts = np.zeros(features, FACTS_RECORD)
-    facts["decimals"] = FINER_THAN_GRIDS
-    width = arrays["watches"].shape[-1] if arrays["watches"].ndim == 2 else 0
-    return arrays | {
-        "facts": facts,
-        "samples": np.full((SAMPLE_ROWS, features), np.nan),
-        "trial": no_trial(),
-        "trial_watches": np.zeros((0, width)),
-    }
-
-
-def no_trial() -> Array:
-    """Return the record of a tree in which no split is on trial."""
-    trial = np.zeros(1, TRIAL_RECORD)
-    trial["leaf"] = -1
-    return trial
 
 
 def _records(array: Array, record: np.dtype[Any], what: str) -> Array:
@@ -534,5 +514,5 @@ def _observers(
     ]
     leaves = [loaded[leaf * features : (leaf + 1) * features] for leaf in range(len(watching))]
     for own, leaf in zip(leaves, watching, strict=True):
-        checking.check_observers(own, model, leaf, watched)
+        check_observers(own, model, leaf, watched)
     return leaves

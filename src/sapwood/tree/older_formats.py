@@ -1,7 +1,9 @@
-"""What files of the first release hold in place of the last layer: tracks, of which one was chosen.
+"""The arrays of a tree from a file of an older format, as this release saves them.
 
-A tree from such a file goes on with the same levels. It begins by following the one that was
-chosen, and weighs all of them anew as labels come.
+Files of the first release hold tracks in place of the last layer, of which one was chosen. A tree
+from such a file goes on with the same levels. It begins by following the one that was chosen, and
+weighs all of them anew as labels come. Fields that records have got since are made up by what
+`sapwood.tree.layout` declares.
 """
 
 from typing import Any
@@ -11,11 +13,22 @@ from numpy.typing import NDArray
 
 from sapwood.blend._layer import LEVEL_RATES, fresh_layer, layer_parts
 from sapwood.blend._notes import Notes
+from sapwood.records import check, doubles
 from sapwood.tree._kernel import NOTE_DOUBLES
-from sapwood.tree.checking import STREAM, check, doubles
-from sapwood.tree.layout import ERRORS, LEAF_RECORD, SAID_ERRORS
+from sapwood.tree.layout import (
+    CHANGE_RECORD,
+    FACTS_RECORD,
+    FINER_THAN_GRIDS,
+    LEAVES,
+    MOST_UNIT_CHANGES,
+    SAMPLE_ROWS,
+    STREAM,
+    UNITS_RECORD,
+    UNREST_RECORD,
+    no_trial,
+)
 
-__all__ = ["upgraded"]
+__all__ = ["is_older", "upgraded"]
 
 Array = NDArray[Any]
 
@@ -24,7 +37,12 @@ NEAREST = [int(np.argmin(np.abs(np.array(RATES) - rate))) for rate in LEVEL_RATE
 """The track that is nearest to each level of this release."""
 
 
-def upgraded(arrays: dict[str, Array], tracking: bool) -> dict[str, Array]:
+def is_older(arrays: dict[str, Array]) -> bool:
+    """Say whether a file was written when less was kept of each feature than now."""
+    return "units" not in arrays
+
+
+def upgraded(arrays: dict[str, Array], tracking: bool, features: int) -> dict[str, Array]:
     """Return the arrays of a tree as this release saves them; those of this release as they are.
 
     Parameters
@@ -33,7 +51,36 @@ def upgraded(arrays: dict[str, Array], tracking: bool) -> dict[str, Array]:
         Of a file.
     tracking : bool
         Whether the tree has a last layer.
+    features : int
+        That it knows.
     """
+    arrays = _with_layer(arrays, tracking)
+    later = {
+        "units": np.zeros(features + 1, UNITS_RECORD),
+        "unrest": np.zeros(1, UNREST_RECORD),
+        "changes": np.zeros(MOST_UNIT_CHANGES, CHANGE_RECORD),
+    }
+    if not later.keys() & arrays.keys():
+        arrays = arrays | later
+    later = _facts(arrays.get("watches"), features)
+    return arrays | later if "watches" in arrays and not later.keys() & arrays.keys() else arrays
+
+
+def _facts(watches: Array | None, features: int) -> dict[str, Array]:
+    """Return what is known of columns whose values are not known: so they are on no grid."""
+    facts = np.zeros(features, FACTS_RECORD)
+    facts["decimals"] = FINER_THAN_GRIDS
+    width = watches.shape[-1] if watches is not None and watches.ndim == 2 else 0
+    return {
+        "facts": facts,
+        "samples": np.full((SAMPLE_ROWS, features), np.nan),
+        "trial": no_trial(),
+        "trial_watches": np.zeros((0, width)),
+    }
+
+
+def _with_layer(arrays: dict[str, Array], tracking: bool) -> dict[str, Array]:
+    """Return arrays with a last layer, and notes, in place of tracks."""
     if "tracks" not in arrays or "stream" not in arrays:
         return arrays
     kept = {name: array for name, array in arrays.items() if name != "tracks"}
@@ -42,26 +89,13 @@ def upgraded(arrays: dict[str, Array], tracking: bool) -> dict[str, Array]:
     check(tuple(tracks[0]) == RATES, "the rates of tracks are wrong")
     layer = _layer(tracks, dict(zip(STREAM, stream, strict=True)))
     return kept | {
-        "leaves": _leaves(arrays["leaves"]) if "leaves" in arrays else np.zeros(0),
+        "leaves": LEAVES.upgraded(arrays["leaves"]) if "leaves" in arrays else np.zeros(0),
         "layer": layer if tracking else np.zeros(0),
         "note_sizes": Notes(1, 16).state()[0] if tracking else np.zeros(0),
         "note_keys": np.zeros(0, np.uint64),
         "note_ages": np.zeros(0, np.int64),
         "notes": np.zeros((0, NOTE_DOUBLES if tracking else 0)),
     }
-
-
-def _leaves(table: Array) -> Array:
-    """Return leaves whose experts are judged as they were."""
-    new = {*ERRORS, *SAID_ERRORS} - {*(table.dtype.names or ())}
-    if table.ndim != 1 or new != {*SAID_ERRORS}:
-        return table
-    leaves = np.zeros(len(table), LEAF_RECORD)
-    for name in table.dtype.names or ():
-        leaves[name] = table[name]
-    for error, said in zip(ERRORS, SAID_ERRORS, strict=True):
-        leaves[said] = table[error]
-    return leaves
 
 
 def _layer(tracks: Array, stream: dict[str, float]) -> Array:

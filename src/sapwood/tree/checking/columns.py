@@ -1,0 +1,115 @@
+"""What has to hold for what a tree knows of its columns: categories, samples, units."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.limits import NEAR, SQUARE
+from sapwood.records import check, check_all
+from sapwood.tree._tables import LEVEL_HEAD
+from sapwood.tree.layout import CHANGES, CODES, MOST_UNIT_CHANGES, UNITS, UNREST, Limits
+
+__all__ = ["check_changes", "check_levels", "check_samples", "check_units", "check_unrest"]
+
+Array = NDArray[Any]
+BoolArray = NDArray[np.bool_]
+
+
+def check_levels(
+    levels: Array, limits: Limits, is_category: BoolArray, places: NDArray[np.intp]
+) -> None:
+    """Check the weights and means of categories; other features have none.
+
+    Parameters
+    ----------
+    levels : array
+        The table.
+    limits : Limits
+        What bounds its numbers.
+    is_category : array
+        Of each feature whether it is a category of few.
+    places : array
+        Those of a category of many; -1 for other features.
+    """
+    features = len(is_category)
+    few = len(levels) - int((places[places >= 0] + LEVEL_HEAD).sum())
+    table = levels[:few].reshape(features, few // max(1, features), 2)
+    check_all(is_category[:, None, None] | (table == 0), "feature {} is no category, but has one")
+    good = (table[..., 0] >= 0) & (table[..., 0] <= limits.weight)
+    check_all(good, "the weight of a category of feature {} is wrong")
+    check_all(abs(table[..., 1]) <= NEAR, "the mean of a category of feature {} is wrong")
+    many = levels[few:]
+    check_all((many[:, 0] >= 0) & (many[:, 0] <= limits.weight), "the weight of level {} is wrong")
+    for feature in np.flatnonzero(places >= 0):
+        end = LEVEL_HEAD + places[feature]
+        squares, own = many[1:LEVEL_HEAD], many[LEVEL_HEAD:end]
+        means = abs(np.append(own[:, 1], many[0, 1])) <= NEAR
+        check_all(means, f"the mean of a category of feature {feature} is wrong")
+        good = (squares[:, 1] >= 0) & (squares[:, 1] <= SQUARE)
+        check_all(good, f"the squares of the categories of feature {feature} are wrong")
+        many = many[end:]
+
+
+def check_samples(samples: Array, kinds: tuple[BoolArray, BoolArray, BoolArray]) -> None:
+    """Check rows of the past: categories are codes, what is not known is missing.
+
+    Parameters
+    ----------
+    samples : array
+        The rows.
+    kinds : tuple of arrays
+        As for `check_nodes`.
+    """
+    is_category, is_unknown, is_many = kinds
+    codes = samples[:, is_category | is_many]
+    with np.errstate(invalid="ignore"):
+        good = np.isnan(codes) | ((codes >= 0) & (codes == np.floor(codes)))
+        check_all(good, "sample {} has a category that is no code")
+        good = ~(samples[:, is_category] >= CODES)
+    check_all(good, "sample {} has a category that there is not")
+    check_all(np.isnan(samples[:, is_unknown]), "sample {} has what was never seen")
+
+
+def check_units(units: Array, is_number: BoolArray, limits: Limits, minding: bool) -> None:
+    """Check what is known of the units of y, which come first, and of each feature.
+
+    Parameters
+    ----------
+    units : array
+        The records.
+    is_number : array
+        Of each feature whether it is a number.
+    limits : Limits
+        What bounds their numbers.
+    minding : bool
+        Whether it follows changes of units at all.
+    """
+    check(len(units) == len(is_number) + 1, "its units are not those of its features")
+    UNITS.check(units, limits)
+    has_none = ~np.append(True, is_number) if minding else np.ones(len(units), np.bool_)
+    blank = units == np.zeros(1, units.dtype)
+    check_all(blank | ~has_none, "units {} are those of no number")
+    check_all(units["low"] <= units["high"], "the range of units {} is wrong")
+
+
+def check_unrest(unrest: Array, units: Array) -> None:
+    """Check how far it is told whether units have changed."""
+    check(len(unrest) == 1, "there is not one unrest")
+    UNREST.check(unrest)
+    suspects = bool((units["state"] > 0).any())
+    check(
+        suspects == bool(unrest["phase"][0] > 0),
+        "there is unrest without a suspect, or none with one",
+    )
+
+
+def check_changes(changes: Array, limits: Limits) -> None:
+    """Check the changes of units that are remembered."""
+    check(len(changes) == MOST_UNIT_CHANGES, "there are too many changes of units, or too few")
+    CHANGES.check(changes, limits)
+    column, real = changes["column"], changes["row"] > 0
+    good = (column >= -1) & (column < limits.features) & (column == np.floor(column))
+    check_all(~real | good, "change {} is that of a column that there is not")
+    check_all(~real | (changes["scale"] > 0), "the scale of change {} is none")
+    check(bool((real[:-1] >= real[1:]).all()), "the changes of units are not in order")

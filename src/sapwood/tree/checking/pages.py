@@ -1,0 +1,233 @@
+"""What has to hold for the pages of leaves, and for their observers."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.limits import FAR, NEAR, ROUNDING
+from sapwood.observers.base import TableObserver
+from sapwood.observers.packing import CELL, CELLS, WEIGHT
+from sapwood.records import check, check_all
+from sapwood.tree._kernel import TreeKernel
+from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES, most_kept_rows
+
+__all__ = ["check_models", "check_observers", "check_watches"]
+
+Array = NDArray[Any]
+BoolArray = NDArray[np.bool_]
+
+# The reach of centres and scales (see `review` in _review.pyx), and more than coefficients come to.
+MOST_SCALE, MOST_COEFFICIENT = 1e300, 1e150
+# What `rescale` in _review.pyx allows of variances: of coefficients, and of the constant. Rows only
+# make them smaller: all rows that can be counted, at their largest, down to 1e-27.
+LEAST_VARIANCE, MOST_VARIANCE, MOST_OF_CONSTANT = 1e-31, 1e3, 1e6
+# A covariance is positive definite; in terms of correlations, rounding makes up for less than this.
+DEFINITE = 1e-9
+KEPT_ROW = SLOT_DOUBLES + 1  # doubles
+MORE_ROWS = "slots have seen more rows than their leaf"
+
+
+def check_models(models: Array, kernel: TreeKernel) -> None:
+    """Check the pages of linear models."""
+    if not kernel.linear:
+        return
+    for target in range(kernel.targets):
+        start, rest = kernel.model_place(target)
+        own = models[:, start : start + kernel.page_parts()[0]]
+        check_all(abs(own) <= MOST_COEFFICIENT, "a coefficient of leaf {} is wrong")
+        if start == rest:  # it has a page of its own, or shares that of the first
+            _check_rest(models[:, rest : rest + kernel.page_size], kernel)
+
+
+def _check_rest(models: Array, kernel: TreeKernel) -> None:
+    """Check centres, scales and covariances."""
+    centres, scales, covariance, terms = kernel.page_parts()
+    check_all(abs(models[:, centres:scales]) <= MOST_SCALE, "a centre of leaf {} is wrong")
+    own = models[:, scales:covariance]
+    check_all((own >= 0) & (own <= ROUNDING * MOST_SCALE), "a scale of leaf {} is wrong")
+    matrix = models[:, covariance:]
+    variances = matrix if matrix.shape[1] == terms else matrix[:, :: terms + 1]
+    most = np.full(terms, MOST_VARIANCE)
+    most[0] = MOST_OF_CONSTANT
+    good = (variances >= LEAST_VARIANCE) & (variances <= ROUNDING * most)
+    check_all(good, "a variance of leaf {} is wrong")
+    if matrix.shape[1] != terms:
+        square = matrix.reshape(-1, terms, terms)
+        check_all(square == square.transpose(0, 2, 1), "a covariance of leaf {} is not symmetric")
+        check_all(_are_definite(square), "the covariances of leaf {} contradict each other")
+
+
+def _are_definite(covariances: Array) -> BoolArray:
+    """Whether each has no direction of negative variance, but for rounding.
+
+    For learning would enlarge it.
+    """
+    deviations = np.sqrt(np.einsum("ijj->ij", covariances))
+    with np.errstate(over="ignore"):
+        correlations = covariances / (deviations[:, :, None] * deviations[:, None, :])
+    good: BoolArray = (abs(correlations) <= 1.0 + DEFINITE).all(axis=(1, 2))
+    good[good] = _have_factors(correlations[good] + DEFINITE * np.eye(correlations.shape[1]))
+    return good
+
+
+def _have_factors(matrices: Array) -> Array:
+    """Whether each has a Cholesky factor; one after the other only if not all have."""
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        if len(matrices) == 1:
+            return np.zeros(1, np.bool_)
+        return np.concatenate([_have_factors(half) for half in np.array_split(matrices, 2)])
+    return np.ones(len(matrices), np.bool_)
+
+
+def check_watches(
+    watches: Array,
+    leaves: Array,
+    kinds: tuple[BoolArray, BoolArray],
+    kernel: TreeKernel,
+    of_targets: Array | None = None,
+) -> None:
+    """Check the pages of what leaves watch by.
+
+    Parameters
+    ----------
+    watches : array
+        The pages.
+    leaves : array
+        The records of their leaves.
+    kinds : tuple of arrays
+        Of each feature whether it is a category, and whether it is not known what it is.
+    kernel : TreeKernel
+        That knows the layout.
+    of_targets : array, optional
+        Of a tree of several targets, the record of each target of each leaf.
+    """
+    is_category, is_unknown = kinds
+    features = len(is_category)
+    grids = watches[:, : GRID_DOUBLES * features].reshape(len(watches), features, GRID_DOUBLES)
+    low, width, inverse, kept = np.moveaxis(grids, 2, 0)
+    fixed = (low == 0) & (width == 1) & (inverse == 1) & (kept == 0)
+    check_all(fixed[:, is_category], "the grid of a category is wrong in page {}")
+    never = is_unknown if kernel.slots else ~is_category
+    check_all(grids[:, never] == 0, "there is a grid for what was never seen in page {}")
+    laid = inverse > 0
+    with np.errstate(divide="ignore", over="ignore"):
+        good = np.where(laid, (width > 0) & (inverse == 1 / width), (inverse == 0) & (width == 0))
+    check_all(good, "the width of a grid is wrong in page {}")
+    most = most_kept_rows(kernel.slots)
+    good = (kept >= 0) & (kept == np.floor(kept)) & (kept <= most) & (laid | (kept < max(most, 1)))
+    check_all(good, "the number of rows that are kept is wrong in page {}")
+    for feature in range(features):
+        start, end = kernel.slot_start(feature), kernel.slot_start(feature + 1)
+        page = watches[:, start:end]
+        gaps = watches[:, kernel.gap_start(feature) : kernel.gap_start(feature + 1)]
+        raw = ~laid[:, feature] & (kernel.slots > 0)
+        if of_targets is None:
+            _check_slots(page, leaves, raw, kept[:, feature])
+            continue
+        size = kernel.slot_doubles
+        for target in range(kernel.targets):
+            own = _of_target(page, gaps, raw, kept[:, feature], target)
+            _check_slots(own, of_targets[:, target], raw, kept[:, feature], weightless=True)
+        slots = page[~raw].reshape(np.count_nonzero(~raw), page.shape[1] // size, size)
+        weight = slots[..., 0]
+        check_all(weight.sum(axis=1) <= ROUNDING * leaves["weight"][~raw] + 1e-300, MORE_ROWS)
+
+
+def _of_target(page: Array, gaps: Array, raw: BoolArray, kept: Array, target: int) -> Array:
+    """Return the slots of several targets as those of one of them."""
+    pages = len(page)
+    # A slot has 1 + 2 q doubles, and q are missing beside it.
+    slots_of_page = page.shape[1] - 2 * gaps.shape[1]
+    targets, size = gaps.shape[1] // slots_of_page, page.shape[1] // slots_of_page
+    missing = gaps.reshape(pages, slots_of_page, targets)
+    found = np.zeros((pages, missing.shape[1] * SLOT_DOUBLES))
+    for at in range(pages):
+        own = found[at].reshape(-1, SLOT_DOUBLES)
+        slots = page[at].reshape(-1, size)
+        count = len(slots)
+        if raw[at]:
+            count = int(kept[at])
+            rows = page[at, : count * (size + 1)].reshape(count, size + 1)
+            kept_rows = found[at, : count * KEPT_ROW].reshape(count, KEPT_ROW)
+            kept_rows[:, :3] = _sums(rows, missing[at, :count], target)
+            kept_rows[:, 3] = rows[:, size]
+            check(bool((rows[:, 0] > 0).all()), "a row that is kept has no weight")
+            own[-1] = _sums(slots[-1:], missing[at, -1:], target)
+        else:
+            own[:] = _sums(slots, missing[at], target)
+    return found
+
+
+def _sums(slots: Array, missing: Array, target: int) -> Array:
+    """Return weight and sums of a target in slots; rounding alone may make the weight negative."""
+    gap = missing[:, target]
+    check_all((gap >= 0) & (gap <= ROUNDING * slots[:, 0]), "a slot lacks more than it has")
+    weight = np.maximum(slots[:, 0] - gap, 1e-9 * slots[:, 0])
+    return np.column_stack([weight, slots[:, 1 + 2 * target], slots[:, 2 + 2 * target]])
+
+
+def _check_slots(
+    page: Array, leaves: Array, raw: BoolArray, kept: Array, *, weightless: bool = False
+) -> None:
+    """Check the slots of a feature in all pages, or the rows that are kept in their place."""
+    size = SLOT_DOUBLES
+    slots = page.reshape(len(page), page.shape[1] // size, size)
+    _check_sums(slots[~raw], leaves[~raw], weightless)
+    _check_sums(slots[raw, -1:], leaves[raw], weightless)
+    for at in np.flatnonzero(raw):
+        own, count = page[at, :-size], KEPT_ROW * int(kept[at])
+        rows = own[:count].reshape(1, -1, KEPT_ROW)
+        check(weightless or bool((rows[..., 0] > 0).all()), "a row that is kept has no weight")
+        _check_sums(rows, leaves[at : at + 1], weightless)
+
+
+def _check_sums(slots: Array, leaves: Array, weightless: bool = False) -> None:
+    """Check weights and sums of slots, and that they are not of more rows than a leaf has seen.
+
+    Of several targets the weight that is there is told by that which is missing, and is no more
+    exact than that: where it is `weightless`, it is not compared.
+    """
+    weight, target, residual = slots[..., 0], slots[..., 1], slots[..., 2]
+    check_all(weight >= 0, "the weight of a slot is negative")
+    good = weight.sum(axis=1) <= ROUNDING * leaves["weight"] + 1e-300
+    check_all(good | weightless, MORE_ROWS)
+    # The mean of some of them becomes the origin of a child.
+    from_origin = abs(target + leaves["origin"][:, None] * weight)
+    check_all(from_origin <= NEAR * weight, "the sum of y of a slot is wrong")
+    check_all(abs(residual) <= FAR * weight, "the sum of residuals of a slot is wrong")
+
+
+def check_observers(
+    observers: list[TableObserver], model: TableObserver, leaf: Array, watched: BoolArray
+) -> None:
+    """Check the observers of a leaf.
+
+    Parameters
+    ----------
+    observers : list of observers
+        One a feature, each valid by itself.
+    model : observer
+        What they have to be like.
+    leaf : record
+        Of the leaf.
+    watched : array
+        Of each feature whether it is a number that was seen.
+    """
+    expected = {**model._parameters(), "targets": 2}
+    any_radius = getattr(model, "divisor", None) is not None
+    for feature, observer in enumerate(observers):
+        own = observer._parameters()
+        if any_radius and isinstance(own.get("radius"), float):
+            own["radius"] = expected["radius"]
+        check(own == expected, f"the observer of feature {feature} is of another kind")
+        check(bool(watched[feature]) or not len(observer), f"feature {feature} was never observed")
+        _, table = observer._elements()
+        total = float(table[:, WEIGHT].sum())
+        good = total <= ROUNDING * leaf["weight"] + 1e-300
+        check(bool(good), "observers have seen more rows than their leaf")
+        for cell, origin, most in ((CELLS, leaf["origin"], NEAR), (CELLS + CELL, 0.0, FAR)):
+            means = table[:, cell] + table[:, cell + 1] + origin
+            check(bool((abs(means) <= most).all()), f"the y of feature {feature} are too far away")
