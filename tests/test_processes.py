@@ -1,5 +1,6 @@
 """Workers that are killed at any moment: their calls fail, others do not, and nobody waits."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -100,12 +101,51 @@ def test_what_is_shut_down_does_what_was_submitted_or_cancels_it():
         waiting.result()
 
 
-def test_workers_end_with_the_process_that_has_made_them():
-    program = """
-import os, signal
+def test_workers_are_killed_in_the_midst_of_calls():
+    executor = ProcessExecutor(2)
+    running = [executor.submit(time.sleep, 2 * PATIENCE) for _ in range(2)]
+    waiting = executor.submit(abs, -1)
+    while not all(future.running() for future in running):
+        time.sleep(0.001)
+    executor.kill_workers()
+    assert executor.pids == ()
+    for future in running:
+        with pytest.raises(WorkerLostError):
+            future.result(PATIENCE)
+    with pytest.raises(CancelledError):
+        waiting.result(PATIENCE)
+    with pytest.raises(RuntimeError, match="was shut down"):
+        executor.submit(abs, -1)
+
+
+def test_workers_that_are_yet_to_start_are_killed_too():
+    executor = ProcessExecutor(2)
+    futures = [executor.submit(time.sleep, 2 * PATIENCE) for _ in range(2)]
+    executor.kill_workers()
+    assert executor.pids == ()
+    for future in futures:
+        with pytest.raises((WorkerLostError, CancelledError)):
+            future.result(PATIENCE)
+
+
+def test_workers_are_prepared_before_their_first_call():
+    executor = ProcessExecutor(1, gc.disable)
+    assert executor.submit(gc.isenabled).result(PATIENCE) is False
+    executor.shutdown()
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("call", ["os.getpid", "time.sleep, 1e6"], ids=["idle", "busy"])
+def test_workers_end_with_the_process_that_has_made_them(call):
+    program = f"""
+import os, signal, time
 from sapwood.scale.processes import ProcessExecutor
 if __name__ == "__main__":
-    print(ProcessExecutor(1).submit(os.getpid).result(), flush=True)
+    executor = ProcessExecutor(1)
+    print(executor.submit(os.getpid).result(), flush=True)
+    future = executor.submit({call})
+    while not (future.running() or future.done()):
+        time.sleep(0.001)
     os.kill(os.getpid(), signal.SIGKILL)
 """
     # A worker has the output of its parent: it ends only when both are gone.

@@ -75,7 +75,7 @@ def test_the_reports_numbers_are_the_tables(finished) -> None:
 
 
 def test_a_finished_study_is_not_run_again(finished, tiny_plan, monkeypatch) -> None:
-    monkeypatch.setattr(run, "ProcessPoolExecutor", None)
+    monkeypatch.setattr(run, "ProcessExecutor", None)
     before = (finished.path / "results.parquet").read_bytes()
     table = run.run_study(
         StudyFolder(finished.path), tiny_plan, [*PAPERS, *OURS], lambda progress: None
@@ -199,6 +199,22 @@ def test_an_observer_that_fails_is_named(tmp_path, monkeypatch) -> None:
     assert result.exit_code == 2
     assert "observer failing_observers:Failing failed on n = " in result.stderr
     assert "too hard" in result.stderr
+
+
+def test_a_worker_that_is_killed_ends_the_study_in_words(tmp_path, monkeypatch) -> None:
+    module = tmp_path / "dying_observers.py"
+    module.write_text(
+        "import signal\n"
+        "from sapwood import EBSTObserver\n"
+        "class Dying(EBSTObserver):\n"
+        "    def best_split(self):\n        signal.raise_signal(signal.SIGKILL)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    result = invoke("--output", tmp_path / "out", "--observer", "dying_observers:Dying")
+    assert result.exit_code == 2
+    told = "a worker process was killed, perhaps for want of memory: run the command again to"
+    assert told in " ".join(result.stderr.split())
 
 
 def test_a_missing_package_names_the_extra(tmp_path, monkeypatch) -> None:

@@ -6,14 +6,9 @@ timings do not disturb one another. Each cell is written as soon as it is done.
 
 import gc
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future, as_completed
 from math import log2
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
 from typing import NamedTuple
 
 import pandas as pd
@@ -24,6 +19,7 @@ from sapwood.paper.folder import StudyFolder
 from sapwood.paper.measure import measure_splits, measure_times
 from sapwood.paper.observers import Factory, find_contender
 from sapwood.paper.protocol import Cell, Plan, all_cells
+from sapwood.scale.processes import ProcessExecutor, WorkerLostError
 
 __all__ = ["RESULTS", "Progress", "run_study"]
 
@@ -140,11 +136,7 @@ def _run_pass(
     """Run some cells, the largest first so that no core is idle at the end."""
     if not cells:
         return
-    context = get_context("spawn")
-    lifeline, held_end = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(
-        each.workers(), context, initializer=_start_worker, initargs=(lifeline, each.alone)
-    )
+    pool = ProcessExecutor(each.workers(), _prepare_to_measure if each.alone else None)
     waiting: dict[Future[None], Cell] = {}
     try:
         for cell in sorted(cells, key=lambda cell: -cell.n):
@@ -153,34 +145,20 @@ def _run_pass(
         for work in as_completed(waiting):
             work.result()
             yield waiting[work]
-    except BrokenProcessPool as error:
+    except WorkerLostError as error:
         raise StudyError(
             "a worker process was killed, perhaps for want of memory: run the command again to "
             "go on where it stopped"
         ) from error
-    except BaseException:
-        held_end.close()
-        raise
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        held_end.close()
-        lifeline.close()
+        pool.kill_workers()  # all is done, or what is not will be done by the next run
 
 
-def _start_worker(lifeline: Connection, alone: bool) -> None:
-    """Prepare a worker: it ends with its parent, and is kept on one core if it measures times."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_when_cut, args=(lifeline,), daemon=True).start()
-    if alone:
-        gc.disable()
-        if hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-
-
-def _leave_when_cut(lifeline: Connection) -> None:
-    """Leave at once when the parent has closed its end, by intention or by being killed."""
-    wait([lifeline])
-    os._exit(1)
+def _prepare_to_measure() -> None:
+    """Keep a worker on one core, and from collecting garbage while times are measured."""
+    gc.disable()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 def _run_cell(

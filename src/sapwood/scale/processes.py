@@ -3,7 +3,8 @@
 Each worker has a pipe of its own, and a thread of this process that feeds it: no lock or queue is
 shared among workers, so one that is killed, at whatever moment, leaves nothing locked and nothing
 half-read for others. Its call fails, and another takes its place. (Python's own pool may wait for
-ever for a worker that it starts while it notices that another one has died.)
+ever for a worker that it starts while it notices that another one has died.) Workers end with the
+process that started them, whatever they are doing.
 """
 
 import os
@@ -12,9 +13,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import suppress
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from queue import SimpleQueue
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from queue import Empty, SimpleQueue
 from traceback import format_exc
 from typing import Any
 
@@ -38,20 +39,22 @@ class ProcessExecutor(Executor):
     ----------
     workers : int
         How many there are.
+    prepare : callable, optional
+        What each worker calls before all else.
     """
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
+    def __init__(self, workers: int, prepare: Callable[[], None] | None = None) -> None:
+        self._workers, self._prepare = workers, prepare
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
         self._feeders: list[threading.Thread] = []
-        self._pids: set[int] = set()
-        self._is_shut = False
+        self._hired: set[_Worker] = set()
+        self._is_shut = self._is_killed = False
         self._changing = threading.Lock()
 
     @property
     def pids(self) -> tuple[int, ...]:
         """The processes that there are."""
-        return tuple(self._pids)
+        return tuple(worker.pid for worker in tuple(self._hired))
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
         """Let a worker call a function.
@@ -78,15 +81,26 @@ class ProcessExecutor(Executor):
             if not self._is_shut:
                 self._is_shut = True
                 if cancel_futures:
-                    while not self._calls.empty():
-                        call = self._calls.get()
-                        if call is not None:
-                            call[0].cancel()
+                    self._cancel_calls()
                 for _ in self._feeders:
                     self._calls.put(None)
         if wait:
             for feeder in self._feeders:
                 feeder.join()
+
+    def _cancel_calls(self) -> None:
+        """Cancel what no worker has begun; one may take the last of them meanwhile."""
+        with suppress(Empty):
+            while (call := self._calls.get_nowait()) is not None:
+                call[0].cancel()
+
+    def kill_workers(self) -> None:
+        """End all workers at once, whatever they are doing; nothing more is answered."""
+        self.shutdown(wait=False, cancel_futures=True)
+        self._is_killed = True
+        for worker in tuple(self._hired):
+            worker.kill()
+        self.shutdown(wait=True)
 
     # -- in a thread for each worker --------------------------------------------------------------
 
@@ -94,7 +108,7 @@ class ProcessExecutor(Executor):
         """Hand calls to a worker, and to another one if that is lost, until there are no more."""
         worker: _Worker | None = None
         with suppress(BaseException):  # else the first call is told why
-            worker = self._hired()
+            worker = self._hire()
         while (call := self._calls.get()) is not None:
             worker = self._answer(call, worker)
             del call  # which may be large
@@ -106,7 +120,7 @@ class ProcessExecutor(Executor):
         if not future.set_running_or_notify_cancel():
             return worker
         try:
-            worker = worker or self._hired()
+            worker = worker or self._hire()
             is_good, answer = worker.ask(tuple(task))
         except (EOFError, OSError) as error:  # as its end of the pipe was closed
             is_good, answer = False, WorkerLostError("a worker has died")
@@ -121,24 +135,26 @@ class ProcessExecutor(Executor):
             future.set_exception(answer)
         return worker
 
-    def _hired(self) -> "_Worker":
-        worker = _Worker()
-        self._pids.add(worker.pid)
+    def _hire(self) -> "_Worker":
+        worker = _Worker(self._prepare)
+        self._hired.add(worker)
+        if self._is_killed:
+            worker.kill()
         return worker
 
     def _let_go(self, worker: "_Worker | None") -> None:
         if worker is not None:
-            self._pids.discard(worker.pid)
+            self._hired.discard(worker)
             worker.end()
 
 
 class _Worker:
     """A process, and the pipe to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, prepare: Callable[[], None] | None) -> None:
         with _starting:
             self._pipe, other_end = _context.Pipe()
-            self._process = _context.Process(target=_work, args=(other_end,), daemon=True)
+            self._process = _context.Process(target=_work, args=(other_end, prepare), daemon=True)
             try:
                 self._process.start()
             finally:
@@ -151,6 +167,10 @@ class _Worker:
         is_good, answer = self._pipe.recv()
         return is_good, answer
 
+    def kill(self) -> None:
+        """End it in the midst of a call; whoever waits for the answer is told."""
+        self._process.kill()
+
     def end(self) -> None:
         """Let it end."""
         self._pipe.close()
@@ -160,9 +180,12 @@ class _Worker:
 # -- in a worker ----------------------------------------------------------------------------------
 
 
-def _work(pipe: Connection) -> None:
+def _work(pipe: Connection, prepare: Callable[[], None] | None) -> None:
     """Answer calls until the pipe ends, as it also does with the process at its other end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever submits the calls decides
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    if prepare is not None:
+        prepare()
     while True:
         try:
             function, arguments, named = pipe.recv()
@@ -181,6 +204,14 @@ def _work(pipe: Connection) -> None:
             os._exit(1)  # nobody is there who waits for it
         except BaseException as error:  # what cannot be sent
             pipe.send((False, _told(RuntimeError(f"a worker's answer cannot be sent: {error}"))))
+
+
+def _leave_with_parent() -> None:
+    """Leave in the midst of a call when the process that submitted it is no more."""
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
 
 
 def _told(error: BaseException) -> BaseException:
