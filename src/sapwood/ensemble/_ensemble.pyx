@@ -22,9 +22,12 @@ from sapwood.drift._detector cimport SHIFTS, Detector, Found, see
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, held_near
+from sapwood.tree._kernel cimport TreeKernel
+from sapwood.tree._learning cimport learn_row
 from sapwood.tree._levels cimport HEAD, is_known
-from sapwood.tree._kernel cimport Outlook, TreeKernel
 from sapwood.tree._memory cimport measure_if_due
+from sapwood.tree._outlook cimport Outlook, look, with_levels
+from sapwood.tree._recall cimport note_key
 from sapwood.tree._records cimport CATEGORIES
 from sapwood.tree._relay cimport Registration
 from sapwood.tree._sharing cimport Sharing, give_turn, start_writing, stop_writing, take_turn
@@ -443,16 +446,16 @@ cdef class EnsembleKernel:
                 tree = <TreeKernel>self.trees[place]
                 said.trees[place] = 0.0
                 if tree.rows > 0.0:
-                    row = tree.with_levels(reader.values, tree.room)
+                    row = with_levels(tree, reader.values, tree.room)
                     outlook.leaf = leaf_of(tree.nodes, row)
-                    tree.look(row, tree.scratch, &outlook)
+                    look(tree, row, tree.scratch, &outlook)
                     said.trees[place] = outlook.saying.prediction
             self.say_together(&said)
             if self.tracking and self.rows == self.begun:
                 count_blanks(self.notes, 1)
             elif self.tracking:
                 self.notes.reserve(1)
-                key = self.reference().key_of(reader.values, 0, NULL)
+                key = note_key(self.reference(), reader.values, 0, NULL)
                 self.take_down(&said, self.notes.leave(key))
         finally:
             self.sharing.end_reading()
@@ -485,7 +488,7 @@ cdef class EnsembleKernel:
         cdef (const double*)[MOST_TREES] rows
         cdef TreeKernel tree
         cdef Py_ssize_t place, trees = self.members + 1
-        cdef uint64_t key = self.reference().key_of(row, 0, NULL) if self.tracking else 0
+        cdef uint64_t key = note_key(self.reference(), row, 0, NULL) if self.tracking else 0
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             weights[place] = w
@@ -493,7 +496,7 @@ cdef class EnsembleKernel:
                 thresholds = self.thresholds[self.records[place].rate]
                 weights[place] *= self.copies(self.records + place, &thresholds[0], 0)
             tree.settle()
-            rows[place] = tree.with_levels(row, tree.room)
+            rows[place] = with_levels(tree, row, tree.room)
             outlooks[place].leaf = leaf_of(tree.nodes, rows[place])
             if weights[place] > 0.0:
                 measure_if_due(tree)
@@ -501,9 +504,11 @@ cdef class EnsembleKernel:
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             if weights[place] > 0.0:
-                tree.learn_row(rows[place], row, y, weights[place], 0, True, &outlooks[place])
+                learn_row(
+                    tree, rows[place], row, y, weights[place], 0, True, &outlooks[place]
+                )
             else:
-                tree.look(rows[place], tree.scratch, &outlooks[place])
+                look(tree, rows[place], tree.scratch, &outlooks[place])
             said.trees[place] = outlooks[place].saying.prediction
         self.say_together(&said)
         self.take_label(&said, y, w, key, False)
@@ -751,8 +756,8 @@ cdef class EnsembleKernel:
                         self.say_together(&together)
                         predictions[row] = together.saying.prediction
                         if row >= rows - noted:
-                            keys[row - rows + noted] = tree.key_of(
-                                &X[row, 0] if X.shape[1] else NULL, 0, NULL
+                            keys[row - rows + noted] = note_key(
+                                tree, &X[row, 0] if X.shape[1] else NULL, 0, NULL
                             )
                             self.take_down(&together, &notes[row - rows + noted, 0])
                 start = end

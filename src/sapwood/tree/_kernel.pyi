@@ -5,8 +5,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.rows._dict_row import RowReader
+from sapwood.tree._asking import AskedTree
 from sapwood.tree._relay import Registration
-from sapwood.tree._tables import TreeTables
 
 LARGEST_Y: float
 LEAST_SHARES: tuple[float, ...]
@@ -17,7 +17,7 @@ TERM_CREDIBLE: float
 
 def refuse_row(y: float, w: float, row: int | None = None, name: str = "y") -> NoReturn: ...
 
-class TreeKernel(TreeTables):
+class TreeKernel(AskedTree):
     def learn(
         self,
         X: NDArray[np.float64],
@@ -32,21 +32,4 @@ class TreeKernel(TreeTables):
     def learn_targets_one(
         self, reader: RowReader, x: Any, y: NDArray[np.float64], w: float
     ) -> bool: ...
-    def predict_targets_one(self, reader: RowReader, x: Any) -> list[float] | None: ...
     def learn_one(self, reader: RowReader, x: Any, y: float, w: float) -> bool: ...
-    def predict_one(self, reader: RowReader, x: Any) -> float | None: ...
-    def place_one(
-        self, reader: RowReader, x: Any, asked: bool = True
-    ) -> tuple[float, int] | None: ...
-    def outlook(
-        self, row: NDArray[np.float64], target: int = 0
-    ) -> tuple[int, list[float], list[float], float, list[float], float]: ...
-    def levels_of(self, feature: int) -> NDArray[np.float64]: ...
-    def predict(
-        self,
-        X: NDArray[np.float64],
-        predictions: NDArray[np.float64],
-        is_current: Callable[[], bool] | None = None,
-        regions: NDArray[np.int32] | None = None,
-        asked: bool = True,
-    ) -> bool: ...

@@ -1,0 +1,24 @@
+"""A tree that is asked."""
+
+from libc.stdint cimport int32_t
+
+from sapwood.rows._dict_row cimport RowReader
+from sapwood.tree._outlook cimport Outlook
+from sapwood.tree._tables cimport TreeTables
+
+
+cdef class AskedTree(TreeTables):
+    cdef bint foresee(self, RowReader reader, x, bint asked, Outlook* outlook) except -1
+    cdef int predict_all(
+        self,
+        const double[:, ::1] X,
+        double[::1] predictions,
+        int32_t[::1] regions,
+        double* scratch,
+        double* notes,
+        Py_ssize_t first_noted,
+    ) except -1
+
+
+cdef inline const double* row_at(const double[:, ::1] X, Py_ssize_t row) noexcept nogil:
+    return &X[row, 0] if X.shape[1] else NULL
