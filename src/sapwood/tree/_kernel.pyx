@@ -222,9 +222,9 @@ cdef class TreeKernel(AskedTree):
                                 1 if self.has_many or self.holding else rows - row, leaves,
                             )
                         leaf = outlook.leaf = leaves[row - start]
+                        if row + 1 < known:
+                            fetch_leaf(self, leaves[row + 1 - start])
                         if several:
-                            if row + 1 < known:
-                                fetch_leaf(self, leaves[row + 1 - start])
                             self.learn_row_of_targets(
                                 taken, &y[row * self.targets], w[row], row, first_value,
                                 at_once, leaf,

@@ -401,10 +401,16 @@ cdef void learn_levels(
 cdef void fetch_leaf(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
     """Let the models and records of the leaf of the next row be fetched, and its grids."""
     fetch(tables.models[leaf], tables.model_table.doubles if tables.linear else 0)
-    fetch(
-        <double*>tables.target_leaf(leaf, 0),
-        tables.targets * <Py_ssize_t>sizeof(TargetLeaf) // <Py_ssize_t>sizeof(double),
-    )
+    if tables.targets > 1:
+        fetch(
+            <double*>tables.target_leaf(leaf, 0),
+            tables.targets * <Py_ssize_t>sizeof(TargetLeaf) // <Py_ssize_t>sizeof(double),
+        )
+    else:
+        fetch(
+            <double*>(tables.leaves + leaf),
+            <Py_ssize_t>sizeof(LeafRecord) // <Py_ssize_t>sizeof(double),
+        )
     if tables.leaves[leaf].watching:
         fetch(
             tables.watches[leaf],
