@@ -28,13 +28,15 @@ def follow(job: Job, file: Path, budget: float) -> Iterator[Record]:
     file : Path
         A pickled data set.
     budget : float
-        Seconds of CPU time after which it stops, though not before the first place.
+        Seconds of CPU time, times the learner's patience, after which it stops, though not before
+        the first place.
     """
     data: DataSet = pickle.loads(file.read_bytes())
     places = {*(place for place in PLACES if place < len(data.y)), len(data.y)}
     predictions, spent = np.empty(0), 0
+    entry = {**CONTENDERS, **OF_TEN}[job.learner]
     try:
-        learner = {**CONTENDERS, **OF_TEN}[job.learner].make(data)
+        learner = entry.make(data)
         step = learner.follow if job.stage == AT_ONCE else learner.follow_late
         for call in learner.calls(data):
             found, taken = step(call)
@@ -43,7 +45,7 @@ def follow(job: Job, file: Path, budget: float) -> Iterator[Record]:
             if rows in places:
                 yield Record(*job, "", rows, "r2", _r2(data, predictions))
                 yield Record(*job, "", rows, "microseconds", spent / 1e3 / rows)
-            if spent > 1e9 * budget and rows >= PLACES[0]:
+            if spent > 1e9 * budget * entry.patience and rows >= PLACES[0]:
                 return
     except Exception as error:  # whatever a learner of others may raise is a result
         yield failure(job, "", f"{type(error).__name__}: {error}")

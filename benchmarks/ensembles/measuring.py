@@ -6,7 +6,7 @@ goes on; what is Sapwood's own is quick, and measured anew in each run.
 
 import pickle
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,18 +60,7 @@ def measure(effort: Effort, kept: Path, say: Callable[[str], object] = print) ->
     results = ResultsFile(kept)
     with TemporaryDirectory() as folder:
         files = dict(_files(effort, Path(folder)))
-        theirs = [
-            Job(labels, stream, name)
-            for streams in _real_first(files)
-            for labels, names in _turns()
-            for stream in streams
-            for name in names
-        ]
-        theirs += [
-            Job(AT_ONCE, COST_STREAM, name)
-            for name, entry in OF_TEN.items()
-            if name not in CONTENDERS and not entry.missing() and COST_STREAM in files
-        ]
+        theirs = _jobs(files)
         left = [job for job in theirs if job not in results.done]
         start = time.monotonic()
         for place, (job, found) in enumerate(_each(left, files, effort.budget), 1):
@@ -100,18 +89,22 @@ def _files(effort: Effort, folder: Path) -> Iterator[tuple[str, Path]]:
             yield name, file
 
 
-def _turns() -> Iterator[tuple[str, list[str]]]:
-    """Yield how labels come and whose turn it is: first of those who know but batches."""
-    there = {n: e for n, e in CONTENDERS.items() if n not in OURS and not e.missing()}
-    for labels in (AT_ONCE, LATE):
-        for only in (True, False):
-            is_turn = {n: (e.labels == (labels,)) == only for n, e in there.items()}
-            yield labels, [n for n in there if is_turn[n] and labels in there[n].labels]
+def _jobs(streams: Iterable[str]) -> list[Job]:
+    """Return what is to be done with other learners: real streams and strong learners first."""
+    there = {n: e for n, e in {**CONTENDERS, **OF_TEN}.items() if n not in OURS and not e.missing()}
+    jobs = [
+        Job(labels, stream, name)
+        for stream in streams
+        for name, entry in there.items()
+        for labels in (entry.labels if name in CONTENDERS else (AT_ONCE,))
+        if name in CONTENDERS or stream == COST_STREAM
+    ]
 
+    def order(job: Job) -> tuple[bool, float, int, bool]:
+        entry = there[job.learner]
+        return job.stream not in sets.REAL, -entry.patience, len(entry.labels), job.stage == LATE
 
-def _real_first(streams: Sequence[str] | dict[str, Path]) -> tuple[list[str], list[str]]:
-    real = [name for name in streams if name in sets.REAL]
-    return real, [name for name in streams if name not in real]
+    return sorted(jobs, key=order)
 
 
 def _each(

@@ -30,6 +30,7 @@ SOKNL_TREE = "-l (SelfOptimisingBaseTree -s VarianceReductionSplitCriterion)"
 SGBR_TREES = (
     "-l (meta.OzaBag -l (trees.FIMTDD -s VarianceReductionSplitCriterion -g 50 -c 0.01 -e)) -r 0"
 )
+SOME_PATIENCE, TO_THE_END = 2.0, 5.0
 
 
 class Entry(NamedTuple):
@@ -43,11 +44,14 @@ class Entry(NamedTuple):
         How its labels may come: `AT_ONCE`, `LATE`.
     needs : tuple of str
         The modules and programs without which it is left out.
+    patience : float
+        The time that it gets on a stream, in shares of what is usual: who is strong gets more.
     """
 
     make: Callable[[DataSet], Contender]
     labels: tuple[str, ...] = (AT_ONCE, LATE)
     needs: tuple[str, ...] = ()
+    patience: float = 1.0
 
     def missing(self) -> list[str]:
         """Return what it needs and is not there."""
@@ -59,9 +63,11 @@ def _moa(name: str, options: str) -> Callable[[DataSet], Contender]:
 
 
 OURS = {
-    "Sapwood, tree": Entry(partial(Sapwood, name="HoeffdingTreeRegressor")),
-    "Sapwood, adaptive": Entry(partial(Sapwood, name="AdaptiveTreeRegressor", threads=1)),
-    FOREST: Entry(partial(Sapwood, name="ForestRegressor", threads=1)),
+    "Sapwood, tree": Entry(partial(Sapwood, name="HoeffdingTreeRegressor"), patience=TO_THE_END),
+    "Sapwood, adaptive": Entry(
+        partial(Sapwood, name="AdaptiveTreeRegressor", threads=1), patience=TO_THE_END
+    ),
+    FOREST: Entry(partial(Sapwood, name="ForestRegressor", threads=1), patience=TO_THE_END),
 }
 
 CONTENDERS = {
@@ -75,12 +81,20 @@ CONTENDERS = {
     "river AMF": Entry(partial(River, name="forest.AMFRegressor", seed=1), needs=RIVER),
     # Of words as they are, its rules raise an AttributeError.
     "river AMRules": Entry(partial(River, name="rules.AMRules"), needs=RIVER),
-    "MOA ARF": Entry(_moa("AdaptiveRandomForestRegressor", ADWIN), needs=MOA),
-    "MOA SOKNL": Entry(_moa("SelfOptimisingKNearestLeaves", f"{SOKNL_TREE} {ADWIN}"), needs=MOA),
-    "MOA SGBR": Entry(_moa("StreamingGradientBoostedRegression", SGBR_TREES), needs=MOA),
+    "MOA ARF": Entry(
+        _moa("AdaptiveRandomForestRegressor", ADWIN), needs=MOA, patience=SOME_PATIENCE
+    ),
+    "MOA SOKNL": Entry(
+        _moa("SelfOptimisingKNearestLeaves", f"{SOKNL_TREE} {ADWIN}"),
+        needs=MOA,
+        patience=SOME_PATIENCE,
+    ),
+    "MOA SGBR": Entry(
+        _moa("StreamingGradientBoostedRegression", SGBR_TREES), needs=MOA, patience=TO_THE_END
+    ),
     "Vowpal Wabbit": Entry(VowpalWabbit, needs=("vowpalwabbit",)),
-    "LightGBM": Entry(LightGbm, (LATE,), needs=("lightgbm",)),
-    "XGBoost": Entry(XgBoost, (LATE,), needs=("xgboost",)),
+    "LightGBM": Entry(LightGbm, (LATE,), needs=("lightgbm",), patience=TO_THE_END),
+    "XGBoost": Entry(XgBoost, (LATE,), needs=("xgboost",), patience=TO_THE_END),
 }
 """In the order of tables."""
 
