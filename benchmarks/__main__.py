@@ -22,6 +22,7 @@ from benchmarks import (
     row_costs,
     scale,
     sharing,
+    sites,
     targets,
     timings,
     tree_accuracy,
@@ -57,6 +58,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "categories": categories.run,
     "kafka": kafka.run,
     "scale": scale.run,
+    "sites": sites.run,
     "targets": targets.run,
 }
 

@@ -244,7 +244,7 @@ def test_too_little_memory_is_refused_in_words():
 @pytest.mark.parametrize(
     ("parameter", "words"),
     [
-        ({"members": 2}, "members = 2"),
+        ({"members": 1}, "members = 1"),
         ({"seed": -1}, "seed = -1"),
         ({"threads": 0}, "threads = 0"),
         ({"track": "yes"}, "track = 'yes'"),

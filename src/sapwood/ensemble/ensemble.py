@@ -170,16 +170,18 @@ class Ensemble(Regressor):
     def _equal_share(self, features: Features, trees: int) -> int:
         if not self._max_bytes:
             return 0
-        own = KERNEL_BYTES + self._notes_bytes(trees) + features.nbytes
-        return (self._max_bytes - own) // trees
+        return (self._max_bytes - self._own_bytes(features, trees)) // trees
+
+    def _own_bytes(self, features: Features, trees: int) -> int:
+        """Return what an ensemble of so many trees may come to occupy beside them."""
+        return KERNEL_BYTES + self._notes_bytes(trees) + features.nbytes
 
     def _share_memory(self, kernel: EnsembleKernel) -> None:
         """Let each tree have what it occupies, and an equal part of what is free."""
         if not self._max_bytes:
             return
         used = np.array([_memory.nbytes(tree) for tree in kernel.trees])
-        own = KERNEL_BYTES + self._notes_bytes(len(used)) + self._features.nbytes
-        total = self._max_bytes - own
+        total = self._max_bytes - self._own_bytes(self._features, len(used))
         free = max(total - int(used.sum()), 0) // len(used)
         limits = np.maximum(used + free, LEAST_BYTES)
         for place, (tree, limit) in enumerate(zip(kernel.trees, limits.tolist(), strict=True)):

@@ -1,7 +1,7 @@
 """The forest: members that differ by the weights of rows, and a reserve that replaces the worst."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sapwood import door
 from sapwood.door import Label
@@ -14,9 +14,12 @@ from sapwood.rows.features import Features, labels_within
 from sapwood.tree.growth import SplitOn
 from sapwood.tree.settings import Leaf, Track, TreeSettings
 
+if TYPE_CHECKING:
+    from sapwood.tree.regressor import HoeffdingTreeRegressor
+
 __all__ = ["ForestRegressor"]
 
-FEWEST, MOST = 3, 32  # members
+FEWEST, MOST = 2, 32  # members
 FEW_SLOTS = 16  # of a bagged member, of which there are many
 # The weights of a bagged member's rows are Poisson variables of such a mean. One of 6 sees as much
 # evidence in a row as in six, and grows the sooner; its grace period is longer than a plain tree's
@@ -37,7 +40,7 @@ class ForestRegressor(Ensemble):
     Parameters
     ----------
     members : int
-        How many trees predict, from 3 to 32.
+        How many trees predict, from 2 to 32.
     seed : int
         Of the weights. The same seed gives the same forest, to the last bit, whatever the number
         of threads and the sizes of batches.
@@ -139,6 +142,40 @@ class ForestRegressor(Ensemble):
             duel_age=0.0,
         )
         super().__init__(parameters, features, roles, rules, Reserve)
+
+    def merge(self, other: "HoeffdingTreeRegressor | ForestRegressor") -> "ForestRegressor":
+        """Return a forest that has the members of two models which have learned different rows.
+
+        Until labels tell more, members weigh by the rows that their model has learned. All of
+        them go on learning; of the trees that wait neither is kept, and the last layer begins anew.
+        Both models stay as they are.
+
+        Parameters
+        ----------
+        other : HoeffdingTreeRegressor or ForestRegressor
+            With the same parameters; seed, threads and the number of members may be others. There
+            may be at most 32 members in both together.
+
+        Raises
+        ------
+        sapwood.merge.MergeError
+            If they cannot be one model: of other parameters, of features that are numbers here and
+            labels there, of several targets, or of the same rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.random.default_rng(1).random((4000, 3))
+        >>> y = X @ [1.0, 2.0, 3.0]
+        >>> north, south = ForestRegressor(members=3), ForestRegressor(members=3)
+        >>> north.learn_many(X[:2000], y[:2000])
+        >>> south.learn_many(X[2000:], y[2000:])
+        >>> north.merge(south)
+        <ForestRegressor(members=6): 6 members, ... leaves, 4000 rows learned>
+        """
+        from sapwood.merge.union import merged
+
+        return merged(self, other)
 
     def _later_roles(self) -> tuple[Role, ...]:
         return (self._light,)

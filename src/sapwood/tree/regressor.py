@@ -1,7 +1,7 @@
 """The tree: an online regressor."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,9 @@ from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._relay import Registration
 from sapwood.tree.growth import SplitOn
 from sapwood.tree.settings import Leaf, Track, TreeSettings
+
+if TYPE_CHECKING:
+    from sapwood.ensemble.forest import ForestRegressor
 
 __all__ = ["HoeffdingTreeRegressor"]
 
@@ -275,6 +278,42 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         if self._kernel.target_stream_table[place]["rows"] == 0:
             raise ValueError(f"target = {door.shown(target)}: no y of it was learned yet")
         return place
+
+    # -- another site's tree --------------------------------------------------------------------
+
+    def merge(self, other: "HoeffdingTreeRegressor | ForestRegressor") -> "ForestRegressor":
+        """Return a forest of this tree and the trees of a model that has learned other rows.
+
+        Trees that have grown apart cannot become one: they become members, which weigh by the rows
+        that each has learned until labels tell more, and all go on learning. The last layer begins
+        anew. Both models stay as they are. Workers that start from one tree lose nothing: see
+        `sapwood.merge`.
+
+        Parameters
+        ----------
+        other : HoeffdingTreeRegressor or ForestRegressor
+            With the same parameters.
+
+        Raises
+        ------
+        sapwood.merge.MergeError
+            If they cannot be one model: of other parameters, of features that are numbers here and
+            labels there, of several targets, or of the same rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.random.default_rng(1).random((4000, 3))
+        >>> y = X @ [1.0, 2.0, 3.0]
+        >>> north, south = HoeffdingTreeRegressor(), HoeffdingTreeRegressor()
+        >>> north.learn_many(X[:2000], y[:2000])
+        >>> south.learn_many(X[2000:], y[2000:])
+        >>> north.merge(south)
+        <ForestRegressor(members=2): 2 members, ... leaves, 4000 rows learned>
+        """
+        from sapwood.merge.union import merged
+
+        return merged(self, other)
 
     # -- looking inside -----------------------------------------------------------------------
 
