@@ -92,6 +92,7 @@ cdef class EnsembleKernel:
     cdef int let_trees_learn(self) except -1
     cdef void tidy_notes(self) noexcept
     cdef void forget_notes(self) noexcept
+    cdef void move_notes(self, Py_ssize_t place) noexcept nogil
     cdef int begin_reading(self) except -1
     cdef void say_together(self, Said* said) noexcept nogil
     cdef void take_label(

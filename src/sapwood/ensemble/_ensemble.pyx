@@ -7,7 +7,7 @@ one twice. What the trees said of the block is then taken in row by row, without
 
 import numpy as np
 from libc.math cimport fabs
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from sapwood.blend._blend cimport (
@@ -324,8 +324,9 @@ cdef class EnsembleKernel:
     ) noexcept nogil:
         """Judge what was said of a row, by its label.
 
-        Trees that were never asked for it are judged by what they say now; the last layer is not
-        judged then, as it would seem to follow more closely than it will.
+        If it was never predicted, trees are judged by what they say now; the last layer is not, as
+        it would seem to follow more closely than it will. If it was, a tree that has begun since
+        is not judged: what it says now would seem better than what others said then.
         """
         cdef BlendRules blend_rules = self.blend_rules()
         cdef Said then
@@ -346,11 +347,11 @@ cdef class EnsembleKernel:
             was_asked = self.recall(now, key, at_once, &then)
             for tree in range(self.members + 1):
                 record = self.records + tree
-                if self.rows > record.born:
+                if said.saying.known > record.born:
                     error = y - said.trees[tree]
                     record.square = self.rules.error_fade * record.square + w * error * error
                     record.weight = self.rules.error_fade * record.weight + w
-            if self.rules.combine == DUEL and self.rows > self.records[1].born:
+            if self.rules.combine == DUEL and said.saying.known > self.records[1].born:
                 add_lead(
                     y - said.trees[0], y - said.trees[1], w, &self.lead, &self.lead_square
                 )
@@ -667,6 +668,16 @@ cdef class EnsembleKernel:
             while self.notes.count > 0:
                 self.notes.forget_first()
 
+    cdef void move_notes(self, Py_ssize_t place) noexcept nogil:
+        """Let what the last tree said be remembered as said by the one whose place it takes."""
+        cdef double* note
+        cdef int64_t number
+        if self.tracking:
+            for number in range(self.notes.first, self.notes.next):
+                note = self.notes.contents + (number & (self.notes.room - 1)) * self.notes.width
+                note += SAYING_DOUBLES + 2
+                note[place] = note[self.members]
+
     cdef int let_trees_learn(self) except -1:
         """Let each tree learn its part, in other threads too if there are any; or raise."""
         cdef Worker worker
@@ -846,6 +857,9 @@ cdef class EnsembleKernel:
                 self.usual = self.calm = self.stir = 0.0
             else:
                 self.use_tables(table, self.blend_table, self.layer_table, self.detector_table)
+                for place in range(self.members):
+                    if trees[place] is self.trees[self.members]:
+                        self.move_notes(place)
             self.trees = trees
             self.lead = self.lead_square = self.gain = self.gain_square = 0.0
         self.events, self.lifetime, self.looked_at = events, lifetime, self.rows
