@@ -198,9 +198,9 @@ def test_an_empty_tree_is_refused(export):
 
 @pytest.mark.parametrize("export", EXPORTS.values(), ids=EXPORTS)
 def test_what_is_no_tree_is_refused(export):
-    with pytest.raises(ExportError, match=r"tree = 'oak': a HoeffdingTreeRegressor is exp"):
+    with pytest.raises(ExportError, match=r"tree = 'oak': a HoeffdingTreeRegressor, Forest"):
         export("oak")
-    with pytest.raises(ExportError, match=r"tree = None: a HoeffdingTreeRegressor is expected"):
+    with pytest.raises(ExportError, match=r"tree = None: a HoeffdingTreeRegressor, ForestReg"):
         encode(None, [[1.0]])
 
 

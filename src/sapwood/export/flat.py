@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from sapwood.blend._layer import layer_parts
 from sapwood.door import Label, shown
+from sapwood.ensemble._ensemble import EnsembleKernel
+from sapwood.ensemble.ensemble import Ensemble
 from sapwood.inspect import snapshot
 from sapwood.inspect.view import TreePicture
 from sapwood.model import Readable, readable_part
@@ -27,6 +29,8 @@ __all__ = [
     "encode",
     "flatten",
     "needed",
+    "readable_in",
+    "tracking_of",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -193,7 +197,12 @@ def flatten(model: Readable) -> FlatTree:
     >>> flat.values.round(9).tolist()
     [3.5, 2.0, 5.0]
     """
-    tree = _tree_in(model)
+    tree = readable_in(model)
+    if isinstance(tree, Ensemble):
+        raise ExportError(
+            f"tree = {shown(tree)}: it has several trees, of which one is expected; export "
+            "model.member(0), or all of them by to_onnx"
+        )
     flat: FlatTree = tree._kernel.while_still(_flattened, tree)
     return flat
 
@@ -211,7 +220,7 @@ def _flattened(tree: Any) -> FlatTree:
     order = np.array([node for node, _ in picture.walk()])
     leaves = order[picture.nodes["kind"][order] == LEAF]
     rows = picture.nodes["child"][leaves]  # of the kernel's table of leaves
-    tracking, models = _tracking(kernel), None
+    tracking, models = tracking_of(kernel), None
     if kernel.linear:
         models = _models(kernel, rows)
     else:
@@ -222,12 +231,15 @@ def _flattened(tree: Any) -> FlatTree:
     return _in_order(tree, picture, order, models, tracking)
 
 
-def _tree_in(model: Any) -> Any:
-    """Return the tree that a model is or holds."""
-    tree = readable_part(model)
-    if tree is None or not hasattr(tree, "_picture"):
-        raise ExportError(f"tree = {shown(model)}: a HoeffdingTreeRegressor is expected")
-    return tree
+def readable_in(model: Any) -> Any:
+    """Return the tree, or the ensemble, that a model is or holds."""
+    found = readable_part(model)
+    if not hasattr(found, "_kernel"):
+        raise ExportError(
+            f"tree = {shown(model)}: a HoeffdingTreeRegressor, ForestRegressor or "
+            "AdaptiveTreeRegressor is expected"
+        )
+    return found
 
 
 def _in_order(
@@ -276,7 +288,7 @@ def _listed(kernel: TreeKernel) -> list[int]:
     return sorted(set(nodes["feature"][nodes["kind"] == LISTED].tolist()))
 
 
-def _tracking(kernel: TreeKernel) -> Tracking | None:
+def tracking_of(kernel: TreeKernel | EnsembleKernel) -> Tracking | None:
     """Return what the last layer does; None if there is none, or nothing that it does."""
     layer = kernel.layer_table
     part = {name: layer[start : start + size].tolist() for name, start, size in layer_parts()}
@@ -340,12 +352,12 @@ def codes_in(subset: Any) -> list[int]:
 
 
 def encode(tree: Readable, X: Any) -> FloatArray:
-    """Return rows as exported trees read them.
+    """Return rows as exported models read them.
 
     Parameters
     ----------
-    tree : HoeffdingTreeRegressor
-        The tree, as it was when it was exported.
+    tree : HoeffdingTreeRegressor, ForestRegressor or AdaptiveTreeRegressor
+        The model, as it was when it was exported.
     X : array_like, mapping of columns, or data frame
         The features, as for `tree.predict_many`.
 
@@ -358,7 +370,8 @@ def encode(tree: Readable, X: Any) -> FloatArray:
         number, its level: the mean y of its rows, shrunk towards the mean of all; a category that
         was never learned has the latter. If the tree has cut that feature by its codes before
         there were so many, these follow in a column of their own, behind all others: 63 is that of
-        all from the 64th on.
+        all from the 64th on. To an ensemble all categories are codes, as its trees have levels of
+        their own.
 
     Examples
     --------
@@ -369,8 +382,11 @@ def encode(tree: Readable, X: Any) -> FloatArray:
     array([[17.,  1.],
            [nan, nan]])
     """
-    held = _tree_in(tree)
+    held = readable_in(tree)
     matrix: FloatArray = held._features.read(X, learn=False).matrix
+    if isinstance(held, Ensemble):
+        places = held._kernel.trees[0].columns.place_table
+        return np.where(places >= 0, np.minimum(matrix, places), matrix)
     places = held._kernel.columns.place_table
     codes = np.minimum(matrix[:, _listed(held._kernel)], OTHERS)
     for feature in np.flatnonzero(places >= 0).tolist():

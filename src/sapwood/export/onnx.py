@@ -1,4 +1,4 @@
-"""A tree as a model of ONNX, linear leaves and all, in doubles."""
+"""A tree or an ensemble as a model of ONNX, linear leaves and all, in doubles."""
 
 import json
 from typing import Any
@@ -13,10 +13,11 @@ from sapwood.export.flat import (
     LeafModels,
     Tracking,
     codes_in,
-    flatten,
     needed,
 )
+from sapwood.export.flat_model import FlatModel, flatten_model
 from sapwood.model import Readable
+from sapwood.rows.column import OTHERS
 from sapwood.storage.atomic import StrPath, write_atomically
 from sapwood.tree._kernel import TERM_CREDIBLE, TERM_REACH
 from sapwood.tree.layout import CATEGORY
@@ -37,12 +38,13 @@ BRANCH_LT, BRANCH_MEMBER = 1, 6
 
 
 def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
-    """Return an `onnx.ModelProto` that predicts as a tree does now.
+    """Return an `onnx.ModelProto` that predicts as a tree or an ensemble does now.
 
     Parameters
     ----------
-    tree : HoeffdingTreeRegressor
-        Of any kind. What recent errors add (`track`) is contained in the model.
+    tree : HoeffdingTreeRegressor, ForestRegressor or AdaptiveTreeRegressor
+        Of any kind. What recent errors add (`track`) is contained in the model, and so are the
+        weights of members.
     path : str or path-like, optional
         Where to write the model too, whole or not at all.
 
@@ -77,16 +79,16 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
     >>> np.allclose(twin, tree.predict_many({"x": x}), rtol=1e-12)
     True
     """
-    flat = flatten(tree)
-    _check_size(flat)
+    flat = flatten_model(tree)
+    _check_size(flat.trees)
     graph = _Graph(needed("onnx", "onnx", "to_onnx"))
-    if flat.models is None:
-        result = _walk(graph, flat, flat.constants("ONNX")[flat.is_leaf])
-    else:
-        leaf = _walk(graph, flat, np.arange(len(flat.models.base)))
-        result = _predict(graph, flat, flat.models, leaf)
-        if flat.tracking is not None:
-            result = _track(graph, flat.tracking, result)
+    said = [
+        _said(graph, each, _columns(graph, flat, each, levels))
+        for each, levels in zip(flat.trees, flat.levels, strict=True)
+    ]
+    result = _together(graph, said, flat.shares) if len(said) > 1 else said[0]
+    if flat.tracking is not None:
+        result = _track(graph, flat.tracking, result)
     model = graph.model(len(flat.names), result)
     facts = {"features": flat.names, "categories": flat.labels}
     graph.helper.set_model_props(model, {name: json.dumps(fact) for name, fact in facts.items()})
@@ -95,11 +97,13 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
     return model
 
 
-def _check_size(flat: FlatTree) -> None:
-    """Raise if a tree has no room in a model."""
-    tables = [] if flat.models is None else list(vars(flat.models).values())
-    codes = CODES * np.count_nonzero(flat.kind == CATEGORY)
-    size = NODE_BYTES * len(flat.kind) + 8 * (codes + sum(table.size for table in tables))
+def _check_size(trees: list[FlatTree]) -> None:
+    """Raise if trees have no room in a model."""
+    size = 0
+    for flat in trees:
+        tables = [] if flat.models is None else list(vars(flat.models).values())
+        codes = CODES * np.count_nonzero(flat.kind == CATEGORY)
+        size += NODE_BYTES * len(flat.kind) + 8 * (codes + sum(table.size for table in tables))
     if size > MOST_BYTES:
         raise ExportError(
             f"the model would have about {size / 2**30:.3g} GiB, and ONNX ends at 2 GiB; hold the "
@@ -150,7 +154,47 @@ class _Graph:
         )
 
 
-def _walk(graph: _Graph, flat: FlatTree, values: NDArray[Any]) -> str:
+def _columns(graph: _Graph, flat: FlatModel, tree: FlatTree, levels: dict[int, FloatArray]) -> str:
+    """Add what a tree reads: X, or that with levels in place of the codes that are many."""
+    if not levels:
+        return "X"
+    parts = []
+    for feature in range(len(flat.names)):
+        column = graph.add("Gather", "X", graph.constant([feature], np.int64), axis=1)
+        if feature in levels:
+            missing = graph.constant(len(levels[feature]) - 1)
+            code = graph.add("Where", graph.add("IsNaN", column), missing, column)
+            code = graph.add("Cast", code, to=graph.types.INT64)
+            column = graph.add("Gather", graph.constant(levels[feature]), code)
+        parts.append(column)
+    for name in tree.names[len(flat.names) :]:  # codes that it was cut by while they were few
+        feature = next(each for each in levels if name == f"code of {flat.names[each]}")
+        code = graph.add("Gather", "X", graph.constant([feature], np.int64), axis=1)
+        most = graph.constant(OTHERS)
+        is_beyond = graph.add("Greater", code, most)  # which NaN is not
+        parts.append(graph.add("Where", is_beyond, most, code))
+    return graph.add("Concat", *parts, axis=1)
+
+
+def _said(graph: _Graph, flat: FlatTree, x: str) -> str:
+    """Add what a tree predicts of what it reads, (rows, 1)."""
+    if flat.models is None:
+        return _walk(graph, flat, x, flat.constants("ONNX")[flat.is_leaf])
+    leaf = _walk(graph, flat, x, np.arange(len(flat.models.base)))
+    result = _predict(graph, flat, flat.models, x, leaf)
+    return result if flat.tracking is None else _track(graph, flat.tracking, result)
+
+
+def _together(graph: _Graph, said: list[str], shares: list[float]) -> str:
+    """Add what trees predict by their shares; see `FlatModel`."""
+    both = graph.add("Concat", *said, axis=1)
+    total = graph.add("MatMul", both, graph.constant(np.array(shares)[:, None]))
+    return graph.add(
+        "Min", graph.add("Max", total, graph.add("Min", *said)), graph.add("Max", *said)
+    )
+
+
+def _walk(graph: _Graph, flat: FlatTree, x: str, values: NDArray[Any]) -> str:
     """Add the walk of rows to their leaves; return the value of each row's leaf, (rows, 1)."""
     is_leaf = flat.is_leaf
     # A tree of one leaf is a node both of whose branches are that leaf.
@@ -169,7 +213,7 @@ def _walk(graph: _Graph, flat: FlatTree, values: NDArray[Any]) -> str:
     sets = {"membership_values": graph.to_tensor(np.concatenate(codes))} if codes else {}
     return graph.add(
         "TreeEnsemble",
-        "X",
+        x,
         domain="ai.onnx.ml",
         n_targets=1,
         aggregate_function=1,
@@ -191,27 +235,29 @@ def _walk(graph: _Graph, flat: FlatTree, values: NDArray[Any]) -> str:
     )
 
 
-def _terms(graph: _Graph, levels: FloatArray, is_category: BoolArray) -> tuple[str, IntArray]:
+def _terms(
+    graph: _Graph, x: str, levels: FloatArray, is_category: BoolArray
+) -> tuple[str, IntArray]:
     """Add what linear models read, levels in place of codes; and tell which column is which."""
     numbers, categories = np.flatnonzero(~is_category), np.flatnonzero(is_category)
     if not len(categories):
-        return "X", numbers
+        return x, numbers
     # Missing values have a code of their own here, after all others, and NaN for a level.
     table = np.pad(levels[categories], ((0, 0), (0, 1)), constant_values=np.nan)
     starts = graph.constant(np.arange(len(categories)) * table.shape[1], np.int64)
-    codes = graph.add("Gather", "X", graph.constant(categories, np.int64), axis=1)
+    codes = graph.add("Gather", x, graph.constant(categories, np.int64), axis=1)
     codes = graph.add("Where", graph.add("IsNaN", codes), graph.constant(CODES), codes)
     codes = graph.add("Add", graph.add("Cast", codes, to=graph.types.INT64), starts)
-    x = graph.add("Gather", graph.constant(table.ravel()), codes)
+    terms = graph.add("Gather", graph.constant(table.ravel()), codes)
     if len(numbers):
-        rest = graph.add("Gather", "X", graph.constant(numbers, np.int64), axis=1)
-        x = graph.add("Concat", rest, x, axis=1)
-    return x, np.concatenate([numbers, categories])
+        rest = graph.add("Gather", x, graph.constant(numbers, np.int64), axis=1)
+        terms = graph.add("Concat", rest, terms, axis=1)
+    return terms, np.concatenate([numbers, categories])
 
 
-def _predict(graph: _Graph, flat: FlatTree, models: LeafModels, leaf: str) -> str:
+def _predict(graph: _Graph, flat: FlatTree, models: LeafModels, x: str, leaf: str) -> str:
     """Add what leaves predict, (rows, 1); see `LeafModels`."""
-    x, columns = _terms(graph, models.levels, np.array([bool(each) for each in flat.labels]))
+    x, columns = _terms(graph, x, models.levels, np.array([bool(each) for each in flat.labels]))
     leaf = graph.add("Cast", leaf, to=graph.types.INT64)
     leaf = graph.add("Squeeze", leaf, graph.constant([1], np.int64))
 

@@ -1,10 +1,11 @@
-"""A tree as SHAP's TreeExplainer reads it."""
+"""A tree or an ensemble as SHAP's TreeExplainer reads it."""
 
 from typing import Any
 
 import numpy as np
 
-from sapwood.export.flat import FloatArray, flatten
+from sapwood.export.flat import FlatTree, FloatArray
+from sapwood.export.flat_model import flatten_model
 from sapwood.model import Readable
 
 __all__ = ["to_shap"]
@@ -18,8 +19,9 @@ def to_shap(tree: Readable) -> dict[str, Any]:
 
     Parameters
     ----------
-    tree : HoeffdingTreeRegressor
-        With ``leaf="mean"``. What recent errors add (`track`) is contained in the leaves.
+    tree : HoeffdingTreeRegressor, or an ensemble
+        With ``leaf="mean"``. What recent errors add (`track`) is contained in the leaves of a tree;
+        an ensemble is to have ``track=None``, and no member of a weight below 0.
 
     Returns
     -------
@@ -30,7 +32,8 @@ def to_shap(tree: Readable) -> dict[str, Any]:
     Raises
     ------
     ExportError
-        If leaves are linear models, or a split on categories is not a cut between their codes.
+        If leaves are linear models, a split on categories is not a cut between their codes, or
+        what the trees of an ensemble say together is more than a sum.
 
     Notes
     -----
@@ -48,25 +51,25 @@ def to_shap(tree: Readable) -> dict[str, Any]:
     >>> model["children_left"].tolist(), model["children_right"].tolist()
     ([1, -1, -1], [2, -1, -1])
     """
-    flat = flatten(tree)
-    values = flat.constants(NAME)
-    flat = flat.without_categories(NAME)
+    trees = flatten_model(tree).summands(NAME)
     return {
-        "trees": [
-            {
-                "children_left": flat.left,
-                "children_right": flat.right,
-                "children_default": np.where(flat.missing_left, flat.left, flat.right),
-                "features": flat.feature,
-                "thresholds": _just_below(flat.threshold),
-                "values": values[:, None],
-                "node_sample_weight": flat.weight,
-            }
-        ],
+        "trees": [_as_dict(each.without_categories(NAME)) for each in trees],
         "input_dtype": np.float64,
         "internal_dtype": np.float64,
         "objective": "squared_error",
         "tree_output": "raw_value",
+    }
+
+
+def _as_dict(flat: FlatTree) -> dict[str, Any]:
+    return {
+        "children_left": flat.left,
+        "children_right": flat.right,
+        "children_default": np.where(flat.missing_left, flat.left, flat.right),
+        "features": flat.feature,
+        "thresholds": _just_below(flat.threshold),
+        "values": flat.constants(NAME)[:, None],
+        "node_sample_weight": flat.weight,
     }
 
 

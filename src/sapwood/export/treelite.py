@@ -1,8 +1,9 @@
-"""A tree as a model of treelite."""
+"""A tree or an ensemble as a model of treelite."""
 
 from typing import Any
 
-from sapwood.export.flat import FlatTree, codes_in, flatten, needed
+from sapwood.export.flat import FlatTree, codes_in, needed
+from sapwood.export.flat_model import flatten_model
 from sapwood.model import Readable
 from sapwood.tree.layout import LEAF, NUMBER
 
@@ -12,24 +13,26 @@ NAME = "treelite's trees"
 
 
 def to_treelite(tree: Readable) -> Any:
-    """Return a `treelite.Model` that predicts as a tree does now.
+    """Return a `treelite.Model` that predicts as a tree or an ensemble does now.
 
     Parameters
     ----------
-    tree : HoeffdingTreeRegressor
-        With ``leaf="mean"``. What recent errors add (`track`) is contained in the leaves.
+    tree : HoeffdingTreeRegressor, or an ensemble
+        With ``leaf="mean"``. What recent errors add (`track`) is contained in the leaves of a tree;
+        an ensemble is to have ``track=None``, and no member of a weight below 0.
 
     Returns
     -------
     treelite.Model
         Of doubles. It reads what `encode` returns, categories and missing values among it:
-        ``treelite.gtil.predict(model, encode(tree, X))[:, 0, 0]`` is ``tree.predict_many(X)`` to
-        the last bit.
+        ``treelite.gtil.predict(model, encode(tree, X))[:, 0, 0]`` is ``tree.predict_many(X)``: of a
+        tree to the last bit, of an ensemble but for rounding.
 
     Raises
     ------
     ExportError
-        If leaves are linear models.
+        If leaves are linear models, or what the trees of an ensemble say together is more than a
+        sum.
 
     Examples
     --------
@@ -43,26 +46,35 @@ def to_treelite(tree: Readable) -> Any:
     >>> np.array_equal(twin, tree.predict_many(X))
     True
     """
-    flat = flatten(tree)
-    values = flat.constants(NAME).tolist()
+    model = flatten_model(tree)
+    trees = model.summands(NAME)
     builders = needed("treelite.model_builder", "treelite", "to_treelite")
     builder = builders.ModelBuilder(
         threshold_type="float64",
         leaf_output_type="float64",
         metadata=builders.Metadata(
-            num_feature=len(flat.names),
+            num_feature=len(model.names),
             task_type="kRegressor",
             average_tree_output=False,
             num_target=1,
             num_class=[1],
             leaf_vector_shape=(1, 1),
         ),
-        tree_annotation=builders.TreeAnnotation(num_tree=1, target_id=[0], class_id=[0]),
+        tree_annotation=builders.TreeAnnotation(
+            num_tree=len(trees), target_id=[0] * len(trees), class_id=[0] * len(trees)
+        ),
         postprocessor=builders.PostProcessorFunc(name="identity"),
         base_scores=[0.0],
     )
+    for each in trees:
+        _add_tree(builder, each)
+    return builder.commit()
+
+
+def _add_tree(builder: Any, flat: FlatTree) -> None:
+    """Tell the builder of a tree."""
     builder.start_tree()
-    weight = flat.weight.tolist()
+    values, weight = flat.constants(NAME).tolist(), flat.weight.tolist()
     for node, kind in enumerate(flat.kind.tolist()):
         builder.start_node(node)
         if kind == LEAF:
@@ -73,7 +85,6 @@ def to_treelite(tree: Readable) -> Any:
         builder.sum_hess(weight[node])
         builder.end_node()
     builder.end_tree()
-    return builder.commit()
 
 
 def _test(builder: Any, flat: FlatTree, node: int) -> None:

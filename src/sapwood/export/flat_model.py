@@ -1,0 +1,117 @@
+"""A tree, or the trees of an ensemble, as flat arrays, and how their predictions become one."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sapwood.door import Label, shown
+from sapwood.ensemble.ensemble import Ensemble
+from sapwood.export.flat import (
+    ExportError,
+    FlatTree,
+    FloatArray,
+    Tracking,
+    flatten,
+    readable_in,
+    tracking_of,
+)
+from sapwood.model import Readable
+
+__all__ = ["FlatModel", "flatten_model"]
+
+
+@dataclass(frozen=True, eq=False)
+class FlatModel:
+    """Trees, and what becomes of their predictions.
+
+    These are summed up by their shares, the sum is held within the least and the greatest of them,
+    and the last layer of an ensemble makes its own of that; a tree's own is with the tree.
+    """
+
+    names: list[Label]  # of the columns of `encode`
+    labels: list[list[Label]]  # of the categories of each, in the order of their codes
+    trees: list[FlatTree]
+    shares: list[float]  # of each tree; they sum up to 1
+    levels: list[dict[int, FloatArray]]  # of each tree: that of each code of the features which are
+    # codes to an ensemble, and numbers to its trees; the last is that of missing values
+    tracking: Tracking | None
+
+    def summands(self, format_name: str) -> list[FlatTree]:
+        """Return trees of constant leaves whose sum is what is predicted, or raise.
+
+        Parameters
+        ----------
+        format_name : str
+            What the format is called, for the message.
+        """
+        values = [tree.constants(format_name) for tree in self.trees]
+        alone = "use to_onnx, or export one tree, as model.member(0)"
+        if self.tracking is not None:
+            raise ExportError(
+                "what recent errors add (track) depends on what all trees say together, which "
+                f"{format_name} cannot say; train with track=None, {alone}"
+            )
+        for feature in self.levels[0]:
+            raise ExportError(
+                f"each tree has levels of its own for the more than 63 categories of "
+                f"{shown(self.names[feature])}, which {format_name} cannot say; {alone}"
+            )
+        if min(self.shares) < 0:
+            raise ExportError(
+                f"one of the members has a weight below 0 at this moment, and what all say "
+                f"together is held within what each says, which {format_name} cannot say; {alone}"
+            )
+        return [
+            replace(tree, values=share * own)
+            for tree, share, own in zip(self.trees, self.shares, values, strict=True)
+        ]
+
+
+def flatten_model(model: Readable) -> FlatModel:
+    """Return a model as it is at this moment.
+
+    Parameters
+    ----------
+    model : HoeffdingTreeRegressor, ForestRegressor, AdaptiveTreeRegressor, or what holds one
+        The model.
+
+    Examples
+    --------
+    >>> from sapwood import AdaptiveTreeRegressor
+    >>> model = AdaptiveTreeRegressor(leaf="mean", track=None)
+    >>> model.learn_many({"x": [0.0, 1.0] * 500}, [2.0, 5.0] * 500)
+    >>> flat = flatten_model(model)
+    >>> [len(tree.kind) for tree in flat.trees], sum(flat.shares)
+    ([3, 3], 1.0)
+    """
+    found = readable_in(model)
+    if isinstance(found, Ensemble):
+        flat: FlatModel = found._kernel.while_still(_flattened, found)
+        return flat
+    tree = flatten(found)
+    return FlatModel(tree.names, tree.labels, [tree], [1.0], [{}], None)
+
+
+def _flattened(ensemble: Any) -> FlatModel:
+    kernel, features = ensemble._kernel, ensemble._features
+    if kernel.rows == 0 or not features.names:
+        raise ExportError("the model has learned no features yet; let it learn some rows first")
+    shares, tracking = kernel.weights(), tracking_of(kernel)
+    if kernel.rows == kernel.begun:  # the first tree alone is not new
+        shares, tracking = [1.0], None
+    if shares[-1] == 0.0:  # the tree that waits has no say
+        shares = shares[:-1]
+    trees = [ensemble._as_tree(place) for place in range(len(shares))]
+    many = np.flatnonzero(trees[0]._kernel.columns.place_table >= 0).tolist()
+    return FlatModel(
+        names=list(ensemble.features),
+        labels=[list(table) for table in features.categories],
+        trees=[flatten(tree) for tree in trees],
+        shares=shares,
+        levels=[
+            {each: np.append(tree._kernel.levels_of(each), np.nan) for each in many}
+            for tree in trees
+        ],
+        tracking=tracking,
+    )
