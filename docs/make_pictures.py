@@ -410,6 +410,15 @@ def following() -> Figure:
     return figure
 
 
+def members() -> Figure:
+    """Draw how the members of a forest go on over a stream that changes twice."""
+    found = prequential(ForestRegressor(), streams.generator("friedman-gra:rows=20000"))
+    figure, axes = panels(1, 2, 3.0)
+    plot.member_errors(found, axes[0])
+    plot.member_ages(found, axes[1])
+    return figure
+
+
 def friedman(rows: int) -> tuple[dict[str, Any], FloatArray]:
     """Return the columns and targets of the stream of that name."""
     chunks = list(streams.friedman(rows=rows).chunks(most_rows=rows))
@@ -629,6 +638,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "tracking": tracking,
     "late": late,
     "following": following,
+    "members": members,
     "memory": memory,
     "bounds": bounds,
     "evidence": evidence,

@@ -183,6 +183,7 @@ class Prequential(Tally):
             if tally.intervals is None
             else tally.intervals.finished(tally.scores.rows),
             alarms=None if self.monitor is None else list(self.alarms),
+            members=tally.members.finished(tally.scores.rows, self.learner.model),
         )
 
     def _size(self) -> tuple[int, int]:

@@ -29,6 +29,7 @@ __all__ = [
     "Errors",
     "Evaluation",
     "Intervals",
+    "MemberHistory",
     "Refusals",
     "Sample",
     "compared",
@@ -151,6 +152,27 @@ class Sample:
     groups: Mapping[str, tuple[list[str], NDArray[np.int64]]]
 
 
+class MemberHistory(NamedTuple):
+    """The trees of an ensemble at some moments; the last of them is the one that waits.
+
+    Attributes
+    ----------
+    rows : array of float, shape (moments,)
+        How many rows were scored until then.
+    born : array of float, shape (moments, trees)
+        How many rows the model had learned when each of them began.
+    ages : array of float, shape (moments, trees)
+        How many rows it has learned since then.
+    errors : array of float, shape (moments, trees)
+        The RMSE of each lately; infinite if there is none yet.
+    """
+
+    rows: NDArray[np.float64]
+    born: NDArray[np.float64]
+    ages: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+
 class Coverage(NamedTuple):
     """How good bounds are: the share of y within them, their mean width, their interval score.
 
@@ -257,6 +279,8 @@ class Evaluation:
         How good the bounds were, if the model tells some.
     alarms : list of Alarm, optional
         What has changed, if a monitor was there.
+    members : MemberHistory, optional
+        How the trees of an ensemble went on.
     targets : mapping of str to Evaluation
         Of several targets, the result of each, whose rows are those that have it. Then all else
         that depends on targets is here only as far as it has a mean: errors are means over them,
@@ -298,6 +322,7 @@ class Evaluation:
     importances: Sequence[tuple[int, Mapping[str, float]]] = ()
     intervals: Intervals | None = None
     alarms: "Sequence[Alarm] | None" = None
+    members: MemberHistory | None = None
     targets: "Mapping[str, Evaluation]" = field(default_factory=dict)
 
     def __repr__(self) -> str:

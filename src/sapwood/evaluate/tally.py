@@ -19,6 +19,7 @@ from sapwood.evaluate.delay import Delay, Waiting
 from sapwood.evaluate.history import History, ImportanceLog
 from sapwood.evaluate.interval_scores import IntervalScores
 from sapwood.evaluate.learner import Learner
+from sapwood.evaluate.member_log import MemberLog
 from sapwood.evaluate.refusals import RefusalLog
 from sapwood.evaluate.result import Errors
 from sapwood.evaluate.scores import Scores, scorable
@@ -151,6 +152,7 @@ class Tally:
         self.curve = Curve()
         self.history = History()
         self.importances = ImportanceLog()
+        self.members = MemberLog()
         self.unlabelled = Unlabelled()
         self.time = math.nan  # of the last row that was scored
         self.refusals = RefusalLog()
@@ -263,6 +265,7 @@ class Tally:
             beside = self.baselines.point(self.time)
             self.curve.add(self.scores, *self._size(), elapsed, beside)
             self.importances.add(self.scores.rows, self.learner.model)
+            self.members.add(self.scores.rows, self.learner.model)
             if self.intervals is not None:
                 self.intervals.add_point(self.scores.rows, self.curve.interval)
 
@@ -311,7 +314,10 @@ class Tally:
             "first_refused": self.first_refused,
             "time": None if math.isnan(self.time) else self.time,
         }
-        parts = (self.scores, self.baselines, self.curve, self.history, self.importances)
+        parts = (
+            *(self.scores, self.baselines, self.curve),
+            *(self.history, self.importances, self.members),
+        )
         arrays = {name: array for part in parts for name, array in part.to_arrays().items()}
         if self.intervals is not None:
             arrays |= self.intervals.to_arrays()
@@ -337,6 +343,7 @@ class Tally:
             raise ValueError(f"the saved window has {scores.window_rows} rows")
         baselines = BaselineScores.from_arrays(arrays, scores.fade, scores.window_rows)
         history, importances = History.from_arrays(arrays), ImportanceLog.from_arrays(arrays)
+        members = MemberLog.from_arrays(arrays)
         intervals = self.intervals
         if intervals is not None:
             intervals = IntervalScores.from_arrays(arrays, self.learner.levels, scores.fade)
@@ -363,7 +370,8 @@ class Tally:
         if self.delay is not None:
             self.delay.restore(json.loads(arrays[DELAY].tobytes()))
         self.scores, self.curve, self.refusals, self.position = scores, curve, refusals, position
-        self.baselines, self.history, self.importances = baselines, history, importances
+        self.baselines, self.history = baselines, history
+        self.importances, self.members = importances, members
         self.unlabelled, self.intervals = unlabelled, intervals
         self.monitor, self.alarms = monitor, alarms
         self.time = math.nan if moment is None else moment

@@ -14,6 +14,7 @@ except ImportError as error:
 
 from sapwood.plot.bounds import band, bounds, coverage
 from sapwood.plot.evaluation import Measure, learning_curve, leaves, memory, refused, size, speed
+from sapwood.plot.members import member_ages, member_errors
 from sapwood.plot.model import importances, observer, tree
 from sapwood.plot.residuals import (
     bias,
@@ -38,6 +39,8 @@ __all__ = [
     "importances_over_time",
     "learning_curve",
     "leaves",
+    "member_ages",
+    "member_errors",
     "memory",
     "observer",
     "predictions",

@@ -1,8 +1,12 @@
 """The part of the page about the trees of an ensemble."""
 
+from functools import partial
 from typing import Any
 
+from sapwood import plot
+from sapwood.evaluate.result import Evaluation
 from sapwood.model import readable_part
+from sapwood.report.charts import chart
 from sapwood.report.html import Column, count, measured, megabytes, table, text
 
 __all__ = ["render_members"]
@@ -10,7 +14,7 @@ __all__ = ["render_members"]
 MOST_REPLACEMENTS = 20  # that a table shows
 
 
-def render_members(model: Any) -> str | None:
+def render_members(evaluation: Evaluation, model: Any) -> str | None:
     """Return who predicts, and who has taken another's place; None of a model of one tree."""
     ensemble = readable_part(model)
     if not hasattr(ensemble, "replacements"):
@@ -37,7 +41,17 @@ def render_members(model: Any) -> str | None:
         "<p>What each tree that predicts knows, how far off it was lately, and its weight in the "
         "prediction. The last one waits: it takes the place of another if it errs less.</p>\n"
     )
-    return f'{words}<div class="scroll">{trees}</div>\n{_replacements(ensemble.replacements)}'
+    over_time = "" if evaluation.members is None else _over_time(evaluation)
+    found = _replacements(ensemble.replacements)
+    return f'{words}<div class="scroll">{trees}</div>\n{over_time}{found}'
+
+
+def _over_time(evaluation: Evaluation) -> str:
+    errors = chart(
+        "member-errors", "Errors over the stream", partial(plot.member_errors, evaluation)
+    )
+    ages = chart("member-ages", "Ages over the stream", partial(plot.member_ages, evaluation))
+    return f'<div class="charts">{errors}{ages}</div>\n'
 
 
 def _replacements(events: list[dict[str, Any]]) -> str:

@@ -117,7 +117,7 @@ def render(
     if evaluation.targets:
         return _page_of_targets(evaluation, model, settings or {})
     picture = picture_of(model)
-    members = render_members(model)
+    members = render_members(evaluation, model)
     absent = "no model was given" if model is None else "the model is none of Sapwood's"
     parts = {
         "result": _result(evaluation),

@@ -1,0 +1,84 @@
+"""Pictures of the trees of an ensemble over a stream."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from sapwood.evaluate.result import Evaluation, MemberHistory
+from sapwood.plot.style import BLUE, GREEN, MUTED, ORANGE, axis, label_axes, legend, say
+
+__all__ = ["member_ages", "member_errors"]
+
+
+def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw the errors of an ensemble's trees, beside that of what they predict together.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw; its model has to be a forest or an adaptive tree.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    """
+    ax = axis(ax)
+    label_axes(ax, "rows", "RMSE lately")
+    history = evaluation.members
+    if history is None:
+        say(ax, "the model has no members")
+        return ax
+    errors = np.where(np.isfinite(history.errors), history.errors, np.nan)
+    each = ax.plot(history.rows, errors[:, :-1], color=MUTED, linewidth=0.7, alpha=0.7, label="_")
+    curve = evaluation.curve
+    together = np.interp(history.rows, curve["row"], curve["faded_rmse"])
+    lines = ax.plot(history.rows, errors[:, -1], color=ORANGE, linewidth=1.2, label="waiting")
+    lines += ax.plot(history.rows, together, color=BLUE, linewidth=1.7, label="together")
+    rows, places = _replaced(history)
+    marks = ax.plot(
+        history.rows[rows],
+        errors[rows, places],
+        color=GREEN,
+        linestyle="none",
+        marker="v",
+        markersize=4,
+        label="_",
+    )
+    handles, names = [each[0], *lines], ["members", "waiting", "together"]
+    if len(rows):
+        handles, names = [*handles, marks[0]], [*names, "has taken a place"]
+    legend(ax, handles, names)
+    ax.set_xlim(left=0)
+    # The first errors, of trees that know nothing, would leave no room for the others.
+    known = np.concatenate([errors[len(errors) // 10 :].ravel(), together[len(together) // 10 :]])
+    known = known[np.isfinite(known)]
+    ax.set_ylim(0, 1.1 * float(known.max()) if len(known) and known.max() > 0 else None)
+    return ax
+
+
+def member_ages(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw the ages of an ensemble's trees: a line falls where another has taken a place.
+
+    Parameters
+    ----------
+    evaluation, ax
+        As for `member_errors`.
+    """
+    ax = axis(ax)
+    label_axes(ax, "rows", "age in rows")
+    history = evaluation.members
+    if history is None:
+        say(ax, "the model has no members")
+        return ax
+    lines = ax.plot(history.rows, history.ages[:, :-1], color=MUTED, linewidth=0.9, label="_")
+    waiting = ax.plot(
+        history.rows, history.ages[:, -1], color=ORANGE, linewidth=1.2, label="waiting"
+    )
+    legend(ax, [lines[0], *waiting], ["members", "waiting"])
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    return ax
+
+
+def _replaced(history: MemberHistory) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return at which moments another tree is in which place than at the moment before."""
+    rows, places = np.nonzero(np.diff(history.born[:, :-1], axis=0))
+    return rows + 1, places
