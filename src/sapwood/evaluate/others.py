@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door
+from sapwood.rows.labels import Labels
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import Column
 
@@ -88,7 +89,7 @@ class BatchModel(ABC):
             codes = self._codes.get(name)
             if column is not None and codes is None:
                 matrix[:, place] = column
-            elif isinstance(column, list) and codes is not None:
+            elif isinstance(column, list | Labels) and codes is not None:
                 matrix[:, place] = [
                     np.nan if label is None else codes.setdefault(label, len(codes))
                     for label in column

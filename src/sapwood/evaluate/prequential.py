@@ -385,7 +385,7 @@ class Prequential(Tally):
             if not delay.by_time:
                 self._learn_arrived(delay.arrived(), place, step)
         ids = {
-            name: [column[place] for place in np.flatnonzero(is_predicted)]
+            name: [column[place] for place in np.flatnonzero(is_predicted).tolist()]
             for name, column in chunk.ids.items()
         }
         bounds = self._bounds(predicted)

@@ -235,7 +235,7 @@ class Tally:
         if places is not None:
             times = None if times is None else times[places]
             columns = {
-                name: [column[place] for place in places]
+                name: [column[place] for place in places.tolist()]
                 for name, column in columns.items()
                 if not isinstance(column, np.ndarray)
             }

@@ -83,7 +83,7 @@ class Coded:
             distinct, places = np.unique(self._codes, return_inverse=True)
             self._codes = places - int(distinct[0] < 0)
         first = np.full(self._codes.max(initial=-1) + 2, len(codes))
-        np.minimum.at(first, self._codes, np.arange(len(codes)))
+        first[self._codes[::-1]] = np.arange(len(codes))[::-1]  # the last one stays: the first row
         first[-1] = len(codes)  # it was that of -1
         self.first_rows = np.sort(first[first < len(codes)])
 

@@ -29,6 +29,7 @@ from sapwood.rows.column import (
     Values,
     as_doubles,
 )
+from sapwood.rows.labels import Labels
 
 if TYPE_CHECKING:
     from sapwood.rows.features import Features, Known
@@ -412,8 +413,8 @@ def _length(name: Any, column: Any) -> int:
 
 def _of_mapping(column: Column, content: Any) -> tuple[Values, bool]:
     """Return the values of a column of a mapping, and whether it is a categorical."""
-    if isinstance(content, list | tuple):
-        return list(content), False
+    if isinstance(content, Labels | list | tuple):
+        return content.coded() if isinstance(content, Labels) else list(content), False
     if hasattr(getattr(content, "dtype", None), "categories"):
         return frames.of_categorical(content), True
     part = f"x[{door.shown(column.name)}]"

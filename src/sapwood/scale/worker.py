@@ -19,6 +19,7 @@ from sapwood import model as models
 from sapwood.merge import Delta, ShardLearner
 from sapwood.merge.delta import joined_scores, scores_of
 from sapwood.merge.layout import SCORES
+from sapwood.rows.labels import Labels
 from sapwood.scale.sources import BYTES, GENERATED, ROWS, Piece, Source, open_file
 from sapwood.streams.stream import BadRow, Chunk, Position, Unit
 
@@ -193,7 +194,7 @@ def _learn_singly(learner: Any, chunk: Chunk, unit: Unit, done: ShardDone) -> li
 
 
 def _chosen(column: Any, rows: Any) -> Any:
-    if isinstance(column, np.ndarray):
+    if isinstance(column, np.ndarray | Labels):
         return column[rows]
     return [value for value, good in zip(column, rows.tolist(), strict=True) if good]
 

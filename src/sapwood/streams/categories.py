@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sapwood import door
 from sapwood.door import Label
+from sapwood.rows.labels import Labels
 from sapwood.streams import bad_rows
 from sapwood.streams.arrow import BLANKS, MISSING, as_numpy, is_time
 
@@ -22,10 +23,10 @@ class _Unfit(Exception):  # noqa: N818 - it is made a fault before anybody sees 
     """The reason why a value can be no label."""
 
 
-def labels_of(array: pa.Array, declared: bool) -> tuple[list[Label | None], dict[int, str]]:
+def labels_of(array: pa.Array, declared: bool) -> tuple[Labels, dict[int, str]]:
     """Return the labels of an array, None where one is missing, and what is wrong with rows.
 
-    Only distinct values are looked at one by one.
+    Only distinct values are looked at one by one; rows stay codes.
 
     Parameters
     ----------
@@ -53,9 +54,8 @@ def labels_of(array: pa.Array, declared: bool) -> tuple[list[Label | None], dict
             labels.append(None)
             unfit[code] = str(reason)
     codes = as_numpy(encoded.indices.fill_null(len(labels)))
-    column = np.array([*labels, None], dtype=object)[codes].tolist()
     bad = np.flatnonzero(np.isin(codes, list(unfit))).tolist() if unfit else []
-    return column, {row: unfit[int(codes[row])] for row in bad}
+    return Labels(codes, [*labels, None]), {row: unfit[int(codes[row])] for row in bad}
 
 
 def _values(entries: pa.Array) -> list[Any]:

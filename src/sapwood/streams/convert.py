@@ -22,7 +22,6 @@ a format of numbers; see `sapwood.streams.numbers`. Binary columns are text in U
 numbers are faults, and so is a missing time of a row; a missing target is NaN.
 """
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -31,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sapwood.rows.labels import Labels
 from sapwood.streams import bad_rows, times
 from sapwood.streams.arrow import (
     BLANKS,
@@ -50,6 +50,8 @@ from sapwood.streams.time_format import UNITS
 
 __all__ = ["BLANKS", "MISSING", "Converted", "Fault", "arrow_type", "convert", "read_column"]
 
+Read = FloatArray | Labels
+"""A column that was read: numbers, or labels."""
 Bad = dict[int, str]
 """The reason of each row that has a fault."""
 
@@ -132,7 +134,7 @@ def convert(
     for rule in rules:
         check_type("the table", rule.name, table[rule.name].type)
     arrays = {rule.name: as_array(table[rule.name]) for rule in rules}
-    done: dict[Rule, Column] = {}
+    done: dict[Rule, Read] = {}
     found: dict[str, Bad] = {}
     for rule in rules:
         done[rule], bad = read_column(rule, arrays[rule.name])
@@ -144,27 +146,21 @@ def convert(
     if seconds is not None and schema.time is not None:
         for row in np.flatnonzero(np.isnan(seconds)).tolist():
             found[schema.time.name].setdefault(row, bad_rows.NO_TIME)
+    faults = _faults(schema, found, arrays)
+    good = None
+    if faults:
+        good = np.ones(rows, dtype=np.bool_)
+        good[[fault.row for fault in faults]] = False
+        done = {rule: column[good] for rule, column in done.items()}
+        y, seconds = _always(schema.target, done), _always(schema.time, done)
     columns: dict[str, Column] = {}
     for rule in schema.rules:
         columns[rule.name] = column = done[rule]
         if rule.parts and isinstance(column, np.ndarray):
             parts = times.parts_of(column, rule.parts)
             columns.update({f"{rule.name}.{part}": values for part, values in parts.items()})
-    ids = {rule.name: done[rule] for rule in schema.ids}
-    faults = _faults(schema, found, arrays)
-    if not faults:
-        return Converted(columns, y, seconds, None, [], ids)
-    good = np.ones(rows, dtype=np.bool_)
-    good[[fault.row for fault in faults]] = False
-    kept = {name: _only(column, good) for name, column in columns.items()}
-    return Converted(
-        kept,
-        y if y is None else y[good],
-        seconds if seconds is None else seconds[good],
-        good,
-        faults,
-        {name: _only(column, good) for name, column in ids.items()},
-    )
+    ids: dict[str, Column] = {rule.name: done[rule] for rule in schema.ids}
+    return Converted(columns, y, seconds, good, faults, ids)
 
 
 def arrow_type(rule: Rule) -> pa.DataType:
@@ -185,7 +181,7 @@ def arrow_type(rule: Rule) -> pa.DataType:
 # Roles
 
 
-def read_column(rule: Rule, array: pa.Array) -> tuple[Column, Bad]:
+def read_column(rule: Rule, array: pa.Array) -> tuple[Read, Bad]:
     """Return an array of `as_array` as a rule says, and the reasons of rows that have faults."""
     if rule.role == "category":
         return labels_of(array, rule.declared)
@@ -283,7 +279,7 @@ def _rows_of(mask: pa.Array) -> NDArray[np.intp]:
 # Faults
 
 
-def _always(rule: Rule | None, done: Mapping[Rule, Column]) -> FloatArray | None:
+def _always(rule: Rule | None, done: Mapping[Rule, Read]) -> FloatArray | None:
     """Return the numbers of a rule, if there is one."""
     numbers = None if rule is None else done[rule]
     return numbers if isinstance(numbers, np.ndarray) else None
@@ -319,9 +315,3 @@ def _as_it_stood(value: pa.Scalar) -> tuple[str | None, bool]:
         return (None if not value.is_valid else str(value)), True
     except UnicodeDecodeError:
         return value.cast(pa.binary()).as_py().decode(errors="backslashreplace"), False
-
-
-def _only(column: Column, good: NDArray[np.bool_]) -> Column:
-    if isinstance(column, np.ndarray):
-        return column[good]
-    return list(itertools.compress(column, good.tolist()))

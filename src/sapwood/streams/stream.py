@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.door import Label
+from sapwood.rows.labels import Labels
 
 __all__ = [
     "BadRow",
@@ -32,7 +33,7 @@ Kind = Literal["number", "category"]
 Unit = Literal["line", "row", "offset"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Column = FloatArray | list[Label | None]
+Column = FloatArray | list[Label | None] | Labels
 """Numbers, NaN where one is missing; or labels, None where one is missing."""
 Position = dict[str, int]
 """Where a chunk starts, in terms of its stream; JSON can keep it."""
@@ -197,7 +198,7 @@ def rows_of(columns: Mapping[Any, Column]) -> Iterator[dict[str, Any]]:
         yield dict(zip(names, values, strict=True))
 
 
-def _plain(column: Column) -> list[Any]:
+def _plain(column: Column) -> Sequence[Any]:
     if not isinstance(column, np.ndarray):
         return column
     values: list[Any] = column.tolist()
