@@ -7,7 +7,8 @@ a cut explains. Of a row without their y they see all but the y.
 
 import naive_tree
 from naive_layer import Layer, Memory
-from naive_tree import Categories, Moments, NaiveTree, Node, Slots, Sums
+from naive_leaf import Categories, Cut, Moments, Slots, Sums, merit_of
+from naive_tree import NaiveTree, Node
 from naive_trial import round_cut
 
 
@@ -111,7 +112,7 @@ class Face(NaiveTree):
         """Make two leaves of one, by the places of a feature that go left."""
         watch = leaf.watches[name]
         leaf.missing_left = missing_left
-        leaf.cut = naive_tree.Cut(0.0, -1, name, None)
+        leaf.cut = Cut(0.0, -1, name, None)
         leaf.codes = {place: place in lefts for place in watch.places}
         is_number = isinstance(watch, Slots)
         leaf.threshold = None
@@ -238,7 +239,7 @@ class NaiveTargets(NaiveTree):
                     left = sum(watch.places[place].rows for place in lefts)
                     if self.min_share * present <= min(left, present - left):
                         merit = self.merit(leaf, name, lefts, kind)
-                        yield naive_tree.Cut(merit, frozenset(lefts), name, measure)
+                        yield Cut(merit, frozenset(lefts), name, measure)
 
     @staticmethod
     def order(watch, measure):
@@ -256,7 +257,7 @@ class NaiveTargets(NaiveTree):
             weights = [Sums.of(side).weight for side in (left, right)]
             squares = 0.0
             if min(weights) > 0:
-                squares = naive_tree.merit_of(left, right, kind) * sum(weights)
+                squares = merit_of(left, right, kind) * sum(weights)
             explained.append(squares)
         return leaf.mean_share(explained)
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from naive_leaf import Slots
 from naive_targets import NaiveTargets
-from naive_tree import Slots
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver
 from target_cases import NAMES, stream_of
 from twin_cases import close, cut_of_node, cut_of_twin, pairs, splits_of

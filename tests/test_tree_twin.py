@@ -10,7 +10,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import naive
-from naive_tree import Categories, Moments, NaiveTree, Slots, Sums, scale_of
+from naive_leaf import Categories, Moments, Slots, Sums, scale_of
+from naive_tree import NaiveTree
 from sapwood import EBSTObserver, QuantizerObserver, TEBSTObserver
 from twin_cases import (
     STREAMS,

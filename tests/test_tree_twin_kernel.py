@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import naive
-from naive_tree import MEASURES, Cut, Slots, Sums, merit_of
+from naive_leaf import Cut, Slots, Sums, merit_of
+from naive_tree import MEASURES
 from sapwood.tree import _review, _search, _split
 from twin_cases import (
     close,

@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-from naive_tree import NaiveTree, Slots
+from naive_leaf import Slots
+from naive_tree import NaiveTree
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver
 from sapwood.tree.layout import CATEGORY, LEAF, LISTED
 
