@@ -14,7 +14,7 @@ from sapwood.model import StoredModel
 from sapwood.streams.kafka_address import is_kafka
 from sapwood.streams.opening import open_stream
 from sapwood.streams.schema import nearest
-from sapwood.streams.stream import MOST_ROWS, Chunk, Kind, Position, Stream
+from sapwood.streams.stream import MOST_ROWS, Chunk, DerivedStream, Kind, Position, Stream
 
 __all__ = ["Reading", "Writing", "is_topic", "open_named", "tell_missing"]
 
@@ -142,7 +142,7 @@ class Reading(Writing):
                 raise UsageError(f"{option} is for files, and {name} is computed: leave it out")
 
 
-class _Renamed(Stream):
+class _Renamed(DerivedStream):
     """A stream whose columns "0", "1", … are the features 0, 1, … of a model that learned arrays.
 
     Parameters
@@ -154,23 +154,9 @@ class _Renamed(Stream):
     """
 
     def __init__(self, stream: Stream, names: Mapping[str, int]) -> None:
-        self.unit = stream.unit  # type: ignore[misc]
-        super().__init__(
-            stream.name,
-            {names.get(name, name): kind for name, kind in stream.features.items()},
-            stream.target,
-            stream.size,
-            stream.length,
-            stream.declared,
-            stream.time,
-            stream.time_formats,
-            stream.column_notes,
-            stream.encoding,
-            stream.ids,
-            stream.sample,
-            stream.targets,
-        )
-        self._stream, self._names = stream, names
+        features = {names.get(name, name): kind for name, kind in stream.features.items()}
+        super().__init__(stream, features=features)
+        self._names = names
 
     @classmethod
     def for_model(cls, stream: Stream, model: Any) -> Stream:

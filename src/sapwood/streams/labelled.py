@@ -11,6 +11,7 @@ from sapwood.streams.stream import (
     BadRowError,
     Chunk,
     Column,
+    DerivedStream,
     Position,
     Stream,
     StreamError,
@@ -55,7 +56,7 @@ def keys_of(ids: Mapping[str, Column]) -> list[Key]:
     return list(zip(*columns, strict=True))
 
 
-class LabelledStream(Stream):
+class LabelledStream(DerivedStream):
     """A stream whose missing targets are looked up by ids.
 
     Parameters
@@ -71,22 +72,8 @@ class LabelledStream(Stream):
     def __init__(self, stream: Stream, labels: Mapping[Key, float], target: str) -> None:
         if not stream.ids:
             raise StreamError(f"{stream.name} has no ids, by which targets could be found")
-        self.unit = stream.unit  # type: ignore[misc]
-        super().__init__(
-            stream.name,
-            stream.features,
-            target,
-            stream.size,
-            stream.length,
-            stream.declared,
-            stream.time,
-            stream.time_formats,
-            stream.column_notes,
-            stream.encoding,
-            stream.ids,
-            stream.sample,
-        )
-        self._stream, self._labels = stream, labels
+        super().__init__(stream, target=target, targets=())
+        self._labels = labels
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield the rows from a position on."""

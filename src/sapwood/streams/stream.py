@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "Chunk",
     "Column",
     "ColumnNote",
+    "DerivedStream",
     "Kind",
     "Position",
     "Stream",
@@ -353,3 +354,21 @@ class Stream(ABC):
             yield from zip(chunk.rows(), targets[:good], strict=False)
             if chunk.bad:
                 raise BadRowError(chunk.bad[0])
+
+
+class DerivedStream(Stream):
+    """A stream that changes what another one yields.
+
+    Parameters
+    ----------
+    stream : Stream
+        The other one.
+    **changed
+        The parameters in which they differ.
+    """
+
+    def __init__(self, stream: Stream, **changed: Any) -> None:
+        self.unit = stream.unit  # type: ignore[misc]
+        own = {each.name: getattr(stream, each.name) for each in fields(Stream)}
+        super().__init__(**{**own, **changed})
+        self._stream = stream

@@ -8,7 +8,14 @@ import numpy as np
 from sapwood import door
 from sapwood.door import Label
 from sapwood.streams.schema import nearest
-from sapwood.streams.stream import MOST_ROWS, Chunk, Position, Stream, StreamError
+from sapwood.streams.stream import (
+    MOST_ROWS,
+    Chunk,
+    DerivedStream,
+    Position,
+    Stream,
+    StreamError,
+)
 
 __all__ = ["SeveralTargets", "check_distinct"]
 
@@ -20,7 +27,7 @@ def check_distinct(targets: Sequence[Label]) -> None:
             raise StreamError(f"the target {door.shown(name)} is named twice: leave one out")
 
 
-class SeveralTargets(Stream):
+class SeveralTargets(DerivedStream):
     """A stream of which further columns of numbers are targets, too.
 
     Parameters
@@ -54,26 +61,18 @@ class SeveralTargets(Stream):
                     f"{stream.name}: column {door.shown(name)} holds {words}, and a target is a "
                     "number"
                 )
-        self.unit = stream.unit  # type: ignore[misc]
         super().__init__(
-            stream.name,
-            {name: kind for name, kind in stream.features.items() if name not in self._further},
-            ", ".join(targets),
-            stream.size,
-            stream.length,
-            stream.declared,
-            stream.time,
-            stream.time_formats,
-            tuple(
+            stream,
+            features={
+                name: kind for name, kind in stream.features.items() if name not in self._further
+            },
+            target=", ".join(targets),
+            column_notes=tuple(
                 replace(note, is_target=True) if note.name in self._further else note
                 for note in stream.column_notes
             ),
-            stream.encoding,
-            stream.ids,
-            stream.sample,
-            tuple(targets),
+            targets=tuple(targets),
         )
-        self._stream = stream
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield the rows from a position on."""

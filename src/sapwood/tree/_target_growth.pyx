@@ -86,6 +86,16 @@ cdef inline void add_y(Sums* sums, const double* own, double place) noexcept nog
     sums.place_residual += own[1] * place
 
 
+cdef inline void add_y_of_slot(
+    Sums* side, const TargetSums* sums, Py_ssize_t target, const Slot* slot, const double* gap,
+    double place,
+) noexcept nogil:
+    """Add the sums of a target in a slot, and their rows unless these are all rows of the slot."""
+    add_y(side, <const double*>slot + 1 + 2 * target, place)
+    if not sums.whole_is_known:
+        add_rows(side, slot.weight - gap[0], place)
+
+
 cdef inline bint has_both_sides(const TargetSums* sums) noexcept nogil:
     """Whether a target that has a variance was seen on both sides of a cut."""
     cdef double least = LEAST_SHARE * sums.whole.weight
@@ -166,6 +176,7 @@ cdef void sum_up(TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature) noexcep
     cdef const Slot* slots = tables.slots_of(leaf, feature)
     cdef const Slot* each
     cdef const double* gaps = tables.gaps_of(leaf, feature)
+    cdef const double* gap
     cdef Py_ssize_t slot, target
     cdef Sums rows = Sums(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for target in range(tables.targets):
@@ -175,12 +186,9 @@ cdef void sum_up(TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature) noexcep
         if each.weight == 0.0:
             continue
         add_rows(&rows, each.weight, slot)
+        gap = gaps + tables.targets * slot
         for target in range(tables.targets):
-            add_y(&sums[target].whole, <const double*>each + 1 + 2 * target, slot)
-            if not sums[target].whole_is_known:
-                add_rows(
-                    &sums[target].whole, each.weight - gaps[tables.targets * slot + target], slot
-                )
+            add_y_of_slot(&sums[target].whole, sums + target, target, each, gap + target, slot)
     for target in range(tables.targets):
         if sums[target].whole_is_known:
             sums[target].whole.weight = rows.weight
@@ -214,6 +222,7 @@ cdef void cut_number_of_targets(
     cdef const Slot* slots = tables.slots_of(leaf, feature)
     cdef const Slot* each
     cdef const double* gaps = tables.gaps_of(leaf, feature)
+    cdef const double* gap
     cdef Py_ssize_t slot, target
     cdef Sums whole = Sums(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), left = whole
     cdef Shape of_rows, own
@@ -229,12 +238,9 @@ cdef void cut_number_of_targets(
         if each.weight == 0.0:
             continue
         add_rows(&left, each.weight, slot)
+        gap = gaps + tables.targets * slot
         for target in range(tables.targets):
-            add_y(&sums[target].left, <const double*>each + 1 + 2 * target, slot)
-            if not sums[target].whole_is_known:
-                add_rows(
-                    &sums[target].left, each.weight - gaps[tables.targets * slot + target], slot
-                )
+            add_y_of_slot(&sums[target].left, sums + target, target, each, gap + target, slot)
         if left.weight < min_share * whole.weight:
             continue
         if not (whole.weight - left.weight >= min_share * whole.weight):
