@@ -1,10 +1,18 @@
-"""What it costs that two sites learn apart: their models merged, beside one of all rows.
+"""What it costs that two sites learn apart, or that workers share out a forest.
 
-The rows of a stream go to two sites in turn, by the toss of a coin: half and half, or one in ten to
-the first. R² is that on the next fifth of the rows, which are predicted before they are learned.
+*Sites*: the rows of a stream go to two sites by the toss of a coin: half and half, or one in ten to
+the first. Their models are merged, and stand beside one of all rows.
+
+*Workers*: a forest whose members are shared out, so that each worker learns all rows with some of
+them, and weighs them by the last rows, as `sapwood train -m forest --workers` does; and beside it
+forests of shards, blocks of rows in turn, that are merged in the end: with as many members
+together, and with as many as there may be.
+
+R² is that on the next fifth of the rows, which are predicted before they are learned.
 """
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +22,8 @@ from benchmarks.data_sets import DataSet, friedman, load
 from benchmarks.peers.sets import generated
 from benchmarks.tables import Answer, Cell, Table
 from sapwood import ForestRegressor, HoeffdingTreeRegressor
+from sapwood.merge.members import parted, rejoined
+from sapwood.scale.rounds import FIRST_OF_FORESTS, LAST_OF_FORESTS
 
 __all__ = ["run"]
 
@@ -21,6 +31,7 @@ ROWS, QUICK_ROWS = 120_000, 5_000
 NEXT_SHARE = 0.2
 SHARES = (0.5, 0.1)
 SEED = 3
+WORKERS, MOST_MEMBERS, SHARD_ROWS = (2, 8), 32, 500
 MODELS: dict[str, Callable[[], Any]] = {"tree": HoeffdingTreeRegressor, "forest": ForestRegressor}
 
 
@@ -55,7 +66,8 @@ def run(quick: bool = False) -> Answer:
         for record in records
     ]
     columns = ("stream", "model", "first's share", "all rows", "first", "second", "merged")
-    return Answer([Table("R² on the next rows", columns, rows)], Table("sites", columns, records))
+    tables = [Table("R² of two sites on the next rows", columns, rows), _workers_table(quick)]
+    return Answer(tables, Table("sites", columns, records))
 
 
 def _streams(quick: bool) -> Iterator[DataSet]:
@@ -92,3 +104,52 @@ def _taught(name: str, data: DataSet) -> Any:
 def _r2(model: Any, data: DataSet) -> float:
     said = model.copy().predict_learn_many(data.columns, data.y)
     return float(1 - np.mean((data.y - said) ** 2) / data.y.var())
+
+
+# -- workers --------------------------------------------------------------------------------------
+
+
+def _workers_table(quick: bool) -> Table:
+    rows: list[list[Cell]] = []
+    for data in _streams(quick):
+        learned = int((1 - NEXT_SHARE) * len(data.y))
+        known, rest = _of(data, slice(0, learned)), _of(data, slice(learned, None))
+        serial = _taught("forest", known)
+        found: list[Cell] = [data.name, f"{_r2(serial, rest):.4f}"]
+        for workers in WORKERS:
+            members = serial._kernel.members
+            models = [
+                _by_members(known, workers),
+                _by_shards(known, workers, max(2, members // workers)),
+                _by_shards(known, workers, min(members, MOST_MEMBERS // workers)),
+            ]
+            found += [f"{_r2(model, rest):.4f}" for model in models]
+        rows.append(found)
+    kinds = ("members", "shards", "larger shards")
+    columns = ("stream", "serial", *(f"{each}, {kind}" for each in WORKERS for kind in kinds))
+    return Table("R² of forests by workers on the next rows", columns, rows)
+
+
+def _by_members(data: DataSet, workers: int) -> ForestRegressor:
+    first, last = FIRST_OF_FORESTS, len(data.y) - LAST_OF_FORESTS
+    if last <= first:
+        first, last = len(data.y) // 4, 3 * len(data.y) // 4
+    forest = _taught("forest", _of(data, slice(0, first)))
+    parts = parted(forest, workers)
+    shared, rest = _of(data, slice(first, last)), _of(data, slice(last, None))
+    for part in parts:
+        part.learn_many(shared.columns, shared.y)
+    whole = rejoined(parts, forest)
+    whole.learn_many(rest.columns, rest.y)
+    return whole
+
+
+def _by_shards(data: DataSet, workers: int, members: int) -> ForestRegressor:
+    whose = np.arange(len(data.y)) // SHARD_ROWS % workers
+    forests = []
+    for worker in range(workers):
+        own = _of(data, np.flatnonzero(whose == worker))
+        forest = ForestRegressor(members=members, seed=1 + worker)
+        forest.learn_many(own.columns, own.y)
+        forests.append(forest)
+    return reduce(lambda one, other: one.merge(other), forests)

@@ -21,6 +21,7 @@ from sapwood import (
 )
 from sapwood.evaluate import Prequential, prequential
 from sapwood.evaluate.checkpoint import CheckpointFile
+from sapwood.merge import ShardLearner, apply, take_snapshot
 from sapwood.streams.memory import as_stream
 
 Row = tuple[dict[Any, Any], float]
@@ -478,6 +479,55 @@ class FileLoadCase(LoadCase):
         shutil.rmtree(self.folder)
 
 
+class DeltaCase(Case):
+    """A tree takes in what workers have learned, and splits."""
+
+    def __init__(self, new: bool = False) -> None:
+        tree = grown(categories=("c",))
+        self.before, leaves = tree.to_bytes(), tree.n_leaves
+        snapshot, deltas = take_snapshot(tree), []
+        names = ("a", "b", "z") if new else ("a", "b")
+        for shard in range(2):
+            worker = ShardLearner(snapshot, shard)
+            rows = rows_of(300, 20 + shard, numbers=names, categories=("c",))
+            worker.predict_learn_many(*columns_of(rows))
+            deltas.append(worker.delta())
+        self.delta = deltas[0] + deltas[1]
+        self.act(tree)
+        self.after = tree.to_bytes()
+        assert tree.n_leaves > leaves
+
+    def start(self):
+        return model.from_bytes(self.before)
+
+    def act(self, tree):
+        apply(tree, self.delta)
+
+    def judge(self, tree):
+        data = tree.to_bytes()
+        if data not in (self.before, self.after):
+            raise BrokenError("neither without the delta nor with it")
+        _use(tree, rows_of(2, 1, categories=("c",)))
+        tree.learn_one({"a": 1.0, "new": 2.0}, 1.0)
+        return "before" if data == self.before else "after"
+
+
+def united(kind, **parameters):
+    """Two models become one; neither is changed."""
+    north, south = kind(**parameters), kind(**parameters)
+    one_by_one(north, rows_of(200, 1, numbers=("a", "b"), categories=("c",)))
+    by_mapping(south, rows_of(250, 2, numbers=("b", "d", "a"), categories=("c", "e")))
+    whole = south.to_bytes()
+
+    def merge(first, data):
+        found = first.merge(south)
+        if south.to_bytes() != whole:
+            raise BrokenError("the other model was changed")
+        return found
+
+    return LoadCase(north, merge)
+
+
 class SaveCase(Case):
     """A tree replaces another in a file."""
 
@@ -784,6 +834,11 @@ CASES: dict[str, Callable[[], Case]] = {
     "load": lambda: FileLoadCase(grown(categories=("c",))),
     "copy": lambda: LoadCase(grown(categories=("c",)), lambda tree, data: tree.copy()),
     "looking": lambda: LoadCase(grown(categories=("c",)), look),
+    "delta": DeltaCase,
+    "delta, new features": partial(DeltaCase, new=True),
+    "union, trees": partial(united, HoeffdingTreeRegressor),
+    "union, forests": partial(united, ForestRegressor, members=2, threads=1),
+    "union, max_bytes": partial(united, HoeffdingTreeRegressor, max_bytes=200_000),
     "save": lambda: SaveCase(grown(), grown(400)),
     "update_many, auto": partial(many, QuantizerObserver),
     "update_many, radius": partial(many, FINE),

@@ -64,12 +64,22 @@ def test_the_same_command_goes_on_from_its_checkpoint(files, tmp_path):
     assert "job is of a job with another model" in other.stderr
 
 
+def test_workers_learn_the_members_of_a_forest(files, tmp_path):
+    arguments = ("train", files, "-t", "sold", "--save", "m.sapwood", "--on-bad-row", "skip")
+    found = invoke(*arguments, *THREADS, "-m", "forest", "--set", "members=4", "--quiet")
+    assert found.code == 0, found.stderr
+    model = sapwood.load("m.sapwood")
+    assert model.summary.rows == 23_999
+    assert model.parameters["members"] == 4
+    assert abs(model.predict_one({"a": 40, "city": "Bonn"}) - 90) < 2
+
+
 REFUSED = {
     "lags": (("--lags", "1"), "needs rows one after the other"),
     "delay": (("--delay", "5"), "--delay needs rows one after the other"),
     "interval": (("--interval", "0.9"), "--interval needs rows one after the other"),
     "engine": (("--engine", "celery"), "celery is no engine"),
-    "forest": (("-m", "forest"), "this is ForestRegressor"),
+    "adaptive": (("-m", "adaptive"), "this is AdaptiveTreeRegressor"),
     "every": (("--checkpoint", "job", "--every", "1000"), "with --workers it is a time"),
     "bad rows": (
         ("--on-bad-row", "skip", "--bad-rows", "bad.csv", "--checkpoint", "job"),

@@ -46,6 +46,8 @@ SOME_CASES = (
     "other units of a feature",
     "ranking, slots",
     "from_bytes",
+    "delta",
+    "union, trees",
     "save",
     "looking",
     "forest, looking",

@@ -460,9 +460,9 @@ def test_what_cannot_be_shared_out_is_refused(folder):
         train(small_tree(), str(folder / "all.csv"), workers=2, engine="threads")
     with pytest.raises(StreamError, match="never ends"):
         train(small_tree(), "friedman:rows=none", workers=2, engine="threads")
-    with pytest.raises(MergeError, match="this is ForestRegressor"):
+    with pytest.raises(MergeError, match="this is AdaptiveTreeRegressor"):
         train(
-            sapwood.ForestRegressor(),
+            sapwood.AdaptiveTreeRegressor(),
             str(folder / "all.csv"),
             workers=2,
             engine="threads",

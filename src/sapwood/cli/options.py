@@ -242,7 +242,7 @@ Workers = Annotated[
     typer.Option(
         min=1,
         metavar="COUNT",
-        help="Let so many workers learn, each its own part of the files; for a tree.",
+        help="Let so many workers learn: parts of the files, or members of a forest.",
         rich_help_panel=WORKERS,
     ),
 ]

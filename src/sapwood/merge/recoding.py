@@ -23,7 +23,7 @@ from sapwood.tree._tables import GRID_DOUBLES, LEVEL_HEAD
 from sapwood.tree.layout import CATEGORY as CATEGORY_NODE
 from sapwood.tree.layout import LEAF, LISTED
 
-__all__ = ["Order", "known_by_both", "listed_labels", "recoded"]
+__all__ = ["Order", "check_labels", "known_by_both", "listed_labels", "recoded"]
 
 Array = NDArray[Any]
 Header = dict[str, Any]
@@ -32,24 +32,20 @@ CODES = OTHERS + 1
 RATES = 4  # linear models of a leaf
 
 
-def known_by_both(
-    one: Header, other: Header, most_labels: int, listed: dict[Label, list[Label]]
-) -> Header:
+def known_by_both(one: Header, other: Header, listed: dict[Label, list[Label]]) -> Header:
     """Return the features of two models: those of the first, then what the second has beside them.
 
     Parameters
     ----------
     one, other : dict
         What `Features.to_header` tells of each.
-    most_labels : int
-        How many labels of a feature may have codes of their own.
     listed : dict of lists
         Labels that splits tell apart one by one: where there are many, these come first.
 
     Raises
     ------
     MergeError
-        If a feature holds numbers here and labels there, or has too many labels.
+        If a feature holds numbers here and labels there.
     """
     places = {name: place for place, name in enumerate(one["names"])}
     names, kinds = list(one["names"]), list(one["kinds"])
@@ -67,11 +63,6 @@ def known_by_both(
     for place, kind in enumerate(kinds):
         if kind == IDENTIFIER:
             labels[place] = []
-        if len(labels[place]) > most_labels:
-            raise MergeError(
-                f"{door.shown(names[place])} has {len(labels[place]):,} categories in both models "
-                f"together, and at most {most_labels:,} can be told apart: leave it out in both"
-            )
         if len(labels[place]) > OTHERS:
             labels[place] = list(dict.fromkeys([*listed.get(names[place], ()), *labels[place]]))
     declared = {*one["categorical"], *other["categorical"]}
@@ -80,6 +71,23 @@ def known_by_both(
             raise _of_two_kinds(name)
     order = sorted(declared, key=lambda name: (isinstance(name, str), name))
     return {"names": names, "kinds": kinds, "labels": labels, "categorical": order}
+
+
+def check_labels(features: Header, most_labels: int) -> None:
+    """Raise unless all labels of each feature can have codes of their own.
+
+    Raises
+    ------
+    MergeError
+        If one has more than `most_labels`.
+    """
+    for name, labels in zip(features["names"], features["labels"], strict=True):
+        if len(labels) > most_labels:
+            raise MergeError(
+                f"{door.shown(name)} has {len(labels):,} categories in all models together, and at "
+                f"most {most_labels:,} can be told apart: leave it out, or allow more memory "
+                "(max_bytes)"
+            )
 
 
 def _kind_of_both(name: Label, one: str, other: str) -> str:
@@ -141,6 +149,11 @@ class Order:
         return cls(np.array([now.index[name] for name in then["names"]], int), codes)
 
     @property
+    def is_that_of_before(self) -> bool:
+        """Whether all stay where they are."""
+        return all(bool((own == np.arange(len(own))).all()) for own in (self.features, *self.codes))
+
+    @property
     def places(self) -> Array:
         """Of each feature that there is now, the place that it will have."""
         return np.argsort(self.features)
@@ -152,7 +165,7 @@ def recoded(kernel: TreeKernel, order: Order, names: list[Label]) -> dict[str, A
     Parameters
     ----------
     kernel : TreeKernel
-        Of the tree, which has no split on trial.
+        Of the tree; its split on trial, if there is one, stays as it is.
     order : Order
         To which it is brought.
     names : list of str or int

@@ -4,22 +4,23 @@ The first rows of all are learned by one worker, as ever. Then each round has a 
 far, so that no leaf waits long for its split, and the number of rounds grows with the logarithm of
 the rows. The result depends on the rows, on the number of workers and on nothing else: not on the
 engine, not on who was faster, not on workers that were lost on the way.
+
+The members of a forest learn all rows, each worker some of them: see `sapwood.scale.members`.
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import reduce
 from itertools import chain
 from operator import add
 from typing import Any, Literal
 
-import numpy as np
-
 from sapwood import door
 from sapwood import model as models
+from sapwood.ensemble.forest import ForestRegressor
 from sapwood.merge import Delta, MergeError, take_snapshot
 from sapwood.merge.applying import take_in
 from sapwood.merge.delta import joined_scores
@@ -28,6 +29,8 @@ from sapwood.model import StoredModel
 from sapwood.scale.checkpoint import load_checkpoint, save_checkpoint
 from sapwood.scale.engines import Engine
 from sapwood.scale.engines import engine as opened
+from sapwood.scale.members import Members
+from sapwood.scale.reports import RoundReport, Trained
 from sapwood.scale.sources import Cursor, Piece, Source, survey
 from sapwood.scale.worker import ShardDone, learn_first, learn_shard, sum_deltas
 from sapwood.storage.atomic import StrPath
@@ -44,6 +47,9 @@ FIRST, LEAST = 1_000_000, 2_000
 """Rows that one worker learns first, and that a round has at least. A round costs the driver and
 each worker some 40 ms beside its rows, in which a worker learns 60,000: that pays when it has
 several times as many, so from about a million rows on."""
+FIRST_OF_FORESTS, LAST_OF_FORESTS = 10_000, 5_000
+"""Of a forest: rows that one worker learns with all members before they are shared out, and, about,
+at the end, by which it finds how they are weighed."""
 FIRST_AT_ONCE = 250_000
 """Of those that one worker learns, at once: so many, then as many as it has learned before."""
 MOST_SUMMED = 8
@@ -56,97 +62,17 @@ LOSSES = ("KilledWorker", "NodeDiedError", "OwnerDiedError", "WorkerCrashedError
 """By what name Dask and Ray tell that a worker was lost, once they have tried again themselves."""
 
 
-@dataclass(frozen=True)
-class RoundReport:
-    """How a round went.
-
-    Parameters
-    ----------
-    round, rows, leaves : int
-        Its number from 0, the rows that were learned in it, and the leaves that the tree has then.
-    total_rows : int
-        The rows that the tree has learned.
-    done : float
-        The share of the source that is read.
-    bytes_out, bytes_in : int
-        What went to all workers, and what came back.
-    driver_seconds, seconds : float
-        What the driver worked, and how long the round took.
-    worker_seconds : dict of str to float
-        What workers did, all of them together.
-    lost : int
-        How often workers were lost.
-    """
-
-    round: int
-    rows: int
-    leaves: int
-    total_rows: int
-    done: float
-    bytes_out: int
-    bytes_in: int
-    driver_seconds: float
-    seconds: float
-    worker_seconds: dict[str, float]
-    lost: int
-
-
-@dataclass
-class Trained:
-    """What became of a source.
-
-    Parameters
-    ----------
-    model : HoeffdingTreeRegressor
-        That has learned it.
-    rows_read, rows_learned, rows_without_target : int
-        How many rows there were, how many were learned, and how many have no target.
-    refused : Counter of str
-        Rows left out, by reason.
-    rounds : int
-        How many there were.
-    seconds : float
-        How long it took, that before a checkpoint not counted.
-    scores : array
-        The sums of errors of all rows; each was predicted before its worker learned it. See `r2`.
-    """
-
-    model: HoeffdingTreeRegressor
-    rows_read: int = 0
-    rows_learned: int = 0
-    rows_without_target: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
-    rounds: int = 0
-    seconds: float = 0.0
-    scores: Any = field(default_factory=lambda: np.zeros(5))
-
-    @property
-    def mae(self) -> float:
-        """The mean absolute error, each row predicted before it was learned."""
-        return float(self.scores[1] / self.scores[0]) if self.scores[0] else float("nan")
-
-    @property
-    def rmse(self) -> float:
-        """The root of the mean squared error."""
-        return float((self.scores[2] / self.scores[0]) ** 0.5) if self.scores[0] else float("nan")
-
-    @property
-    def r2(self) -> float:
-        """The share of the variance of y that predictions explain."""
-        return float(1.0 - self.scores[2] / self.scores[4]) if self.scores[4] else float("nan")
-
-
 class Rounds:
     """A driver, which never sees a row.
 
     Parameters
     ----------
-    model : HoeffdingTreeRegressor, or callable
-        Learns, or goes on learning; or makes such a tree of a `Source`.
+    model : HoeffdingTreeRegressor, ForestRegressor, or callable
+        Learns, or goes on learning; or makes such a model of a `Source`.
     name : str, path, or sequence of them
         What workers read, as `sapwood.streams.open_stream` opens it.
     workers : int
-        Into how many shards a round is cut.
+        Into how many shards a round is cut, or into how many parts a forest.
     engine : Engine
         What runs them.
     wishes : dict, optional
@@ -154,7 +80,8 @@ class Rounds:
     share : float
         Of the rows so far, that a round has; five times as many from a million rows on.
     first : int
-        Rows that one worker learns before they are shared out, growing as ever.
+        Rows that one worker learns before they are shared out, growing as ever; those of a
+        forest are 10,000 at the most.
     on_bad_row : {"error", "skip"}
         Whether a row that cannot be used stops all, or is counted and left out.
     checkpoint : str or path, optional
@@ -169,7 +96,7 @@ class Rounds:
 
     def __init__(
         self,
-        model: HoeffdingTreeRegressor | Callable[[Source], Any],
+        model: HoeffdingTreeRegressor | ForestRegressor | Callable[[Source], Any],
         name: Any,
         *,
         workers: int,
@@ -194,7 +121,11 @@ class Rounds:
         if self.source.reading["target"] is None:
             raise StreamError(f"{self.source.name}: say which column to predict")
         tree: Any = model if isinstance(model, StoredModel) else model(self.source)
-        if type(tree) is not HoeffdingTreeRegressor or tree._kernel.rows >= LEAST_ROWS:
+        self._members: Members | None = None
+        if type(tree) is ForestRegressor:
+            self._members = Members(tree, self._workers)
+            self._first = min(self._first, FIRST_OF_FORESTS)
+        elif type(tree) is not HoeffdingTreeRegressor or tree._kernel.rows >= LEAST_ROWS:
             check_mergeable(tree)
         self._identity = {
             "source": self.source.to_header(),
@@ -217,48 +148,98 @@ class Rounds:
         while not self.source.is_read(self._cursor):
             self._next_round()
             self._save(at_once=False)
+        self._rejoin()
         self._save(at_once=True)
         self.trained.seconds = time.perf_counter() - begun
         return self.trained
 
     def _next_round(self) -> None:
+        rows = self._rows
+        if rows < self._first:
+            self._learn_first(min(int(self._first - rows), max(FIRST_AT_ONCE, int(rows))))
+        elif self._members is None:
+            share = self._share * (LATER_SHARE if rows >= LATER else 1.0)
+            self._learn_shards(max(LEAST, int(share * rows)))
+        elif (left := self.source.rows_behind(self._cursor)) <= LAST_OF_FORESTS:
+            self._rejoin()
+            self._learn_first(left + LAST_OF_FORESTS)
+        else:
+            wanted = max(FIRST_AT_ONCE, int(self._share * LATER_SHARE * rows))
+            self._learn_members(min(wanted, left - LAST_OF_FORESTS))
+
+    @property
+    def _rows(self) -> float:
+        """How many rows the model has learned."""
+        members = self._members
+        if members is not None and members.parts:
+            return members.rows
+        return float(self.trained.model._kernel.rows)
+
+    def _learn_shards(self, wanted: int) -> None:
+        """Let workers learn a shard each of the next rows, and the tree grow."""
         begun, self._lost = time.perf_counter(), 0
         model = self.trained.model
-        rows = model._kernel.rows
-        if rows < self._first:
-            wanted = min(int(self._first - rows), max(FIRST_AT_ONCE, int(rows)))
-            pieces, _ = self.source.cut(self._cursor, wanted, 1)
-            self._learn_first(pieces[0])
-            return
-        share = self._share * (LATER_SHARE if rows >= LATER else 1.0)
-        wanted = max(LEAST, int(share * rows))
         lists, _ = self.source.cut(self._cursor, wanted, self._workers)
         snapshot = take_snapshot(model, self.trained.rounds)
         asked = time.perf_counter()
         done = self._collected(snapshot, lists)
         answered = time.perf_counter()
         self._take_in(snapshot, done)
+        driver = (asked - begun) + (time.perf_counter() - answered)
+        rows = sum(each.learned for each in done)
+        self._end_round(begun, driver, done, rows=rows, bytes_out=len(snapshot) * len(done))
+
+    def _learn_members(self, wanted: int) -> None:
+        """Let all workers learn the next rows, each with some members of the forest."""
+        begun, self._lost = time.perf_counter(), 0
+        members = self._members
+        assert members is not None
+        members.part_if_whole(self.trained.model)
+        pieces, _ = self.source.cut(self._cursor, wanted, 1)
+        sent = sum(map(len, members.parts))
+        asked = time.perf_counter()
+        calls = members.calls(self.source, pieces[0], self._skip_bad)
+        found = self._all_of(calls)
+        answered = time.perf_counter()
+        done = [found[place] for place in range(len(calls))]
+        self._count(done[:1])
+        members.take(done, self._engine.name)
+        self.trained.scores = joined_scores(self.trained.scores, done[0].scores)
+        driver = (asked - begun) + (time.perf_counter() - answered)
+        self._end_round(begun, driver, done, rows=done[0].learned, bytes_out=sent)
+
+    def _rejoin(self) -> None:
+        """Let the members of a forest be one forest again, if they are apart."""
+        if self._members is not None and self._members.parts:
+            self.trained.model = self._members.whole(self.trained.model)
+
+    def _end_round(
+        self, begun: float, driver: float, done: list[ShardDone], *, rows: int, bytes_out: int
+    ) -> None:
+        """Count a round, and tell how it went."""
         self.trained.rounds += 1
-        ended = time.perf_counter()
-        if self._listener is not None:
-            seconds: Counter[str] = Counter()
-            for each in done:
-                seconds.update(each.seconds)
-            self._listener(
-                RoundReport(
-                    round=self.trained.rounds - 1,
-                    rows=sum(each.learned for each in done),
-                    leaves=model.n_leaves,
-                    total_rows=int(model._kernel.rows),
-                    done=self._share_read(),
-                    bytes_out=len(snapshot) * len(done),
-                    bytes_in=sum(len(each.content) for each in done),
-                    driver_seconds=(asked - begun) + (ended - answered),
-                    seconds=ended - begun,
-                    worker_seconds=dict(seconds),
-                    lost=self._lost,
-                )
+        if self._listener is None:
+            return
+        members = self._members
+        leaves = self.trained.model.n_leaves if members is None else members.leaves
+        seconds: Counter[str] = Counter()
+        for each in done:
+            seconds.update(each.seconds)
+        self._listener(
+            RoundReport(
+                round=self.trained.rounds - 1,
+                rows=rows,
+                leaves=leaves,
+                total_rows=int(self._rows),
+                done=self._share_read(),
+                bytes_out=bytes_out,
+                bytes_in=sum(len(each.content) for each in done),
+                driver_seconds=driver,
+                seconds=time.perf_counter() - begun,
+                worker_seconds=dict(seconds),
+                lost=self._lost,
             )
+        )
 
     def _share_read(self) -> float:
         files, cursor = self.source.files, self._cursor
@@ -268,8 +249,9 @@ class Rounds:
             read += cursor.at / files[cursor.file].per_row
         return read / max(1.0, sum(sizes))
 
-    def _learn_first(self, pieces: list[Piece]) -> None:
-        """Let one worker learn the first rows."""
+    def _learn_first(self, wanted: int) -> None:
+        """Let one worker learn the next rows, as ever."""
+        pieces = self.source.cut(self._cursor, wanted, 1)[0][0]
         model = self.trained.model.to_bytes()
         done = self._call(learn_first, model, self.source, pieces, self._skip_bad)
         self._count([done])
@@ -419,8 +401,10 @@ class Rounds:
             "rows": [trained.rows_read, trained.rows_learned, trained.rows_without_target],
             "refused": dict(trained.refused),
             "rounds": trained.rounds,
+            "parts": [] if self._members is None else [len(part) for part in self._members.parts],
         }
-        model = trained.model.to_bytes()
+        parts = [] if self._members is None else self._members.parts
+        model = b"".join([trained.model.to_bytes(), *parts])
         save_checkpoint(self._checkpoint, self._identity, state, model, trained.scores)
         self._saved_at = time.perf_counter()
 
@@ -434,6 +418,8 @@ class Rounds:
         self._cursor = Cursor(**state["cursor"])
         read, learned, without = state["rows"]
         refused, rounds = Counter(state["refused"]), state["rounds"]
+        if self._members is not None:
+            model = self._members.resume(model, state["parts"])
         tree = models.from_bytes(model)
         self.trained = Trained(tree, read, learned, without, refused, rounds, 0.0, scores)
 
@@ -444,7 +430,7 @@ def _is_loss(error: BaseException) -> bool:
 
 
 def train(
-    model: HoeffdingTreeRegressor,
+    model: HoeffdingTreeRegressor | ForestRegressor,
     name: Any,
     *,
     workers: int,
@@ -455,12 +441,13 @@ def train(
 
     Parameters
     ----------
-    model : HoeffdingTreeRegressor
+    model : HoeffdingTreeRegressor or ForestRegressor
         Learns, or goes on learning; the one that has learned all is in what is returned.
     name : str, path, or sequence of them
         What workers read: files, a folder, a pattern such as "days/*.parquet", or a generator.
     workers : int
-        Into how many shards a round is cut; and how many workers there are on this machine.
+        Into how many shards a round is cut, or into how many parts a forest; and how many workers
+        there are on this machine.
     engine : str or Executor
         As for `sapwood.scale.engines.engine`.
     **options

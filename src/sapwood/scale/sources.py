@@ -134,6 +134,13 @@ class Source:
                 lists.append(pieces)
         return lists, place
 
+    def rows_behind(self, cursor: Cursor) -> int:
+        """Return how many rows are left behind a cursor, about."""
+        left = sum(file.size / file.per_row for file in self.files[cursor.file :])
+        if cursor.file < len(self.files):
+            left -= cursor.at / self.files[cursor.file].per_row
+        return round(left)
+
     def is_read(self, cursor: Cursor) -> bool:
         """Whether nothing is left behind a cursor."""
         return cursor.file >= len(self.files)
