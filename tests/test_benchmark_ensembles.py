@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.data_sets import friedman_set
 from benchmarks.ensembles.following import PLACES, follow
-from benchmarks.ensembles.question import Findings
+from benchmarks.ensembles.question import Findings, _rankings
 from benchmarks.ensembles.roster import AT_ONCE, CONTENDERS, FOREST, LATE
 from benchmarks.peers.records import Job, Record
 
@@ -76,3 +76,32 @@ def test_all_are_compared_over_the_rows_that_all_came_to_and_losses_are_named():
     assert found.common_rows(AT_ONCE, "bike") == 2_000
     assert found.losses(AT_ONCE, "river ARF") == [("bike", 2_000, 0.75, 0.7)]
     assert found.losses(AT_ONCE, "MOA SGBR") == []
+
+
+def test_ranks_are_of_all_over_common_rows_and_of_those_who_came_to_the_end():
+    def records(stream, learner, scores):
+        return [Record(AT_ONCE, stream, learner, "", n, "r2", r2) for n, r2 in scores.items()]
+
+    streams = ["bike", "metro", "storms"]
+    found = Findings(
+        [
+            record
+            for stream in streams
+            for record in (
+                *records(stream, "Sapwood, tree", {2_000: 0.65, 5_000: 0.85}),
+                *records(stream, FOREST, {2_000: 0.7, 5_000: 0.9}),
+                *records(stream, "river ARF", {2_000: 0.75}),
+                *(records(stream, "river OXT", {2_000: 0.9}) if stream == "bike" else ()),
+            )
+        ]
+    )
+    assert found.ranked(AT_ONCE) == ["Sapwood, tree", FOREST, "river ARF"]
+    first, whole = _rankings(found, AT_ONCE)
+    assert "the rows that all came to of 3 real streams" in first.title
+    assert {line[0]: line[1] for line in first.rows} == {
+        "river ARF": "1.00",
+        FOREST: "2.00",
+        "Sapwood, tree": "3.00",
+    }
+    assert "all rows of 3 real streams" in whole.title
+    assert {line[0]: line[1] for line in whole.rows} == {FOREST: "1.00", "Sapwood, tree": "2.00"}

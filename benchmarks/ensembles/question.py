@@ -74,6 +74,15 @@ class Findings:
             )
         ]
 
+    def ranked(self, labels: str) -> list[str]:
+        """Return who has followed all real streams, or has failed on them."""
+        failed = {(record.stream, record.learner) for record in self.failures}
+        return [
+            name
+            for name in self.learners(labels)
+            if all(self.rows(labels, s, name) or (s, name) in failed for s in self.real)
+        ]
+
     def common_rows(self, labels: str, stream: str) -> int:
         """Return the rows up to which all came who came anywhere."""
         found = [self.rows(labels, stream, name) for name in self.learners(labels)]
@@ -119,28 +128,57 @@ def _tables(found: Findings, labels: str) -> Iterator[Table]:
         for stream, own in zip(streams, scores, strict=True)
     ]
     yield Table(f"R², labels {labels}, over the rows that all came to", ("", "rows", *names), cells)
-    is_real = [stream in found.real for stream in streams]
-    if any(is_real):
-        ranking = rank(scores[is_real], names, larger_is_better=True)
-        tests = ranking.tests
-        note = "too few to test"
-        if tests is not None:
-            note = (
-                f"Friedman's p {tests.friedman_p:.2g}, Nemenyi's critical difference "
-                f"{tests.critical_difference:.2f}"
-            )
-        place = ranking.models.index(FOREST)
-        told = [
-            (name, f"{average:.2f}", "" if tests is None else f"{tests.pair_p[place, other]:.2g}")
-            for other, (name, average) in enumerate(zip(ranking.models, ranking.ranks, strict=True))
-        ]
-        title = f"Average ranks, labels {labels}, {sum(is_real)} real streams: {note}"
-        yield Table(title, ("learner", "average rank", "p of differing from the forest"), told)
+    yield from _rankings(found, labels)
     yield Table(
         f"Where another learner is ahead of the forest, labels {labels}, over its own rows",
         ("learner", "streams", "ahead on", "stream", "rows", "its R²", "the forest's"),
         [line for name in names if name not in OURS for line in _loss_lines(found, labels, name)],
     )
+
+
+def _rankings(found: Findings, labels: str) -> Iterator[Table]:
+    """Yield average ranks over the real streams: of all, and of those who came to their ends."""
+    names = found.ranked(labels)
+    common = {
+        stream: min(rows for rows in (found.rows(labels, stream, name) for name in names) if rows)
+        for stream in found.real
+    }
+    whole = {stream: found.rows(labels, stream, FOREST) for stream in found.real}
+    to_the_end = [
+        name
+        for name in names
+        if all(found.rows(labels, stream, name) == rows for stream, rows in whole.items())
+    ]
+    for which, rows, learners in (
+        ("the rows that all came to", common, names),
+        ("all rows", whole, to_the_end),
+    ):
+        if found.real and len(learners) > 1:
+            yield _ranking(found, labels, which, rows, learners)
+
+
+def _ranking(
+    found: Findings, labels: str, which: str, rows: dict[str, int], names: Sequence[str]
+) -> Table:
+    scores = [
+        [found.value(labels, stream, name, "r2", count) for name in names]
+        for stream, count in rows.items()
+    ]
+    ranking = rank(np.array(scores), names, larger_is_better=True)
+    tests = ranking.tests
+    note = "too few to test"
+    if tests is not None:
+        note = (
+            f"Friedman's p {tests.friedman_p:.2g}, Nemenyi's critical difference "
+            f"{tests.critical_difference:.2f}"
+        )
+    place = ranking.models.index(FOREST)
+    told = [
+        (name, f"{average:.2f}", "" if tests is None else f"{tests.pair_p[place, other]:.2g}")
+        for other, (name, average) in enumerate(zip(ranking.models, ranking.ranks, strict=True))
+    ]
+    title = f"Average ranks, labels {labels}, {which} of {len(rows)} real streams: {note}"
+    return Table(title, ("learner", "average rank", "p of differing from the forest"), told)
 
 
 def _loss_lines(found: Findings, labels: str, name: str) -> Iterator[Sequence[Cell]]:

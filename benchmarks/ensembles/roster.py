@@ -30,7 +30,7 @@ SOKNL_TREE = "-l (SelfOptimisingBaseTree -s VarianceReductionSplitCriterion)"
 SGBR_TREES = (
     "-l (meta.OzaBag -l (trees.FIMTDD -s VarianceReductionSplitCriterion -g 50 -c 0.01 -e)) -r 0"
 )
-SOME_PATIENCE, TO_THE_END = 2.0, 5.0
+TO_THE_END = 5.0
 
 
 class Entry(NamedTuple):
@@ -81,14 +81,8 @@ CONTENDERS = {
     "river AMF": Entry(partial(River, name="forest.AMFRegressor", seed=1), needs=RIVER),
     # Of words as they are, its rules raise an AttributeError.
     "river AMRules": Entry(partial(River, name="rules.AMRules"), needs=RIVER),
-    "MOA ARF": Entry(
-        _moa("AdaptiveRandomForestRegressor", ADWIN), needs=MOA, patience=SOME_PATIENCE
-    ),
-    "MOA SOKNL": Entry(
-        _moa("SelfOptimisingKNearestLeaves", f"{SOKNL_TREE} {ADWIN}"),
-        needs=MOA,
-        patience=SOME_PATIENCE,
-    ),
+    "MOA ARF": Entry(_moa("AdaptiveRandomForestRegressor", ADWIN), needs=MOA),
+    "MOA SOKNL": Entry(_moa("SelfOptimisingKNearestLeaves", f"{SOKNL_TREE} {ADWIN}"), needs=MOA),
     "MOA SGBR": Entry(
         _moa("StreamingGradientBoostedRegression", SGBR_TREES), needs=MOA, patience=TO_THE_END
     ),
