@@ -14,6 +14,10 @@ from sapwood.storage.atomic import write_atomically
 __all__ = ["render_html", "render_markdown", "write_page"]
 
 TITLE = "Sapwood beside the learners that people use now"
+WHICH_MODEL = (
+    "This page is about the single tree. [forests.md](forests.md) says which of the three models "
+    "to pick, and compares the forest with other ensembles."
+)
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """
 section > ul { padding-left: 1.1rem; margin: 0 0 1rem; max-width: 54rem; font-size: 1.0625rem; }
@@ -184,7 +188,7 @@ def render_markdown(found: Findings, parts: Sequence[Section]) -> str:
         What to tell.
     """
     made = "\n\n".join(_markdown_section(part) for part in parts)
-    return f"# {TITLE}\n\n{_told(found)}\n\n{made}\n"
+    return f"# {TITLE}\n\n{WHICH_MODEL}\n\n{_told(found)}\n\n{made}\n"
 
 
 def _markdown_section(part: Section) -> str:
