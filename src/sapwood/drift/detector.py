@@ -48,7 +48,7 @@ class Change:
 
 
 class ChangeDetector(StoredModel):
-    """Says when the mean of a stream of numbers has become another one.
+    """Says when the mean of a stream of numbers has changed.
 
     Values are compared with the mean and the deviation of about the last 2,000, and the evidence
     for a change is gathered after Shiryaev and Roberts for changes by 0.1, 0.2 and 0.4
@@ -57,7 +57,7 @@ class ChangeDetector(StoredModel):
     Parameters
     ----------
     once_in : float
-        In how many values a false alarm is put up with, at most one on average.
+        There is at most one false alarm in so many values, on average.
     direction : {"both", "up", "down"}
         Which changes are looked for. For errors of a model, "up".
 

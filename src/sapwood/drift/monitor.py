@@ -36,7 +36,7 @@ class Alarm:
     row : int
         With which row it was noticed, counted from 1.
     since : int
-        With which row it began, about.
+        With about which row it began.
     words : str
         What has changed, from what to what.
     """
@@ -75,16 +75,15 @@ class Monitor(StoredModel):
     Parameters
     ----------
     once_in : float
-        In how many rows a false alarm is put up with, at most one on average, of all parts
-        together.
+        There is at most one false alarm in so many rows, on average, of all parts together.
     target : str
         What y is called in words.
 
     Notes
     -----
     The rate is that of rows which do not depend on each other. Where neighbours are alike, as
-    hours of a day, the monitor measures by how much counts vary more than they would then, and
-    asks for more evidence; still, seasons are changes, and are told.
+    hours of a day, the monitor measures how much more counts vary than they would otherwise, and
+    asks for more evidence; still, seasons are changes, and are reported.
 
     Examples
     --------
