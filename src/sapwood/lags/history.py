@@ -87,8 +87,8 @@ def planned(history: History, keys: Sequence[Key] | None, rows: int, most: int) 
     rows : int
         How many rows there are.
     most : int
-        No more series are remembered: for a new one, that is forgotten which has had no row for
-        the longest time.
+        How many series are remembered at most: for a new one beyond these, the one is forgotten
+        that has had no row for the longest time.
     """
     if keys is None:
         keys = [()] * min(rows, 1)

@@ -67,8 +67,8 @@ class Lags:
     lags : int or sequence of int
         Features with the target of so many rows before, named like "y.lag24".
     means : int or sequence of int
-        Features with the mean of those targets among the so many last rows that are known, named
-        like "y.mean24".
+        Features with the mean of the known targets among the last so many rows, named like
+        "y.mean24".
     lags_of, means_of : mapping of str to such, optional
         The same of columns of numbers, as ``{"temp": [1, 3]}``; named like "temp.lag3".
     by : str or sequence of str
@@ -77,9 +77,9 @@ class Lags:
     target : str
         The name of the target, for names of features.
     max_series : int
-        No more series are remembered: for a new one, that is forgotten which has had no row for
-        the longest time. So memory is bounded by this, times the longest lag or mean, times the
-        columns looked at, times 8 bytes.
+        How many series are remembered at most: for a new one beyond these, the one is forgotten
+        that has had no row for the longest time. So memory is bounded by this, times the longest
+        lag or mean, times the columns looked at, times 8 bytes.
 
     Notes
     -----
@@ -199,7 +199,7 @@ class Lags:
         return row, Ticket(self._key_of(x), plan.push())
 
     def label(self, ticket: Ticket, y: float) -> None:
-        """Tell the label of a row that came before; nothing is changed if that is forgotten."""
+        """Tell the label of an earlier row; nothing is changed if that row has been forgotten."""
         slot = self._history.places.get(ticket.key)
         if slot is not None and None in self._sources:
             value = _finite(door.number(y, "y"), "y", None)

@@ -19,7 +19,7 @@ PAST = "past."
 
 
 class LaggedModel(StoredModel):
-    """A model that is given rows with their lags, and learns these along with it.
+    """A model whose rows get their lags, which are remembered and saved along with it.
 
     Parameters
     ----------
