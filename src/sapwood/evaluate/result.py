@@ -227,11 +227,11 @@ class Evaluation:
     rows_read, rows_predicted, rows_learned : int
         Rows of the stream, the refused ones included; and what became of them.
     rows_without_target, labels_joined : int
-        Rows that were predicted, and had no target; and rows that were the labels of such.
+        Rows that were predicted and had no target; and rows that were the labels of such rows.
     refused : Refusals
         The others.
     total, faded, window : Errors
-        Of all scored rows, with each row's weight fading by `fade` a row, and of the last
+        Of all scored rows, with each row's weight fading by `fade` per row, and of the last
         `window_rows`.
     fade : float
         What the weight of a row is multiplied by at each later one.
@@ -247,7 +247,7 @@ class Evaluation:
     model_seconds : float
         The model's own part of it.
     leaves, model_bytes : int, optional
-        The size of the model in the end, if it can tell.
+        The size of the model at the end, if it can tell.
     target_mean, target_deviation : float
         Of all scored rows.
     unscored : int
@@ -256,7 +256,7 @@ class Evaluation:
     first_unscored : str, optional
         Where the first of them is, such as "bikes.csv, line 17".
     bias : float
-        How much the model predicts too much, on average over all scored rows.
+        By how much predictions are too high, on average over all scored rows.
     baselines : mapping of str to Baseline
         The errors of forecasts that need no model, for the same rows: see `BASELINES`. The same
         hour last week is there if the stream has times, and goes on for more than two weeks or so.
@@ -274,7 +274,7 @@ class Evaluation:
         All rows that were predicted, each of `PREDICTION`, if they were asked for.
     importances : list of pairs
         At a few moments, how many rows were scored until then, and the importance of each feature;
-        empty for a model that is none of Sapwood's trees.
+        empty for a model that is not one of Sapwood's.
     intervals : Intervals, optional
         How good the bounds were, if the model tells some.
     alarms : list of Alarm, optional

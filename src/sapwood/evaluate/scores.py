@@ -26,9 +26,9 @@ LARGEST = 1e140
 class Scores:
     """The running errors of a model; they cost the same however many rows there were.
 
-    A prediction that is NaN or infinite has no error, and one beyond 1e140 no square of it that
-    could be summed up: such a row, or one with such a target, is counted and not scored, and the
-    errors are those of the others.
+    A prediction that is NaN or infinite has no error, and the square of one beyond 1e140 cannot be
+    summed: such a row, or one with such a target, is counted and not scored, and the errors are
+    those of the others.
 
     Parameters
     ----------

@@ -61,16 +61,17 @@ def prequential(
     window : int
         The rows of the windowed errors.
     on_bad_row : {"error", "skip"}
-        Whether a row that cannot be used stops all by `BadRowError`, or is counted and left out.
+        Whether a row that cannot be used ends the evaluation by `BadRowError`, or is counted and
+        left out.
     losses : iterable of str or callables, or mapping of names to callables
-        Further scores, whose means over all rows are told: "mape", "smape", "quantile:0.9", or
+        Further scores, whose means over all rows are reported: "mape", "smape", "quantile:0.9", or
         functions that take arrays of y and of predictions and return a loss for each row.
     keep_predictions : bool
         Whether all predictions are returned with the result.
     progress : bool
         Whether a bar on standard error shows how far the evaluation is.
     monitor : sapwood.drift.Monitor, optional
-        What watches all rows; what has changed is told in `Evaluation.alarms`.
+        It watches all rows; `Evaluation.alarms` tells what has changed.
     listener : callable, optional
         Called with each alarm of the monitor, once the rows up to it were learned.
 
@@ -84,7 +85,7 @@ def prequential(
     ------
     StreamError
         If the stream cannot be read, or if each of its rows was refused, so that nothing was
-        learned; `BadRowError`, a kind of it, at a bad row that is to stop all.
+        learned; `BadRowError`, a kind of it, at a bad row that ends the evaluation.
 
     Notes
     -----
