@@ -287,7 +287,7 @@ def mv(rows: int | None = ROWS, seed: int = 1) -> GeneratorStream:
 
     Notes
     -----
-    The x10 of river's Mv is no whole number.
+    The x10 of river's Mv is not a whole number.
 
     References
     ----------

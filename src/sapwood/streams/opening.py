@@ -84,15 +84,16 @@ def open_stream(
         "none" for a column that looks like times and holds none. Most formats are found without;
         see `sapwood.streams.dates`.
     time_parts : sequence of {"hour", "weekday", "month", "yearday", "season"}, optional
-        Features to add for each column of times, named like "sold.hour"; () for none. If not
-        given, those of hour, weekday and season (the day of the year as a position on a circle)
-        that the first rows do not show to be always the same.
+        Features to add for each column of times, named like "sold.hour"; () for none. If not given,
+        hour, weekday and season (the day of the year as a position on a circle), without those that
+        are the same in all of the first rows.
     time : str, optional
         The column by which rows are in time.
     known : mapping of names to kinds, optional
-        The features of a model that is there already; other columns are left out.
+        The features of a model that exists already; other columns are left out.
     known_formats : mapping of str to str, optional
-        The formats by which that model's times and numbers were read; `time_formats` go before.
+        The formats by which that model's times and numbers were read; `time_formats` take
+        precedence.
     decimal : {".", ","}, optional
         What stands before decimals; found by the data if not given.
     thousands : {".", ",", " ", "'"}, optional
@@ -103,9 +104,10 @@ def open_stream(
         Whether the first line of a CSV file names its columns; if not, they are c1, c2 and so on.
         If not given it does, and a line that looks like a row is refused.
     ids : sequence of str
-        Columns that tell rows apart: they are no features; `Chunk.ids` has them as text.
+        Columns that tell rows apart: they are not features; `Chunk.ids` has them as text.
     format : {"csv", "tsv", "arff", "jsonl", "parquet", "arrow"}, optional
-        What the file is; found by the end of its name if not given, CSV for the standard input.
+        The format of the file; told by the end of its name if not given, CSV for the standard
+        input.
     until_end : bool
         Whether a topic is read up to where it ends when it is opened, and not followed for ever.
     sample : bytes, optional

@@ -52,7 +52,8 @@ class Wishes:
         The features of a model that is there already: other columns are left out, and these are
         read as what they are. One that the file lacks is missing in all rows.
     known_formats : mapping of str to str
-        The formats by which that model's times and numbers were read; `time_formats` go before.
+        The formats by which that model's times and numbers were read; `time_formats` take
+        precedence.
     decimal, thousands : str, optional
         What stands before decimals, and between thousands; found by the first rows if not given.
     encoding : str, optional

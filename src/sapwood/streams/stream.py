@@ -230,7 +230,7 @@ class ColumnNote:
         How many of the first rows have no value, how many different ones there are, and how many
         rows were looked at.
     warnings : tuple of str
-        What may not be meant so, and what helps.
+        What may be a mistake, and what helps.
     """
 
     name: str
@@ -263,7 +263,7 @@ class ColumnNote:
 
 @dataclass(eq=False)
 class Stream(ABC):
-    """Rows in order that can be read from any position, in chunks, at constant memory.
+    """Rows in order that can be read from any position, in chunks, in constant memory.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class Stream(ABC):
     time : str, optional
         The column of times, if `Chunk.times` are there.
     time_formats : tuple of pairs of str
-        The columns of times or numbers that are read by a format, with that: one of
+        The columns of times or numbers that are read by a format, with that format: one of
         `datetime.strptime`, a unit such as "milliseconds", or the number 1234.5 as it is written.
     column_notes : tuple of ColumnNote
         How each column of a file is read, found by its first rows; for people.
