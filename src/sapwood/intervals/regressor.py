@@ -130,7 +130,7 @@ class IntervalRegressor(StoredModel):
         self._said.drop(keys)
 
     def predict_one(self, x: dict[Any, Any]) -> float:
-        """Return what the model predicts for one row; what is said of its bounds is remembered."""
+        """Return what the model predicts for one row; its bounds are remembered until y comes."""
         return float(self._say_one(x)[0, 0])
 
     def learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> None:
@@ -261,7 +261,7 @@ class IntervalRegressor(StoredModel):
         return frames.frame_like(X, {"lower": bounds[:, 0], "upper": bounds[:, 1]}, bounds)
 
     def predict_quantile_one(self, x: dict[Any, Any], q: float) -> float:
-        """Return the number below which y is with a probability.
+        """Return the number that y is below with a given probability.
 
         Parameters
         ----------

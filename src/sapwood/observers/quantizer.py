@@ -51,7 +51,7 @@ class QuantizerObserver(TableObserver):
     -----
     An observation costs O(1), or O(log slots) with "auto"; a query O(k log k) for k slots of a
     fixed radius and O(slots) with "auto". Two observers can be merged, exactly, if the quotient of
-    their radii is a power of two; with "auto" it always is.
+    their radii is a power of two; with "auto" it always is one.
 
     References
     ----------

@@ -95,7 +95,7 @@ def _draw_pair(
 
 
 def bias(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw how much too much was predicted lately, on average, over the stream.
+    """Draw by how much predictions were too high lately, on average, over the stream.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def importances_over_time(evaluation: Evaluation, ax: Axes | None = None) -> Axe
 
 
 def changes(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw how many leaves the tree gained and lost on its way.
+    """Draw how many leaves the tree gained and lost over the stream.
 
     Parameters
     ----------

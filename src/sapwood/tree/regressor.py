@@ -53,9 +53,9 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     max_depth : int, optional
         How deep the tree may become; 0 means that it never splits.
     observer : observer, optional
-        An empty observer, as a model for those by which leaves watch their numbers. By default,
-        and for every `QuantizerObserver` of radius "auto", a leaf has so many slots of equal
-        width for each number (32 by default) over the range in which it saw values.
+        An empty observer, the template of those by which leaves watch their numbers. By default,
+        and for every `QuantizerObserver` of radius "auto", a leaf has as many slots of equal
+        width for each number as that has (32 by default), over the range in which it saw values.
     leaf : {"adaptive", "linear", "mean"}
         How a leaf predicts: by its mean; by linear models, which forget at different rates; or by
         all of them, each with a weight that its own faded error decides.
@@ -77,7 +77,8 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     ----------
     column_formats : dict of str to str
         By which formats, as in `datetime.strptime`, columns became the numbers of features. The
-        tree itself has no use for it: it is saved for whoever reads rows, as `sapwood predict`.
+        tree itself has no use for it: it is saved for whoever reads rows, as `sapwood predict`
+        does.
 
     Notes
     -----
@@ -88,7 +89,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     positive are refused, before anything is changed.
 
     Up to 63 categories of a feature are told apart in splits one by one. With the 64th, its *level*
-    stands for a category wherever numbers are meant: the mean of its y so far, before that of the
+    stands for a category wherever a number is needed: the mean of its y so far, before that of the
     row itself, shrunk towards the mean of all as far as rows of a category differ more than
     categories do. A new category has the mean of all. Up to 65,536 categories of a feature have
     levels of their own (with `max_bytes` one for each 4,096 bytes, and at least 64); all others
@@ -98,8 +99,8 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     With a last layer (`track`) the tree follows columns, and y, that plainly come in other units
     from some row on: another scale, another zero. Rows have to prove it by smaller errors; then all
-    that is known becomes what it would be in the new units. `unit_changes` tells them. It does
-    nothing of the kind with an `observer` other than the default one.
+    that is known becomes what it would be in the new units. `unit_changes` lists such changes. With
+    an `observer` other than the default one, the tree does nothing of the kind.
 
     References
     ----------
@@ -346,7 +347,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     @property
     def unit_changes(self) -> list[view.UnitChange]:
-        """The columns (or y, as None) that came in other units, as the tree has noticed.
+        """The columns (None is y) of which the tree has noticed that they came in other units.
 
         The last 16 at most, the oldest first.
         """
