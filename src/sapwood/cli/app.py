@@ -63,7 +63,7 @@ def _tell_version(asked: bool) -> None:
 def _sapwood(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version."),
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     """Online regression trees that learn from a stream one row at a time."""

@@ -102,7 +102,7 @@ def _options_of_all(command: str) -> list[Parameter]:
                 typer.Option(
                     "--config",
                     metavar="FILE",
-                    help="Read options from a file (TOML); those that are typed go before.",
+                    help="Read options from a file (TOML); those that are typed take precedence.",
                     is_eager=True,
                     callback=read,
                     rich_help_panel=panel,

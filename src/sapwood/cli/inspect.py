@@ -26,7 +26,7 @@ BAR = 30
 def inspect(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that was saved.")],
     depth: Annotated[
-        int, typer.Option(min=0, help="How deep the tree is shown; deeper nodes are summed up.")
+        int, typer.Option(min=0, help="How deep the tree is shown; deeper nodes are summarised.")
     ] = 3,
     svg: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the tree into a file (SVG).")

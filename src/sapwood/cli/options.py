@@ -68,7 +68,7 @@ Categorical = Annotated[
     list[str],
     typer.Option(
         metavar="NAME",
-        help="Take a column of numbers for categories; may be repeated.",
+        help="Read the numbers of a column as categories; may be repeated.",
         rich_help_panel=READING,
     ),
 ]
@@ -158,7 +158,7 @@ Settings = Annotated[
 OnBadRowOption = Annotated[
     Literal["error", "skip"],
     typer.Option(
-        help="A row that cannot be read stops all, or is counted and left out.",
+        help="A row that cannot be read ends the run, or is counted and left out.",
         rich_help_panel=READING,
     ),
 ]
@@ -200,7 +200,7 @@ Interval = Annotated[
     typer.Option(
         "--interval",
         metavar="LEVEL",
-        help="Bounds that are to hold so many of all targets, such as 0.9; may be repeated.",
+        help="Bounds that are to contain this share of all targets, such as 0.9; may be repeated.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -225,7 +225,7 @@ Checkpoint = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Save all from time to time; the same command again goes on from there.",
+        help="Save the run from time to time; the same command again goes on from there.",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -261,7 +261,7 @@ Quiet = Annotated[
     typer.Option(
         "--quiet",
         "-q",
-        help="Print nothing but errors, and what is asked for by --json or -.",
+        help="Print nothing but errors and what --json or - asks for.",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -270,7 +270,7 @@ Ids = Annotated[
     typer.Option(
         "--id",
         metavar="NAME",
-        help="A column that tells rows apart: no feature, but written beside predictions; a row "
+        help="A column that tells rows apart: not a feature, but written beside predictions; a row "
         "without a target is learned when another row of its id brings it. May be repeated.",
         rich_help_panel=READING,
     ),
@@ -303,7 +303,7 @@ Means = Annotated[
     str,
     typer.Option(
         metavar="ROWS,...",
-        help="Add the mean target of the so many last rows: 24.",
+        help="Add the mean target of the last so many rows: 24.",
         rich_help_panel=LAGS,
     ),
 ]
@@ -311,7 +311,7 @@ MeansOf = Annotated[
     list[str],
     typer.Option(
         metavar="NAME:ROWS,...",
-        help="Add the mean of a column over the so many last rows: temp:24; may be repeated.",
+        help="Add the mean of a column over the last so many rows: temp:24; may be repeated.",
         rich_help_panel=LAGS,
     ),
 ]
@@ -329,8 +329,8 @@ MaxSeries = Annotated[
     typer.Option(
         min=1,
         metavar="COUNT",
-        help="Series that are remembered; for a new one, that is forgotten which has had no row "
-        "for the longest time.",
+        help="How many series are remembered; for a new one beyond these, the one is forgotten "
+        "that has had no row for the longest time.",
         rich_help_panel=LAGS,
     ),
 ]
