@@ -9,7 +9,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from sapwood.cli.outputs import bound_names
 from sapwood.streams import kafka_topic
 from sapwood.streams.kafka_address import address_of
-from sapwood.streams.kafka_topic import client_settings, logger
+from sapwood.streams.kafka_config import Config
+from sapwood.streams.kafka_topic import client_of, logger
 from sapwood.streams.labelled import keys_of
 from sapwood.streams.stream import StreamError, numbers_by_name
 
@@ -34,25 +35,28 @@ class PredictionTopic:
         What is predicted.
     levels : tuple of float
         Of the bounds that are told.
+    config : Config
+        Further settings of the client.
     """
 
-    def __init__(self, url: str, stream: "Stream", levels: tuple[float, ...]) -> None:
+    def __init__(
+        self, url: str, stream: "Stream", levels: tuple[float, ...], config: Config
+    ) -> None:
         self.path = url
-        self._address = address_of(url)
+        self._address = address_of(url, config)
         self._stream, self._names = stream, ["prediction", *bound_names(levels)]
         self._failed: KafkaError | None = None
         self._producer: Producer
 
     def open(self, length: int | None) -> Self:
         """Start to send; what was sent before stays, whatever its length."""
-        self._producer = Producer(
-            client_settings(
-                self._address,
-                **{
-                    "enable.idempotence": True,
-                    "message.timeout.ms": int(1_000 * kafka_topic.PATIENCE),
-                },
-            )
+        self._producer = client_of(
+            Producer,
+            self._address,
+            **{
+                "enable.idempotence": True,
+                "message.timeout.ms": int(1_000 * kafka_topic.PATIENCE),
+            },
         )
         return self
 
@@ -92,9 +96,10 @@ class PredictionTopic:
 
     def _check(self) -> None:
         if self._failed is not None:
+            told = self._address.config.without_values(self._failed.str())
             raise StreamError(
                 f"{self.path}: predictions could not be delivered within {kafka_topic.PATIENCE:g} "
-                f"seconds: {self._failed.str()}; check the address, the topic and its brokers"
+                f"seconds: {told}; check the address, the topic and its brokers"
             )
 
     def secure(self) -> int:

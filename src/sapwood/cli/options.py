@@ -141,6 +141,15 @@ UntilEnd = Annotated[
         rich_help_panel=READING,
     ),
 ]
+KafkaConfig = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Settings of the client of a topic, such as TLS and SASL: lines of name=value.",
+        rich_help_panel=READING,
+        show_default=False,
+    ),
+]
 Model = Annotated[
     str, typer.Option("--model", "-m", metavar="MODEL", help=MODEL_HELP, rich_help_panel=MODEL)
 ]

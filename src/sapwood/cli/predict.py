@@ -79,6 +79,8 @@ def predict(
         if interval:
             check_levels(loaded.model if hasattr(loaded, "lags") else loaded, interval)
         reading = Reading(**vars(writing), model=loaded)
+        if to is not None and not is_topic(stream):
+            reading = replace(reading, kafka_config=None)  # it is for predictions alone
         saving = None
         if checkpoint is not None:
             saving = _Saving(checkpoint, every, zlib.crc32(model.read_bytes()))
@@ -89,7 +91,7 @@ def predict(
         asked = _Asked(loaded, tuple(sorted(set(interval))))
         if asked.targets and to is not None:
             raise UsageError(f"--to {to}: {model} has several targets, name a file by --output")
-        written = _output(output, to, rows, asked)
+        written = _output(output, to, rows, asked, writing.kafka_config)
         left_out = None if bad_rows is None else BadRowFile(bad_rows)
         run = _Predicting(asked, rows, written, left_out, on_bad_row, saving)
         run.follow(terminal)
@@ -119,14 +121,15 @@ def _is_no_file(path: Path) -> bool:
 
 
 def _output(
-    output: Path, to: str | None, rows: Stream, asked: "_Asked"
+    output: Path, to: str | None, rows: Stream, asked: "_Asked", kafka_config: Path | None
 ) -> "_Predictions | PredictionTopic":
     if to is None:
         names = [f"prediction_{name}" for name in asked.targets] or ["prediction"]
         return _Predictions(output, [*rows.ids, *names, *bound_names(asked.levels)], rows.ids)
     from sapwood.cli.kafka_output import PredictionTopic
+    from sapwood.streams.kafka_config import config_of
 
-    return PredictionTopic(to, rows, asked.levels)
+    return PredictionTopic(to, rows, asked.levels, config_of(kafka_config))
 
 
 @dataclass(frozen=True)

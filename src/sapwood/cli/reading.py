@@ -32,6 +32,7 @@ class Writing:
     header: options.HeaderOption = None
     format: options.FormatOption = None
     until_end: options.UntilEnd = False
+    kafka_config: options.KafkaConfig = None
 
     @property
     def first_target(self) -> str | None:
@@ -114,6 +115,7 @@ class Reading(Writing):
             "format": self.format,
             "until_end": self.until_end,
             "sample": self.sample,
+            "kafka_config": self.kafka_config,
         }
 
     def _check_generated(self, name: str, stream: Stream) -> None:
@@ -136,6 +138,7 @@ class Reading(Writing):
             "--encoding": self.encoding,
             "--header or --no-header": self.header is not None,
             "--until-end": self.until_end,
+            "--kafka-config": self.kafka_config,
         }
         for option, value in given.items():
             if value:

@@ -1,9 +1,10 @@
 """Addresses of topics: ``kafka://HOST:PORT/TOPIC``."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sapwood import door
+from sapwood.streams.kafka_config import Config
 from sapwood.streams.stream import StreamError
 
 __all__ = ["SCHEME", "Address", "address_of", "is_kafka"]
@@ -27,11 +28,14 @@ class Address:
         One broker or several of a cluster, as librdkafka takes them.
     topic : str
         The name of the topic.
+    config : Config
+        Further settings of the client, which are told to nobody else.
     """
 
     url: str
     servers: str
     topic: str
+    config: Config = field(default_factory=Config, repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.url
@@ -42,8 +46,15 @@ def is_kafka(name: object) -> bool:
     return isinstance(name, str) and name.startswith(SCHEME)
 
 
-def address_of(url: str) -> Address:
+def address_of(url: str, config: Config | None = None) -> Address:
     """Take an address apart.
+
+    Parameters
+    ----------
+    url : str
+        What was given.
+    config : Config, optional
+        Further settings of the client.
 
     Raises
     ------
@@ -65,4 +76,4 @@ def address_of(url: str) -> Address:
             raise StreamError(f"{url}: {door.shown(server)} is no broker; {EXPECTED}")
     if TOPIC.fullmatch(topic) is None or topic in (".", ".."):
         raise StreamError(f"{url}: {door.shown(topic)} is no topic; {EXPECTED}")
-    return Address(url, servers, topic)
+    return Address(url, servers, topic, config or Config())

@@ -13,9 +13,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from sapwood.streams.kafka_address import Address
 from sapwood.streams.stream import StreamError
 
-__all__ = ["Extent", "Topic", "client_settings", "logger"]
+__all__ = ["Extent", "Topic", "client_of", "logger"]
 
 Answer = TypeVar("Answer")
+Client = TypeVar("Client")
 
 PATIENCE = 60.0
 """Seconds for which brokers that have gone away are waited for."""
@@ -32,6 +33,8 @@ ABSENT = (
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
 )
+REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+"""Errors that say that a client is not let in, as its settings are wrong."""
 AWAY = (
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._RESOLVE,
@@ -54,9 +57,29 @@ class Extent(NamedTuple):
     end: int
 
 
-def client_settings(address: Address, **further: Any) -> dict[str, Any]:
-    """Return the settings of a client of librdkafka, which says nothing itself."""
-    return {"bootstrap.servers": address.servers, "log_level": 0, **further}
+def client_of(kind: Callable[[dict[str, Any]], Client], address: Address, **further: Any) -> Client:
+    """Return a client of librdkafka, which says nothing itself.
+
+    Parameters
+    ----------
+    kind : type
+        Consumer or Producer.
+    address : Address
+        With somebody's own settings.
+    **further
+        Ours, which go before.
+
+    Raises
+    ------
+    StreamError
+        If there is no such setting, or it cannot have such a value.
+    """
+    own = {"bootstrap.servers": address.servers, "log_level": 0, **further}
+    try:
+        return kind({**address.config, **own})
+    except KafkaException as error:
+        told = address.config.without_values(error.args[0].str())
+        raise StreamError(f"{address}: a setting of the client is wrong: {told}") from None
 
 
 class Topic:
@@ -80,20 +103,20 @@ class Topic:
         self._has_answered = False
         self._last_error = ""
         self.cluster = ""
-        self.consumer = Consumer(
-            client_settings(
-                address,
-                **{
-                    "group.id": "sapwood",  # which the client asks for, and nothing is done with
-                    "enable.auto.commit": False,
-                    "auto.offset.reset": "error",
-                    "enable.partition.eof": True,
-                    "queued.max.messages.kbytes": QUEUED,
-                    "fetch.wait.max.ms": WAITS,
-                    "fetch.queue.backoff.ms": WAITS,
-                    "error_cb": self._note,
-                },
-            )
+        self._refusal = ""
+        self.consumer: Consumer = client_of(
+            Consumer,
+            address,
+            **{
+                "group.id": "sapwood",  # which the client asks for, and nothing is done with
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "enable.partition.eof": True,
+                "queued.max.messages.kbytes": QUEUED,
+                "fetch.wait.max.ms": WAITS,
+                "fetch.queue.backoff.ms": WAITS,
+                "error_cb": self._note,
+            },
         )
 
     @property
@@ -106,8 +129,17 @@ class Topic:
         self.consumer.close()
 
     def _note(self, error: KafkaError) -> None:
+        if error.code() in REFUSALS:
+            self._refusal = self._told(error)
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self._last_error:
-            self._last_error = error.str()
+            self._last_error = self._told(error)
+
+    def _told(self, error: KafkaError) -> str:
+        return self.address.config.without_values(error.str())
+
+    def _learn_why(self) -> None:
+        """Let the client tell what it has noted; no partition is assigned to it yet."""
+        self.consumer.poll(0)
 
     def partitions(self) -> list[int]:
         """Return the partitions that there are now.
@@ -167,13 +199,20 @@ class Topic:
                 if told:
                     logger.warning("sapwood: %s: brokers answer again", self.address)
                 return answer
+            if not self._has_answered:
+                self._learn_why()
+            if self._refusal:
+                raise StreamError(
+                    f"{self.address}: the broker does not let this client in: {self._refusal}; "
+                    "check the settings of the client (--kafka-config)"
+                )
             if found.code() not in AWAY:
                 self.fail(found)
             if time.monotonic() - began > self.patience:
                 raise StreamError(
                     f"{self.address}: no broker has answered for {self.patience:g} seconds "
-                    f"({self._last_error or found.str()}); check the address, and that the brokers "
-                    "run"
+                    f"({self._last_error or self._told(found)}); check the address, and that the "
+                    "brokers run"
                 )
             if not told:
                 told = True
@@ -190,6 +229,6 @@ class Topic:
             )
         place = "" if partition is None else f", partition {partition}"
         raise StreamError(
-            f"{self.address}{place}: the broker refuses: {error.str()}; check what this client may "
-            "do there"
+            f"{self.address}{place}: the broker refuses: {self._told(error)}; check what this "
+            "client may do there"
         )

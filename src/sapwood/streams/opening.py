@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from sapwood import door
 from sapwood.storage.atomic import StrPath
 from sapwood.streams.file_search import find_files, would_find
-from sapwood.streams.kafka_address import address_of, is_kafka
+from sapwood.streams.kafka_address import Address, address_of, is_kafka
+from sapwood.streams.kafka_config import config_of
 from sapwood.streams.schema import Wishes
 from sapwood.streams.stream import Kind, Stream, StreamError
 
@@ -62,6 +63,7 @@ def open_stream(
     format: str | None = None,
     until_end: bool = False,
     sample: bytes | None = None,
+    kafka_config: StrPath | Mapping[str, str] | None = None,
 ) -> Stream:
     r"""Open a file, several, a folder, the standard input or a topic as a stream of rows.
 
@@ -112,6 +114,9 @@ def open_stream(
         Whether a topic is read up to where it ends when it is opened, and not followed for ever.
     sample : bytes, optional
         `Stream.sample` of a topic from whose positions reading goes on.
+    kafka_config : path or mapping, optional
+        Further settings of the client of a topic, such as "security.protocol": a file of lines
+        "name=value", or a mapping. They are told to nobody else.
 
     Raises
     ------
@@ -152,10 +157,12 @@ def open_stream(
     if decimal is not None and decimal == thousands:
         raise StreamError(f"decimal and thousands are both {door.shown(decimal)}: change one")
     if is_kafka(source):
-        return _open_topic(str(source), wishes, format, until_end, sample)
+        address = address_of(str(source), config_of(kafka_config))
+        return _open_topic(address, wishes, format, until_end, sample)
     name, paths = _files_of(source, format)
-    if until_end:
-        raise StreamError(f"until_end is for topics of Kafka, and {name} is none: leave it out")
+    for option, given in (("until_end", until_end), ("kafka_config", kafka_config is not None)):
+        if given:
+            raise StreamError(f"{option} is for topics of Kafka, and {name} is none: leave it out")
     format = _common_format(paths) if format is None else format.lower()
     if format in TABLES:
         from sapwood.streams.columnar import open_columnar
@@ -180,16 +187,15 @@ def open_stream(
 
 
 def _open_topic(
-    url: str, wishes: Wishes, format: str | None, until_end: bool, sample: bytes | None
+    address: Address, wishes: Wishes, format: str | None, until_end: bool, sample: bytes | None
 ) -> Stream:
     """Open a topic of Kafka, whose client is loaded only now."""
     given = {"encoding": wishes.encoding, "header": wishes.header}
     for option, value in given.items():
         if value is not None:
-            raise StreamError(f"{option} is for files, and {url} is a topic: leave it out")
+            raise StreamError(f"{option} is for files, and {address} is a topic: leave it out")
     if format not in (None, "jsonl"):
-        raise StreamError(f"{url} cannot be read as {format}: messages of a topic are JSON")
-    address = address_of(url)
+        raise StreamError(f"{address} cannot be read as {format}: messages of a topic are JSON")
     from sapwood.streams.kafka import KafkaStream
 
     return KafkaStream(address, wishes, until_end, sample)

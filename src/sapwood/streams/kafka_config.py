@@ -1,0 +1,115 @@
+"""Settings of the client of Kafka that are somebody's own: encryption, and who one is.
+
+They come from a file of lines ``name=value``, as `kcat -F` and Kafka's own tools read them, so that
+no password is on a command line. They are handed to librdkafka as they are, and to nobody else: no
+message, report or checkpoint tells a value.
+"""
+
+import os
+from collections.abc import Mapping
+
+from sapwood import door
+from sapwood.storage.atomic import StrPath
+from sapwood.streams.stream import StreamError
+
+__all__ = ["Config", "config_of"]
+
+OWN = (
+    "auto.offset.reset",
+    "bootstrap.servers",
+    "enable.auto.commit",
+    "enable.auto.offset.store",
+    "enable.idempotence",
+    "enable.partition.eof",
+    "group.id",
+    "isolation.level",
+    "log_level",
+    "debug",
+    "message.timeout.ms",
+    "metadata.broker.list",
+    "partition.assignment.strategy",
+    "plugin.library.paths",
+    "transactional.id",
+)
+"""Settings by which every message is learned once, and what this client says: not to be changed."""
+SHORTEST = 3
+"""Values of fewer characters, such as "0", are no secrets, and would be found everywhere."""
+WORDS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl", "plain", "true", "false", "none")
+"""Values that are no secrets either, and are parts of the names of settings."""
+
+
+class Config(dict[str, str]):
+    """Settings for librdkafka, which are not shown.
+
+    Examples
+    --------
+    >>> config = Config({"sasl.username": "anna", "sasl.password": "correct horse"})
+    >>> config
+    Config(sasl.username, sasl.password)
+    >>> config.without_values("anna and correct horse were refused")
+    '*** and *** were refused'
+    """
+
+    def __repr__(self) -> str:
+        return f"Config({', '.join(self)})"
+
+    __str__ = __repr__
+
+    def without_values(self, text: str) -> str:
+        """Return a text in which no value of a setting is."""
+        for value in sorted(self.values(), key=len, reverse=True):
+            if len(value) >= SHORTEST and value.lower() not in WORDS:
+                text = text.replace(value, "***")
+        return text
+
+
+def config_of(source: StrPath | Mapping[str, str] | None) -> Config:
+    """Return the settings of a file, or of a mapping.
+
+    Parameters
+    ----------
+    source : path or mapping, optional
+        Lines ``name=value``; blank ones, and those that begin with "#", are passed over.
+
+    Raises
+    ------
+    StreamError
+        If a line is no setting, a name comes twice, or is not to be changed.
+    OSError
+        If the file cannot be read.
+    """
+    if source is None:
+        return Config()
+    if isinstance(source, Mapping):
+        found, told = Config(source), "kafka_config"
+        for name, value in found.items():
+            if not (isinstance(name, str) and isinstance(value, str)):
+                raise StreamError(f"{told}: {door.shown(name)} is to be a text with a text")
+    else:
+        told = os.fspath(source)
+        found = _read(told)
+    for name in found:
+        if name in OWN or name.endswith("_cb"):
+            raise StreamError(
+                f"{told}: {name} is decided by sapwood, so that every message is learned once: "
+                "leave it out"
+            )
+    return found
+
+
+def _read(path: str) -> Config:
+    found = Config()
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            text = line.strip()
+            if not text or text.startswith("#"):
+                continue
+            name, sign, value = text.partition("=")
+            name = name.strip()
+            if not sign or not name or any(map(str.isspace, name)):
+                # The line itself may be a secret.
+                raise StreamError(f"{path}, line {number}: name=value is expected")
+            if name in found:
+                raise StreamError(f"{path}, line {number}: {name} was set before; leave one out")
+            found[name] = value.strip()
+    return found
