@@ -145,7 +145,7 @@ def test_predictions_of_a_file_go_to_a_topic_with_settings(url, written, tmp_pat
     assert_fails(found, 'No such configuration property: "no.such"')
 
 
-# -- what is told when it is wrong -------------------------------------------------------------------
+# -- what is told when it is wrong -----------------------------------------------------------------
 
 
 def test_a_client_that_is_not_let_in_is_told_at_once(url, written, monkeypatch):
