@@ -185,7 +185,11 @@ def _unasked(tree, rows):
     columns, _ = columns_of(rows)
     if not isinstance(tree, HoeffdingTreeRegressor):
         copy = tree.copy()
-        return [copy.predict_one(x) for x, _ in rows], copy.predict_many(columns)
+        predictions, together = [copy.predict_one(x) for x, _ in rows], copy.predict_many(columns)
+        if tree.targets:
+            predictions = [list(prediction.values()) for prediction in predictions]
+            together = np.column_stack(list(together.values()))
+        return predictions, together
     predictions = [tree.predict_region_one(x, asked=False)[0] for x, _ in rows]
     if tree.targets:
         predictions = [list(prediction.values()) for prediction in predictions]
@@ -345,28 +349,30 @@ def other_units(column, learn=by_mapping):
     return at_event(rows + later, lambda old, new: new.unit_changes != old.unit_changes, learn)
 
 
-def ensemble(kind, learn, rows, new=False, **parameters):
-    """A batch for several trees: in its midst it is looked who should be replaced.
-
-    After so many rows the tree that waits starts anew, or new features come.
-    """
-    start = kind(**QUICK, **parameters)
-    by_mapping(start, rows_of(rows, 1, categories=("c",)))
-    numbers = ("a", "b", "d") if new else ("a", "b")
-    batch = rows_of(6, 2, numbers=numbers, categories=("c",))
-    return TreeCase(start, batch, rows_of(20, 3, numbers=numbers, categories=("c",)), learn)
-
-
 def several(rows):
     """The same rows with two targets, of which the second is missing here and there."""
     gaps = (None if place % 4 == 0 else -2 * y for place, (_, y) in enumerate(rows))
     return [(x, {"p": y, "q": q}) for (x, y), q in zip(rows, gaps, strict=True)]
 
 
-def first_targets(learn):
-    """A tree that knows nothing comes to have two targets."""
+def ensemble(kind, learn, rows, new=False, told=list, **parameters):
+    """A batch for several trees: in its midst it is looked who should be replaced.
+
+    After so many rows the tree that waits starts anew, or new features come; `told` may give all
+    of them several targets.
+    """
+    start = kind(**QUICK, **parameters)
+    by_mapping(start, told(rows_of(rows, 1, categories=("c",))))
+    numbers = ("a", "b", "d") if new else ("a", "b")
+    batch = rows_of(6, 2, numbers=numbers, categories=("c",))
+    later = rows_of(20, 3, numbers=numbers, categories=("c",))
+    return TreeCase(start, told(batch), told(later), learn)
+
+
+def first_targets(learn, kind=HoeffdingTreeRegressor):
+    """A model that knows nothing comes to have two targets."""
     rows = several(rows_of(30, 2))
-    return TreeCase(HoeffdingTreeRegressor(**QUICK), rows[:4], rows[4:], learn)
+    return TreeCase(kind(**QUICK), rows[:4], rows[4:], learn)
 
 
 def split_of_targets(learn=by_mapping):
@@ -817,6 +823,14 @@ CASES: dict[str, Callable[[], Case]] = {
     "forest, looking": partial(ensemble, FOREST, by_mapping, 1_997),
     "forest, looking, one by one": partial(ensemble, FOREST, one_by_one, 1_997),
     "forest, new features": partial(ensemble, FOREST, by_mapping, 300, new=True),
+    "forest, targets, first": partial(first_targets, by_mapping, FOREST),
+    "forest, targets, first, one": partial(first_targets, one_by_one, FOREST),
+    "forest, targets, looking": partial(ensemble, FOREST, by_mapping, 1_997, told=several),
+    "forest, targets, looking, one by one": partial(
+        ensemble, FOREST, one_by_one, 1_997, told=several
+    ),
+    "forest, targets, threads": partial(ensemble, FOREST, predicting, 497, told=several, threads=2),
+    "adaptive, targets, looking": partial(ensemble, ADAPTIVE, by_mapping, 7_997, told=several),
     "forest, threads": partial(ensemble, FOREST, predicting, 497, threads=2),
     "forest, max_bytes": partial(ensemble, FOREST, by_mapping, 497, max_bytes=500_000),
     "adaptive, looking": partial(ensemble, ADAPTIVE, by_mapping, 7_997),

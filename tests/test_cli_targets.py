@@ -107,6 +107,32 @@ def test_train_then_predict(file, data):
     assert sapwood.load("2.sap").targets == ["heating", "power"]
 
 
+@pytest.mark.parametrize("kind", ["forest", "adaptive"])
+def test_forests_and_adaptive_trees_of_several_targets(file, data, kind):
+    model = {
+        "forest": lambda: sapwood.ForestRegressor(members=3),
+        "adaptive": sapwood.AdaptiveTreeRegressor,
+    }[kind]()
+    expected = prequential(model, *data)
+    options = [
+        "-m",
+        kind,
+        *(["-s", "members=3"] if kind == "forest" else []),
+        "-s",
+        "max_bytes=none",
+    ]
+    found = invoke("evaluate", file, *TARGETS, *options, "--json", "--save", "m.sap")
+    assert found.code == 0, found.stderr
+    for name, own in expected.targets.items():
+        assert found.json()["targets"][name]["total"]["rmse"] == own.total.rmse
+    assert invoke("predict", "m.sap", file, "-o", "said.csv").code == 0
+    said = model.predict_many(data[0])
+    for name in ("heating", "power"):
+        assert [float(row[f"prediction_{name}"]) for row in read_csv("said.csv")] == (
+            said[name].tolist()
+        )
+
+
 def test_a_checkpoint_goes_on(file):
     whole = invoke("evaluate", file, *TARGETS, "--predictions", "whole.csv", "--json").json()
     lines = file.read_text().splitlines()
@@ -128,8 +154,6 @@ REFUSED = [
     (["evaluate", "--lags", "1"], "--lags or --means is for one; name one target"),
     (["evaluate", "--monitor"], "--monitor is for one; name one target"),
     (["evaluate", "--labels", "rows.csv"], "--labels is for one; name one target"),
-    (["evaluate", "-m", "forest"], "this ForestRegressor learns one target, and there are 2"),
-    (["evaluate", "-m", "adaptive"], "this AdaptiveTreeRegressor learns one target"),
     (["evaluate", "-m", "mean"], "this RunningMean learns one target, and there are 2"),
     (["evaluate", "-t", "power"], "the target 'power' is named twice"),
     (["evaluate", "-t", "nope"], "has no column 'nope' to predict"),

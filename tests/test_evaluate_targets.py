@@ -7,6 +7,7 @@ import pytest
 
 import sapwood
 from sapwood.evaluate import prequential
+from sapwood.evaluate.baselines import RunningMean
 from sapwood.evaluate.checkpoint import CheckpointFile
 from sapwood.evaluate.targets import TargetsPrequential
 from sapwood.report import write_report
@@ -151,8 +152,8 @@ def test_files_with_several_targets(tmp_path):
 
 def test_what_is_not_there_for_several_targets_is_refused():
     X, Y = tables(100, "plain")
-    with pytest.raises(ValueError, match="this ForestRegressor learns one target, and there are 3"):
-        prequential(sapwood.ForestRegressor(), X, Y)
+    with pytest.raises(ValueError, match="this RunningMean learns one target, and there are 3"):
+        prequential(RunningMean(), X, Y)
     with pytest.raises(StreamError, match="delay is for one target"):
         prequential(tree(), X, Y, delay=3)
     with pytest.raises(StreamError, match="losses and keep_predictions are for one target"):

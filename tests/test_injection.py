@@ -53,6 +53,8 @@ SOME_CASES = (
     "forest, looking",
     "forest, new features",
     "forest, looking, one by one",
+    "forest, targets, first",
+    "forest, targets, looking",
     "update, auto, coarser",
     "update_many, radius",
     "merge, auto",

@@ -10,7 +10,7 @@ import pytest
 from river.checks import yield_checks
 
 import sapwood
-from sapwood import ForestRegressor, HoeffdingTreeRegressor, IntervalRegressor
+from sapwood import HoeffdingTreeRegressor, IntervalRegressor
 from sapwood.export import ExportError, to_sklearn
 from sapwood.merge import MergeError, take_snapshot
 from sapwood.river import MultiTargetTreeRegressor
@@ -144,7 +144,6 @@ def test_values_that_no_target_may_have():
 
 def test_models_of_one_target_say_so():
     X, Y = tables()
-    refused(ForestRegressor(members=3), "this ForestRegressor learns one: give one column", X, Y)
     with pytest.raises(ValueError, match="one dimension is expected"):
         IntervalRegressor(HoeffdingTreeRegressor()).learn_many(X, Y)
     with pytest.raises(MergeError, match="the tree has 3 targets, and deltas are of a tree of one"):

@@ -19,7 +19,7 @@ from sapwood.rows import frames, targets
 from sapwood.rows._dict_row import RowReader
 from sapwood.rows.encoder import Plan
 from sapwood.rows.features import Features
-from sapwood.tree._kernel import LARGEST_Y, refuse_row
+from sapwood.tree._kernel import LARGEST_Y, TreeKernel, refuse_row
 from sapwood.tree._relay import Registration
 
 __all__ = ["Regressor"]
@@ -80,7 +80,7 @@ class Regressor(StoredModel, ForeignCalls):
         What learns and predicts.
     """
 
-    several_targets: ClassVar[bool] = False  # whether it can learn them
+    several_targets: ClassVar[bool] = True  # which all of them can learn
 
     def __init__(self, parameters: dict[str, Any], features: Features, kernel: Any) -> None:
         super().__init__()
@@ -338,12 +338,28 @@ class Regressor(StoredModel, ForeignCalls):
 
     def _fitting(self, y: targets.Targets) -> tuple[tuple[Label, ...], FloatArray]:
         """Return the names of several targets (none of one), and y in their order."""
-        if y.values.ndim == 2 and not self.several_targets:
-            raise ValueError(
-                f"y has {y.values.shape[1]} columns, and this {self.kind} learns one: give one "
-                "column, or let a HoeffdingTreeRegressor learn several"
-            )
         return targets.fitting(y, self._features.known.targets, self._kernel.rows > 0, self.kind)
+
+    def _check_slots(self, tree: TreeKernel) -> None:
+        """Raise unless the leaves of a tree that is to learn several targets watch by slots."""
+        if tree.observing.by_observers:
+            raise ValueError(
+                f"observer = {self._parameters['observer']!r}: with several targets a tree watches "
+                "its features by slots: leave it out, or give QuantizerObserver(slots=...)"
+            )
+
+    def _place_of(self, target: Label) -> int:
+        """Return the place of one of several targets, given its name."""
+        names = self._features.known.targets
+        if target not in names:
+            raise ValueError(
+                f"target = {door.shown(target)}: one of {', '.join(map(door.shown, names))} is "
+                "expected"
+                if names
+                else f"target = {door.shown(target)}: the model has one target, without a name; "
+                "leave it out"
+            )
+        return names.index(target)
 
     @abstractmethod
     def _registration(self, plan: Plan, names: tuple[Label, ...]) -> Registration | None:

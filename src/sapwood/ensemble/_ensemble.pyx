@@ -6,79 +6,38 @@ one twice. What the trees said of the block is then taken in row by row, without
 """
 
 import numpy as np
-from libc.math cimport fabs
-from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy, memset
+import numpy as np
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
 
-from sapwood.blend._blend cimport (
-    BlendRules, blend_doubles, blended, judge_blend, settle_blend, start_blend, weights_of,
-)
-from sapwood.blend._evidence cimport LATE
-from sapwood.blend._layer cimport Saying, follow, judge, layer_rules, say, start_layer
-from sapwood.blend._notes cimport (
-    LEAST_ROOM, Notes, count_at_once, count_blanks, take_blank, value_key,
-)
-from sapwood.drift._detector cimport SHIFTS, Detector, Found, see
+from sapwood.blend._notes cimport Notes, count_blanks, value_key
+from sapwood.ensemble._members cimport MOST_TREES, Members, Said, TargetTables, TreeRecord
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
-from sapwood.tree._guard cimport admissible, held_near
+from sapwood.tree._guard cimport admissible
 from sapwood.tree._kernel cimport TreeKernel
 from sapwood.tree._learning cimport learn_row
 from sapwood.tree._levels cimport HEAD, is_known
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._outlook cimport Outlook, look, with_levels
-from sapwood.tree._recall cimport note_key
+from sapwood.tree._recall cimport has_learned, note_key
 from sapwood.tree._records cimport CATEGORIES
 from sapwood.tree._relay cimport Registration
 from sapwood.tree._sharing cimport Sharing, give_turn, start_writing, stop_writing, take_turn
+from sapwood.tree._targets cimport look_at_targets, outlooks_in
 from sapwood.tree._walk cimport leaf_of
 
-from sapwood.blend._layer import fresh_layer
 from sapwood.ensemble._workers cimport Worker
 from sapwood.ensemble._draws cimport copies_of, key_of
 from sapwood.ensemble._workers import give_back, take_workers
-from sapwood.ensemble.layout import RULES, TREE_RECORD
 from sapwood.tree._kernel import refuse_row
 
-DETECTOR_DOUBLES = sizeof(Detector) // sizeof(double)
-
 cdef enum:
-    STACK = 0  # members weighted by a blend around their mean
-    DUEL = 1   # a tree and its challenger, by their errors
     MOST_ROWS = 500  # of a block
-    SWEEPS = 2  # by which the weights of members are improved, each time
     FEWEST_SHARED = 16  # rows of a block that several threads work on
 
-# The stack's weights are computed again after so many rows, and after each of the first.
-cdef Py_ssize_t SETTLING_ROWS = 10
-# What is left a row later of the sums by which a challenger is ahead.
-cdef double LEAD_FADE = 0.999
-# Within which a lead is held, so that its square is finite, whatever the weight of its row.
-cdef double LARGEST_LEAD = 1e120
-# The evidence at which errors are said to have become larger; rows before a tree is compared with
-# what was predicted, as it has hardly begun.
-cdef double ALARM = 1e6
-cdef double HARDLY_BEGUN = 100.0
 # Weights of rows are multiplied by draws, and the sum of all may not exceed what a tree bears.
 cdef double LARGEST_WEIGHT = 1e48
-
-
-cdef inline void add_lead(
-    double error, double other, double w, double* lead, double* square
-) noexcept nogil:
-    """Add what another's squared error is less by, and the square of that, to what fades."""
-    cdef double ahead = error * error - other * other
-    ahead = min(max(ahead, -LARGEST_LEAD), LARGEST_LEAD)
-    lead[0] = LEAD_FADE * lead[0] + w * ahead
-    square[0] = LEAD_FADE * square[0] + w * ahead * ahead
-
-
-cdef Py_ssize_t SAYING_DOUBLES = sizeof(Saying) // sizeof(double)
-
-
-def note_doubles(Py_ssize_t trees):
-    """Return how many doubles a note of what so many trees said has."""
-    return SAYING_DOUBLES + 2 + trees
 
 
 cdef inline bint came_before(
@@ -100,31 +59,21 @@ class Work:
     def __init__(self, X, y, w, before, said, at_once):
         self.X, self.y, self.w = X, y, w
         self.before, self.said, self.at_once = before, said, at_once
-        self.keys = np.zeros(len(y), np.uint64)
+        self.keys = np.zeros(len(w), np.uint64)
 
 
-cdef class EnsembleKernel:
-    """Trees, and what they say together.
+cdef class EnsembleKernel(Members):
+    """Trees that learn the same rows.
 
     Parameters
     ----------
-    rules : record
-        As in `sapwood.ensemble.rules`.
-    trees : list of TreeKernel
-        All of them empty: the members, and last the one that waits to replace one of them.
-    tree_table : array of TREE_RECORD
-        What is known of each of them.
+    rules, trees, tree_table, tracking, new_notes, lifetime
+        As for `Members`.
     thresholds : dict of float to array of uint64
         By which the draws of a mean become weights.
-    tracking : bool
-        Whether there is a last layer.
-    most_notes : int
-        Of how many rows it is remembered what was said, until their labels come.
     renew : callable
         Is called with the kernel whenever so many rows were learned as the rules say; it has to
         call `end_look`.
-    lifetime : float
-        The rows after which the reserve starts anew, if it has not replaced anybody.
     threads : int
         How many threads learn a batch.
     """
@@ -133,109 +82,11 @@ cdef class EnsembleKernel:
         self.sharing = Sharing()
 
     def __init__(
-        self, rules, list trees, tree_table, thresholds, bint tracking,
-        Py_ssize_t most_notes, renew, double lifetime,
-        Py_ssize_t threads,
+        self, rules, list trees, tree_table, thresholds, bint tracking, new_notes, renew,
+        double lifetime, Py_ssize_t threads,
     ):
-        cdef const unsigned char[::1] rule_bytes = np.frombuffer(rules.tobytes(), np.uint8)
-        if RULES.itemsize != sizeof(EnsembleRules) or TREE_RECORD.itemsize != sizeof(TreeRecord):
-            raise RuntimeError("the records of the kernel and of Python differ")
-        if not 2 <= len(trees) <= MOST_TREES or len(tree_table) != len(trees):
-            raise ValueError(f"there cannot be {len(trees)} trees")
-        memcpy(&self.rules, &rule_bytes[0], sizeof(EnsembleRules))
-        self.trees, self.members = trees, len(trees) - 1
-        self.tracking = tracking
-        if tracking:
-            self.notes = Notes(note_doubles(len(trees)), most_notes)
+        Members.__init__(self, rules, trees, tree_table, tracking, new_notes, lifetime)
         self.renew, self.thresholds, self.threads = renew, thresholds, threads
-        self.lifetime, self.events = lifetime, []
-        # A reserve has no say in a stack, but is judged by what it would have said.
-        self.asked = len(trees) if tracking or self.rules.combine == DUEL else self.members
-        self.use_tables(tree_table, self.fresh_blend(), fresh_layer(), np.zeros(DETECTOR_DOUBLES))
-
-    def fresh_blend(self):
-        """Return the doubles of weights of which nothing is known."""
-        cdef double[::1] blend = np.zeros(blend_doubles(self.members))
-        cdef BlendRules blend_rules = self.blend_rules()
-        start_blend(&blend[0], self.members, &blend_rules)
-        return blend.base
-
-    def use_tables(
-        self, tree_table, double[::1] blend, double[::1] layer, double[::1] detector
-    ):
-        """Take over what is remembered of trees, their weights, the last layer, and of errors."""
-        cdef unsigned char[::1] records = tree_table.view(np.uint8)
-        tables = blend.base, layer.base, detector.base
-        # Nothing can fail from here on.
-        self.tree_table = tree_table
-        self.blend_table, self.layer_table, self.detector_table = tables
-        self.records = <TreeRecord*>&records[0]
-        self.blend, self.layer = &blend[0], <LayerState*>&layer[0]
-        self.detector = <Detector*>&detector[0]
-
-    def use_trees(
-        self, list trees, tree_table, blend, layer, detector, double lifetime, list events
-    ):
-        """Take over trees that were saved, and what was known of them."""
-        if len(trees) != len(self.trees):
-            raise ValueError(f"there are {len(trees)} trees, not {len(self.trees)}")
-        self.trees, self.lifetime, self.events = trees, lifetime, events
-        self.use_tables(tree_table, blend, layer, detector)
-
-    def set_stream(
-        self, rows, weight, low, high, usual, looked_at, lead, lead_square, gain, gain_square,
-        begun, changed, calm, stir,
-    ):
-        """Restore what is known of all rows."""
-        self.rows, self.weight, self.low, self.high = rows, weight, low, high
-        self.usual, self.looked_at = usual, looked_at
-        self.lead, self.lead_square = lead, lead_square
-        self.gain, self.gain_square, self.begun = gain, gain_square, begun
-        self.changed, self.calm, self.stir = changed, calm, stir
-
-    cdef BlendRules blend_rules(self) noexcept nogil:
-        return BlendRules(
-            self.rules.fade, self.rules.precision, self.rules.centre, self.rules.most
-        )
-
-    # -- what is said ---------------------------------------------------------------------------
-
-    cdef void say_together(self, Said* said) noexcept nogil:
-        """Say what comes of what the trees said."""
-        cdef Py_ssize_t tree
-        cdef double share
-        if self.rows == self.begun:
-            # But for the first tree, all have yet to learn.
-            memset(&said.saying, 0, sizeof(Saying))
-            said.base = said.together = said.saying.prediction = said.trees[0]
-            said.saying.known = self.rows
-            return
-        if self.rules.combine == DUEL:
-            share = self.challenger_share()
-            said.base = said.trees[0]
-            said.together = said.base + share * (said.trees[1] - said.base)
-        else:
-            said.base = 0.0
-            for tree in range(self.members):
-                said.base += said.trees[tree]
-            said.base /= self.members
-            said.together = blended(self.blend, self.members, said.base, said.trees)
-        said.saying.prediction, said.saying.known = said.together, self.rows
-        if self.tracking:
-            say(self.layer, layer_rules(), said.together, self.rows, &said.saying)
-
-    cdef double challenger_share(self) noexcept nogil:
-        """The share of the challenger, once it is old enough: by both errors to the power -4."""
-        cdef const TreeRecord* main = self.records
-        cdef const TreeRecord* other = self.records + 1
-        cdef double ratio
-        if self.rows - other.born < self.rules.duel_age or other.weight <= 0.0:
-            return 0.0
-        if main.square * other.weight == 0.0:
-            return 0.0
-        ratio = other.square * main.weight / (main.square * other.weight)
-        ratio *= ratio
-        return 1.0 / (1.0 + ratio * ratio)
 
     cdef TreeKernel reference(self):
         """A tree that has learned each row."""
@@ -259,7 +110,7 @@ cdef class EnsembleKernel:
             if tree.is_category[feature]:
                 seen[feature] = 0
                 for code in range(CATEGORIES):
-                    if tree.levels[2 * (CATEGORIES * feature + code)] > 0.0:
+                    if has_learned(tree, feature, code):
                         seen[feature] |= <uint64_t>1 << code
         for row in range(X.shape[0]):
             keys[row] = 0
@@ -280,117 +131,10 @@ cdef class EnsembleKernel:
                     keys[row] += value_key(value, feature)
                 seen[feature] |= bit
 
-    cdef void take_down(self, const Said* said, double* note) noexcept nogil:
-        """Write down what was said of a row; how many labels were known comes first."""
-        cdef Py_ssize_t tree
-        (<Saying*>note)[0] = said.saying
-        note += SAYING_DOUBLES
-        note[0], note[1] = said.base, said.together
-        for tree in range(self.members + 1):
-            note[2 + tree] = said.trees[tree]
-
-    cdef bint recall(
-        self, const Said* now, uint64_t key, bint at_once, Said* then
-    ) noexcept nogil:
-        """Set what was said when a row was predicted; what is said now of one that never was.
-
-        Returns whether it was predicted, if only now.
-        """
-        cdef const double* found
-        cdef Py_ssize_t tree
-        then[0] = now[0]
-        if not self.tracking:
-            return at_once
-        if self.notes.count > 0:
-            if at_once:
-                self.take_down(now, self.notes.leave(key))
-            found = self.notes.take(key, self.rows)
-            if found != NULL:
-                then.saying = (<const Saying*>found)[0]
-                found += SAYING_DOUBLES
-                then.base, then.together = found[0], found[1]
-                for tree in range(self.members + 1):
-                    if self.records[tree].born < then.saying.known:
-                        then.trees[tree] = found[2 + tree]
-                return True
-        if at_once:
-            count_at_once(self.notes)
-        elif self.notes.count == 0:
-            take_blank(self.notes)
-        return at_once
-
-    cdef void take_label(
-        self, Said* now, double y, double w, uint64_t key, bint at_once
-    ) noexcept nogil:
-        """Judge what was said of a row, by its label.
-
-        If it was never predicted, trees are judged by what they say now; the last layer is not, as
-        it would seem to follow more closely than it will. If it was, a tree that has begun since
-        is not judged: what it says now would seem better than what others said then.
-        """
-        cdef BlendRules blend_rules = self.blend_rules()
-        cdef Said then
-        cdef Said* said = &then
-        cdef bint was_asked
-        cdef Py_ssize_t tree, rows
-        cdef TreeRecord* record
-        cdef double error
-        if self.rows == self.begun:
-            self.low = self.high = y
-            start_layer(self.layer, layer_rules(), y)
-            if self.tracking and not at_once:
-                take_blank(self.notes)
-        else:
-            y = held_near(
-                y, now.saying.prediction, self.rows - self.begun, self.low, self.high, &self.usual
-            )
-            was_asked = self.recall(now, key, at_once, &then)
-            for tree in range(self.members + 1):
-                record = self.records + tree
-                if said.saying.known > record.born:
-                    error = y - said.trees[tree]
-                    record.square = self.rules.error_fade * record.square + w * error * error
-                    record.weight = self.rules.error_fade * record.weight + w
-            if self.rules.combine == DUEL and said.saying.known > self.records[1].born:
-                add_lead(
-                    y - said.trees[0], y - said.trees[1], w, &self.lead, &self.lead_square
-                )
-            if self.rules.combine == STACK:
-                judge_blend(
-                    self.blend, self.members, &blend_rules, said.base, said.trees,
-                    said.together, y, w, 1.0,
-                )
-                rows = <Py_ssize_t>self.rows
-                if self.rows - self.begun < SETTLING_ROWS or rows % SETTLING_ROWS == 0:
-                    settle_blend(self.blend, self.members, &blend_rules, SWEEPS)
-            self.watch(said, y, w)
-            if self.tracking:
-                if was_asked:
-                    judge(self.layer, layer_rules(), &said.saying, y, w, self.rows)
-                follow(self.layer, now.together, y, w)
-        self.low = y if y < self.low else self.low
-        self.high = y if y > self.high else self.high
-        self.rows += 1.0
-        self.weight += w
-
-    cdef void watch(self, const Said* said, double y, double w) noexcept nogil:
-        """See whether errors become larger, and whether the last tree would have erred less.
-
-        That is so only of rows that it was asked for when they were predicted.
-        """
-        cdef double error = y - said.saying.prediction, other
-        cdef Found found
-        self.stir += fabs(error)
-        if see(self.detector, fabs(error), ALARM, 0, SHIFTS, &found):
-            self.changed = self.rows - (self.detector.rows - found.since)
-            self.calm = found.before
-            self.stir = found.after * (self.rows + 1.0 - self.changed)
-        if said.saying.known >= self.records[self.members].born + HARDLY_BEGUN:
-            other = y - said.trees[self.members]
-            add_lead(error, other, w, &self.gain, &self.gain_square)
-
-    def say(self, const double[::1] row):
+    def say(self, const double[::1] row, Py_ssize_t target=0):
         """Return what each tree, their mean, all of them by their weights, and the last layer say.
+
+        They say it of a target.
 
         Returns
         -------
@@ -400,30 +144,19 @@ cdef class EnsembleKernel:
         """
         cdef Said said
         cdef Py_ssize_t place, trees = self.members + 1
-        cdef double[::1] one = np.empty(1)
+        cdef double[::1] one = np.empty(self.targets)
         self.begin_reading()
         try:
             for place in range(trees):
                 self.trees[place].predict(row.base[None, :], one)
-                said.trees[place] = one[0]
-            self.say_together(&said)
+                said.trees[place] = one[target]
+            self.say_together(target, &said)
         finally:
             self.sharing.end_reading()
         return (
-            [said.trees[place] for place in range(trees)], self.weights(), said.base,
+            [said.trees[place] for place in range(trees)], self.weights(target), said.base,
             said.together, said.saying.prediction,
         )
-
-    def weights(self):
-        """Return the share of each tree in what they say together."""
-        cdef Py_ssize_t place
-        cdef double share, rest = 1.0
-        if self.rules.combine == DUEL:
-            share = self.challenger_share()
-            return [1.0 - share, share]
-        shares = [weights_of(self.blend)[place] for place in range(self.members)]
-        rest -= sum(shares)
-        return [share + rest / self.members for share in shares] + [0.0]
 
     # -- one row --------------------------------------------------------------------------------
 
@@ -437,7 +170,7 @@ cdef class EnsembleKernel:
         cdef const double* row
         self.begin_reading()
         try:
-            if not reader.fill(x, False) or reader.width != (<TreeKernel>self.trees[0]).features:
+            if self.targets > 1 or not self.can_read(reader, x, False):
                 return None
             if self.rows == 0.0:
                 if self.tracking:
@@ -451,16 +184,51 @@ cdef class EnsembleKernel:
                     outlook.leaf = leaf_of(tree.nodes, row)
                     look(tree, row, tree.scratch, &outlook)
                     said.trees[place] = outlook.saying.prediction
-            self.say_together(&said)
-            if self.tracking and self.rows == self.begun:
-                count_blanks(self.notes, 1)
-            elif self.tracking:
-                self.notes.reserve(1)
-                key = note_key(self.reference(), reader.values, 0, NULL)
-                self.take_down(&said, self.notes.leave(key))
+            self.say_together(0, &said)
+            self.note_one(reader.values, &said)
         finally:
             self.sharing.end_reading()
         return said.saying.prediction
+
+    cdef int note_one(self, const double* row, const Said* said) except -1:
+        """Remember what was said of a row, until its label comes."""
+        cdef uint64_t key
+        if self.tracking and self.rows == self.begun:
+            count_blanks(self.notes, 1)
+        elif self.tracking:
+            self.notes.reserve(1)
+            key = note_key(self.reference(), row, 0, NULL)
+            self.take_down(said, self.notes.leave(key))
+        return 0
+
+    cdef bint can_read(self, RowReader reader, x, bint learn) except -1:
+        """Whether the reader can read a row as it is; then it has."""
+        return reader.fill(x, learn) and reader.width == (<TreeKernel>self.trees[0]).features
+
+    def predict_targets_one(self, RowReader reader not None, x):
+        """Predict several targets of a row as a list, or None if `predict` has to do it."""
+        cdef TreeKernel tree
+        cdef Py_ssize_t place, target, leaf
+        cdef unsigned char[::1] room = np.zeros(self.targets * sizeof(Said), np.uint8)
+        cdef Said* said = <Said*>&room[0]
+        self.begin_reading()
+        try:
+            if len(room) != self.targets * sizeof(Said) or not self.can_read(reader, x, False):
+                return None
+            for place in range(self.asked):
+                tree = <TreeKernel>self.trees[place]
+                leaf = leaf_of(tree.nodes, reader.values)
+                look_at_targets(tree, leaf, reader.values, tree.scratch)
+                for target in range(self.targets):
+                    said[target].trees[place] = outlooks_in(tree, tree.scratch)[
+                        target
+                    ].saying.prediction
+            for target in range(self.targets):
+                self.say_together(target, said + target)
+            self.note_one(reader.values, said)
+            return [said[target].saying.prediction for target in range(self.targets)]
+        finally:
+            self.sharing.end_reading()
 
     def learn_one(self, RowReader reader not None, x, double y, double w):
         """Learn a row, if the reader can read it as it is; return whether it was."""
@@ -469,10 +237,10 @@ cdef class EnsembleKernel:
             if not admissible(y, w, self.weight + w, LARGEST_WEIGHT):
                 refuse_row(y, w)
             start_writing(self.sharing)
-            if not reader.fill(x, True) or reader.width != (<TreeKernel>self.trees[0]).features:
+            if self.targets > 1 or not self.can_read(reader, x, True):
                 return False
             self.settle()
-            self.learn_row(reader.values, y, w)
+            self.learn_row(reader.values, &y, w)
             self.tidy_notes()
             self.look_if_due()
         finally:
@@ -480,15 +248,33 @@ cdef class EnsembleKernel:
             give_turn(self.sharing)
         return True
 
-    cdef int learn_row(self, const double* row, double y, double w) except -1:
+    def learn_targets_one(self, RowReader reader not None, x, const double[::1] y, double w):
+        """Learn a row of several targets, which passed the door, as `learn_one` does."""
+        take_turn(self.sharing)
+        try:
+            if self.check(y, np.full(1, w), y.shape[0]) >= 0 or y.shape[0] != self.targets:
+                return False
+            start_writing(self.sharing)
+            if not self.can_read(reader, x, True):
+                return False
+            self.settle()
+            self.learn_row(reader.values, &y[0], w)
+            self.tidy_notes()
+            self.look_if_due()
+        finally:
+            stop_writing(self.sharing)
+            give_turn(self.sharing)
+        return True
+
+    cdef int learn_row(self, const double* row, const double* y, double w) except -1:
         """Learn a row: first what may fail, then what cannot, then what may be done later."""
-        cdef Said said
+        cdef Said* said = self.tables.room
         cdef Outlook[MOST_TREES] outlooks
         cdef double[MOST_TREES] weights
         cdef const uint64_t[::1] thresholds
         cdef (const double*)[MOST_TREES] rows
         cdef TreeKernel tree
-        cdef Py_ssize_t place, trees = self.members + 1
+        cdef Py_ssize_t place, target, trees = self.members + 1
         cdef uint64_t key = note_key(self.reference(), row, 0, NULL) if self.tracking else 0
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
@@ -504,15 +290,31 @@ cdef class EnsembleKernel:
                 tree.make_ready(outlooks[place].leaf, weights[place])
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
+            if self.targets > 1:
+                # There is room for all of it.
+                tree.learn_row_of_targets(
+                    row, y, weights[place], 0, NULL, True, outlooks[place].leaf, NULL
+                )
+                for target in range(self.targets):
+                    said[target].trees[place] = outlooks_in(tree, tree.scratch)[
+                        target
+                    ].saying.prediction
+                continue
             if weights[place] > 0.0:
                 learn_row(
-                    tree, rows[place], row, y, weights[place], 0, True, &outlooks[place]
+                    tree, rows[place], row, y[0], weights[place], 0, True, &outlooks[place]
                 )
             else:
                 look(tree, rows[place], tree.scratch, &outlooks[place])
             said.trees[place] = outlooks[place].saying.prediction
-        self.say_together(&said)
-        self.take_label(&said, y, w, key, False)
+        for target in range(self.targets):
+            self.say_together(target, said + target)
+        self.take_labels(y, w, key, False)
+        if self.targets > 1 and not self.all_heard:
+            for place in range(trees):
+                if weights[place] > 0.0:
+                    self.hear(place, y)
+            self.count_heard()
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             if tree.leaves[outlooks[place].leaf].weight >= tree.leaves[outlooks[place].leaf].due:
@@ -537,15 +339,24 @@ cdef class EnsembleKernel:
 
     # -- many rows ------------------------------------------------------------------------------
 
-    def check(self, const double[::1] y, const double[:] w):
-        """Return the first row that may not be learned, or -1; nothing is changed."""
-        cdef Py_ssize_t row, bad = -1
-        cdef double weight = self.weight
+    def check(self, const double[::1] y, const double[:] w, Py_ssize_t targets=1):
+        """Return the first row that may not be learned, or -1; as `TreeKernel.check`."""
+        cdef Py_ssize_t row, target, known, bad = -1
+        cdef double weight = self.weight, each
         with nogil:
-            for row in range(y.shape[0]):
+            for row in range(w.shape[0]):
                 weight += w[row]
-                if not admissible(y[row], w[row], weight, LARGEST_WEIGHT):
+                known = 0
+                for target in range(targets):
+                    each = y[row * targets + target]
+                    if targets > 1 and each != each:
+                        continue
+                    known += 1
+                    if not admissible(each, w[row], weight, LARGEST_WEIGHT):
+                        bad = row
+                if known == 0:
                     bad = row
+                if bad >= 0:
                     break
         return bad
 
@@ -554,8 +365,10 @@ cdef class EnsembleKernel:
         cdef const double[:, ::1] block
         cdef uint64_t[::1] seen, keys
         cdef char[::1] fresh
-        cdef Py_ssize_t rows = len(y), start = 0, end
+        cdef Py_ssize_t rows = len(w), start = 0, end, targets = self.targets
         cdef Registration registration = None
+        cdef TargetTables tables = None
+        cdef Notes notes = None
         cdef bint has_turn = self.sharing.is_turn_of_this_thread()
         if not has_turn:
             take_turn(self.sharing)
@@ -565,10 +378,17 @@ cdef class EnsembleKernel:
                 self.settle()
                 if register is not None and rows > 0:
                     registration = register()
+                if registration is not None and registration.targets != self.targets:
+                    targets = registration.targets
+                    tables = self.fresh_targets(targets)
+                    notes = self.new_notes(targets) if self.tracking else None
+                if len(y) != rows * targets:
+                    raise ValueError("the arrays do not fit together")
                 while start < rows:
                     end = min(rows, start + min(<Py_ssize_t>MOST_ROWS, self.rows_until_look()))
+                    span = slice(start * targets, end * targets)
                     work = self.prepared(
-                        X[start:end], y[start:end], w[start:end], predictions is not None and asked
+                        X[start:end], y[span], w[start:end], predictions is not None and asked
                     )
                     block, keys = work.X, work.keys
                     seen, fresh = np.zeros(len(X[0]) + 1, np.uint64), np.zeros(len(X[0]) + 1, "b")
@@ -577,11 +397,13 @@ cdef class EnsembleKernel:
                     # What is new comes into force with the first rows.
                     if registration is not None:
                         registration.commit()
-                    registration = None
+                        if tables is not None:
+                            self.become_several(tables, notes)
+                    registration, tables = None, None
                     if self.tracking:
                         self.set_keys(self.reference(), block, &fresh[0], &seen[0], &keys[0])
                     self.work = work
-                    self.finish_work(None if predictions is None else predictions[start:end])
+                    self.finish_work(None if predictions is None else predictions[span])
                     self.look_if_due()
                     start = end
                     with nogil:
@@ -591,6 +413,13 @@ cdef class EnsembleKernel:
         finally:
             if not has_turn:
                 give_turn(self.sharing)
+
+    cdef void become_several(self, TargetTables tables, Notes notes) noexcept:
+        """Be of several targets from now on, as nothing was learned yet."""
+        self.use_targets(tables)
+        if notes is not None:
+            notes.blanks = min(self.notes.blanks, notes.most)
+            self.notes = notes
 
     cdef Py_ssize_t rows_until_look(self) noexcept nogil:
         return self.rules.interval - <Py_ssize_t>self.rows % self.rules.interval
@@ -632,51 +461,50 @@ cdef class EnsembleKernel:
         cdef double[:, ::1] said
         cdef const double[::1] y
         cdef const double[:] w
-        cdef Py_ssize_t row, place, rows, trees = self.members + 1
-        cdef Said together
+        cdef Py_ssize_t row, place, target, rows, at, targets = self.targets
+        cdef Py_ssize_t trees = self.members + 1
+        cdef Said* together = self.tables.room
         cdef const uint64_t[::1] keys
-        cdef bint at_once
+        cdef const char[:, ::1] counts
+        cdef bint at_once, hearing = targets > 1 and not self.all_heard
         if self.work is None:
             return 0
         self.let_trees_learn()
         said, y, w = self.work.said, self.work.y, self.work.w
         keys, at_once = self.work.keys, self.work.at_once
-        rows = y.shape[0]
+        rows = w.shape[0]
+        counts = self.counts_of(self.work.w) if hearing else np.zeros((0, 0), "b")
         if self.tracking and self.notes.count > 0:
             self.notes.reserve(1)
         with nogil:
             for row in range(rows):
-                for place in range(trees):
-                    together.trees[place] = said[place, row]
-                self.say_together(&together)
-                if predictions is not None:
-                    predictions[row] = together.saying.prediction if self.rows > 0.0 else 0.0
-                self.take_label(&together, y[row], w[row], keys[row], at_once)
+                at = row * targets
+                for target in range(targets):
+                    for place in range(trees):
+                        together[target].trees[place] = said[place, at + target]
+                    self.say_together(target, together + target)
+                    if predictions is not None:
+                        predictions[at + target] = (
+                            together[target].saying.prediction if self.rows > 0.0 else 0.0
+                        )
+                self.take_labels(&y[at], w[row], keys[row], at_once)
+                if hearing:
+                    for place in range(trees):
+                        if counts[place, row]:
+                            self.hear(place, &y[at])
+            if hearing:
+                self.count_heard()
         self.work = None
         self.tidy_notes()
         return 0
 
-    cdef void tidy_notes(self) noexcept:
-        """Give back what the memory of what was said does not need."""
-        if self.tracking and self.notes.room > LEAST_ROOM:
-            self.notes.tidy()
-
-    cdef void forget_notes(self) noexcept:
-        """Forget what was said, but not that labels are to come."""
-        if self.tracking:
-            count_blanks(self.notes, self.notes.count)
-            while self.notes.count > 0:
-                self.notes.forget_first()
-
-    cdef void move_notes(self, Py_ssize_t place) noexcept nogil:
-        """Let what the last tree said be remembered as said by the one whose place it takes."""
-        cdef double* note
-        cdef int64_t number
-        if self.tracking:
-            for number in range(self.notes.first, self.notes.next):
-                note = self.notes.contents + (number & (self.notes.room - 1)) * self.notes.width
-                note += SAYING_DOUBLES + 2
-                note[place] = note[self.members]
+    def counts_of(self, w):
+        """Return of each tree and row whether the row counts for the tree."""
+        counts = np.ones((len(self.trees), len(w)), "b")
+        for place in range(len(self.trees)):
+            if self.records[place].rate > 0.0:
+                counts[place] = self.drawn(place, w) > 0.0
+        return counts
 
     cdef int let_trees_learn(self) except -1:
         """Let each tree learn its part, in other threads too if there are any; or raise."""
@@ -684,7 +512,7 @@ cdef class EnsembleKernel:
         # The quickest come last, so that no thread waits long for another.
         todo = iter(sorted(range(self.members + 1), key=self.is_quick))
         kept, workers = None, []
-        if self.threads > 1 and len(self.work.y) >= FEWEST_SHARED:
+        if self.threads > 1 and len(self.work.w) >= FEWEST_SHARED:
             workers = take_workers(self.threads - 1)
             learn_next = self.learn_next
             for worker in workers:
@@ -727,25 +555,28 @@ cdef class EnsembleKernel:
         while done > 0:
             done -= view[row] > 0.0
             row += 1
-        tree.learn(work.X[row:], work.y[row:], weights[row:], work.said[place, row:])
+        at = row * self.targets
+        tree.learn(work.X[row:], work.y[at:], weights[row:], work.said[place, at:])
 
     def predict(
         self, const double[:, ::1] X, double[::1] predictions, is_current=None, bint asked=True
     ):
         """Predict all rows; as `TreeKernel.predict`."""
-        cdef Py_ssize_t row, place, start = 0, end, rows = X.shape[0], trees = self.asked
-        cdef Py_ssize_t noted = min(rows, self.notes.most) if self.tracking and asked else 0
+        cdef Py_ssize_t row, place, target, at, start = 0, end, rows = X.shape[0]
+        cdef Py_ssize_t trees = self.asked, targets, noted = 0
         cdef double[:, ::1] said
-        cdef double[:, ::1] notes = np.empty((noted, self.notes.width if noted else 0))
-        cdef uint64_t[::1] keys = np.empty(noted, np.uint64)
-        cdef Said together
-        if rows != predictions.shape[0]:
-            raise ValueError("the arrays do not fit together")
+        cdef double[:, ::1] notes
+        cdef uint64_t[::1] keys
+        cdef unsigned char[::1] room
+        cdef Said* together
         cdef TreeKernel tree
         self.begin_reading()
         try:
             if is_current is not None and not is_current():
                 return False
+            targets = self.targets
+            if rows * targets != predictions.shape[0]:
+                raise ValueError("the arrays do not fit together")
             if self.rows == 0.0:
                 predictions[:] = 0.0
                 if self.tracking and asked:
@@ -753,24 +584,32 @@ cdef class EnsembleKernel:
                 return True
             if self.tracking and self.rows == self.begun:
                 count_blanks(self.notes, rows)
-                noted = 0
+            elif self.tracking and asked:
+                noted = min(rows, self.notes.most)
+            notes = np.empty((noted, self.notes.width if noted else 0))
+            keys, room = np.empty(noted, np.uint64), np.zeros(targets * sizeof(Said), np.uint8)
+            together = <Said*>&room[0]
             tree = self.reference()
             while start < rows:
                 end = min(rows, start + 4096)
-                said = np.empty((trees, end - start))
+                said = np.empty((trees, (end - start) * targets))
                 for place in range(trees):
                     self.trees[place].predict(X[start:end], said[place])
                 with nogil:
                     for row in range(start, end):
-                        for place in range(trees):
-                            together.trees[place] = said[place, row - start]
-                        self.say_together(&together)
-                        predictions[row] = together.saying.prediction
+                        at = (row - start) * targets
+                        for target in range(targets):
+                            for place in range(trees):
+                                together[target].trees[place] = said[place, at + target]
+                            self.say_together(target, together + target)
+                            predictions[row * targets + target] = (
+                                together[target].saying.prediction
+                            )
                         if row >= rows - noted:
                             keys[row - rows + noted] = note_key(
                                 tree, &X[row, 0] if X.shape[1] else NULL, 0, NULL
                             )
-                            self.take_down(&together, &notes[row - rows + noted, 0])
+                            self.take_down(together, &notes[row - rows + noted, 0])
                 start = end
             if noted:
                 # What was said is remembered when all of it was said.
@@ -816,50 +655,3 @@ cdef class EnsembleKernel:
                 give_turn(self.sharing)
             self.sharing.begin_reading()
         return 0
-
-    # -- who is replaced --------------------------------------------------------------------------
-
-    @property
-    def worth(self):
-        """What a label is worth as evidence: 1 if it comes at once, less the later it does."""
-        if not self.tracking:
-            return 1.0
-        return <double>LATE / (<double>LATE + self.layer.evidence.lateness)
-
-    def end_look(
-        self, double lifetime, list events not None, list trees=None, table=None,
-        bint anew=False,
-    ):
-        """Remember that it was looked, and let who has earned it take another's place.
-
-        Parameters
-        ----------
-        lifetime : float
-            The rows after which the reserve starts anew.
-        events : list
-            What has happened so far.
-        trees : list of TreeKernel, optional
-            All trees from now on, the last of which is new.
-        table : array of TREE_RECORD, optional
-            What is known of them.
-        anew : bool
-            Whether all trees are new but for the first, and nothing else is to be remembered.
-        """
-        if trees is not None:
-            if len(trees) != len(self.trees) or len(table) != len(trees):
-                raise ValueError(f"there are {len(trees)} trees, not {len(self.trees)}")
-            if anew:
-                self.use_tables(
-                    table, self.fresh_blend(), fresh_layer(), np.zeros(DETECTOR_DOUBLES)
-                )
-                self.forget_notes()
-                self.begun = self.changed = self.rows
-                self.usual = self.calm = self.stir = 0.0
-            else:
-                self.use_tables(table, self.blend_table, self.layer_table, self.detector_table)
-                for place in range(self.members):
-                    if trees[place] is self.trees[self.members]:
-                        self.move_notes(place)
-            self.trees = trees
-            self.lead = self.lead_square = self.gain = self.gain_square = 0.0
-        self.events, self.lifetime, self.looked_at = events, lifetime, self.rows

@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door
-from sapwood.blend._notes import bytes_of_a_note
+from sapwood.blend._notes import Notes, bytes_of_a_note
 from sapwood.door import Label
 from sapwood.ensemble import ensemble_state
-from sapwood.ensemble._ensemble import EnsembleKernel, note_doubles
+from sapwood.ensemble._ensemble import EnsembleKernel
+from sapwood.ensemble._members import bytes_of_a_target, note_doubles
 from sapwood.ensemble.layout import TREE_RECORD
 from sapwood.ensemble.renewal import Event, Renewal, mean_square
 from sapwood.ensemble.rules import ROLES, EnsembleRules, poisson_thresholds
 from sapwood.ensemble.view import EnsembleExplanation, EnsembleSummary, Member
 from sapwood.inspect import snapshot, view
+from sapwood.inspect.explanation import Explanation
 from sapwood.model import State
 from sapwood.regressor import Regressor
 from sapwood.rows._dict_row import RowReader
@@ -101,7 +103,7 @@ class Ensemble(Regressor):
             table,
             {rate: poisson_thresholds(rate) for rate in rates},
             parameters["track"] == "auto",
-            self._most_notes(len(roles)),
+            self._new_notes,
             renewal(self._fresh, self._share_memory, self._tell),
             renewal.shortest,
             threads,
@@ -144,7 +146,7 @@ class Ensemble(Regressor):
         known = self._features.known
         limit = int(kernel.tree_table["max_bytes"][-1])
         tree = _new_tree(role, self._features, limit)
-        relay = memory.relay(tree, self._features, known, 0)
+        relay = memory.relay(tree, self._features, known, self._target_bytes(len(known.targets)))
         Registration(self._features, known, [relay]).commit_now()
         record = np.zeros((), TREE_RECORD)
         what = (number, ROLES.index(role.name), role.rate)
@@ -152,20 +154,35 @@ class Ensemble(Regressor):
         return tree, record
 
     def _registration(self, plan: Plan, names: tuple[Label, ...]) -> Registration | None:
-        known = plan.known(self._kernel.rows)
+        if names:
+            self._check_slots(self._kernel.trees[0])
+        known = plan.known(self._kernel.rows, names)
         if known is self._features.known:
             return None
-        relays = [memory.relay(tree, self._features, known, 0) for tree in self._kernel.trees]
+        own = self._target_bytes(len(names))
+        relays = [memory.relay(tree, self._features, known, own) for tree in self._kernel.trees]
         return Registration(self._features, known, relays)
 
     # -- memory -------------------------------------------------------------------------------
 
-    def _most_notes(self, trees: int) -> int:
-        return memory.most_notes(self._max_bytes, note_doubles(trees))
+    def _new_notes(self, targets: int) -> Notes:
+        """Return a memory of what is said of targets; that of several is no larger than of one."""
+        trees = len(self._first_roles)
+        doubles, limit = note_doubles(trees, targets), self._max_bytes
+        most = memory.most_notes(limit, doubles)
+        while limit and most > 1 and most * bytes_of_a_note(doubles) > self._notes_bytes(trees):
+            most //= 2
+        return Notes(doubles, most)
 
     def _notes_bytes(self, trees: int) -> int:
         """Return what the memory of what was said may come to occupy."""
-        return self._most_notes(trees) * bytes_of_a_note(note_doubles(trees))
+        doubles = note_doubles(trees)
+        return memory.most_notes(self._max_bytes, doubles) * bytes_of_a_note(doubles)
+
+    def _target_bytes(self, targets: int) -> int:
+        """Return what counts for each tree, as the ensemble keeps something of several targets."""
+        trees = len(self._first_roles)
+        return -(-targets * bytes_of_a_target(trees) // trees) if targets > 1 else 0
 
     def _equal_share(self, features: Features, trees: int) -> int:
         if not self._max_bytes:
@@ -296,7 +313,8 @@ class Ensemble(Regressor):
 
     def _summary(self) -> EnsembleSummary:
         kernel = self._kernel
-        errors = np.sqrt(mean_square(kernel.tree_table)).tolist()
+        errors = np.sqrt(mean_square(kernel)).tolist()
+        weights = np.mean([kernel.weights(place) for place in range(kernel.targets)], axis=0)
         members = [
             Member(
                 ROLES[int(record["role"])],
@@ -307,10 +325,12 @@ class Ensemble(Regressor):
                 weight,
             )
             for record, tree, error, weight in zip(
-                kernel.tree_table, kernel.trees, errors, kernel.weights(), strict=True
+                kernel.tree_table, kernel.trees, errors, weights.tolist(), strict=True
             )
         ]
-        return EnsembleSummary(members, int(kernel.rows), self._nbytes(), len(self._kernel.events))
+        return EnsembleSummary(
+            members, int(kernel.rows), self._nbytes(), len(kernel.events), kernel.targets
+        )
 
     def to_text(self, max_depth: int | None = None, digits: int = 4) -> str:
         """Return the members as indented text, one after the other.
@@ -328,26 +348,50 @@ class Ensemble(Regressor):
             parts.append(f"member {place}\n{view.to_text(picture, max_depth, digits)}")
         return "\n\n".join(parts)
 
-    def explain(self, x: dict[Any, Any]) -> EnsembleExplanation:
+    def explain(self, x: dict[Any, Any], target: Label | None = None) -> Any:
         """Return how the prediction for a row comes about; `print` it to read it.
 
         Parameters
         ----------
         x : dict
             The features, as for `predict_one`.
-        """
-        found: EnsembleExplanation = self._kernel.while_still(self._explained, x)
-        return found
+        target : str or int, optional
+            Which of several targets is explained.
 
-    def _explained(self, x: dict[Any, Any]) -> EnsembleExplanation:
+        Returns
+        -------
+        EnsembleExplanation, or dict of them
+            Of several targets, if none is named, that of each.
+        """
+        if target is not None:
+            return self._kernel.while_still(self._explained, x, self._place_of(target))
+        if self._features.known.targets:
+            return {name: self.explain(x, name) for name in self.targets}
+        return self._kernel.while_still(self._explained, x, 0)
+
+    def _explained(self, x: dict[Any, Any], target: int) -> EnsembleExplanation:
         row = self._features.read_one(x, learn=False).matrix[0]
         kernel = self._kernel
-        said, weights, _, together, prediction = kernel.say(row)
-        heaviest = int(np.argmax(weights))
-        path = snapshot.explain(kernel.trees[heaviest], self._features, x, row)
+        said, weights, _, together, prediction = kernel.say(row, target)
+        # A tree that has learned nothing of the target yet says what the others do.
+        heard = kernel.heard(target)
+        heaviest = int(np.argmax(np.where(heard, weights, -1.0)))
+        path = None
+        if heard[heaviest]:
+            path = self._path(x, row, heaviest, target)
         names = [f"{place}, {ROLES[role]}" for place, role in enumerate(kernel.tree_table["role"])]
         kept = [entry for entry in zip(names, said, weights, strict=True) if entry[2]]
         return EnsembleExplanation(kept, heaviest, path, together, prediction)
+
+    def _path(
+        self, x: dict[Any, Any], row: NDArray[np.float64], place: int, target: int
+    ) -> Explanation:
+        """Return how a tree comes to what it says of a target."""
+        names = self._features.known.targets
+        if names:
+            found: Explanation = self._as_tree(place).explain(x, names[target])
+            return found
+        return snapshot.explain(self._kernel.trees[place], self._features, x, row)
 
     # -- its state ----------------------------------------------------------------------------
 

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from sapwood import door
 from sapwood.blend.checking import check_layer_of
 from sapwood.drift.detector import check_state
-from sapwood.ensemble.layout import TREE_RECORD
+from sapwood.ensemble._members import TargetTables, fresh_errors
+from sapwood.ensemble.layout import TARGET_RECORD, TREE_RECORD
 from sapwood.ensemble.renewal import MOST_EVENTS
-from sapwood.limits import MOST_ROWS, MOST_WEIGHT, NEAR, SQUARE
+from sapwood.limits import FAR, MOST_ROWS, MOST_WEIGHT, NEAR, SQUARE
 from sapwood.model import State, check_unchanged
 from sapwood.records import check, doubles
 from sapwood.rows.features import Features
@@ -43,6 +44,7 @@ STREAM = (
     "stir",
 )
 OWN = ("trees", "stream", "blend", "layer", "detector", *NOTES)
+OWN_OF_TARGETS = ("targets", "errors")  # of several targets alone
 ENTRIES = {"parameters", "features", "pending", "lifetime", "events"}
 EVENT = {"event": str, "rows": int, "member": int, "age": int, "error": float}
 
@@ -58,6 +60,9 @@ def state_of(model: "Ensemble") -> State:
         "detector": kernel.detector_table,
         **dict(zip(NOTES, tree_state.notes_state(kernel.notes), strict=True)),
     }
+    if kernel.targets > 1:
+        records = kernel.tables.record_table, kernel.tables.error_table
+        arrays |= dict(zip(OWN_OF_TARGETS, records, strict=True))
     for place, tree in enumerate(kernel.trees):
         own = tree_state.kernel_arrays(tree)
         arrays |= {f"{place} {name}": array for name, array in own.items()}
@@ -89,41 +94,70 @@ def restored(kind: type[Kind], state: State) -> Kind:
     model = _empty(kind, header)
     kernel = model._kernel
     places = range(len(kernel.trees))
-    names = {*OWN, *(f"{place} {name}" for place in places for name in tree_state.ARRAYS)}
+    targets = max(1, len(model._features.known.targets))
+    of_trees = (*tree_state.ARRAYS, *(tree_state.TARGET_ARRAYS if targets > 1 else ()))
+    names = {*OWN, *(f"{place} {name}" for place in places for name in of_trees)}
+    names |= set(OWN_OF_TARGETS if targets > 1 else ())
     check(arrays.keys() == names, "its arrays are others than those of its trees")
     table = arrays["trees"]
     check(table.dtype == TREE_RECORD, "its trees are no records of trees")
     check(table.shape == (len(places),), f"there are {len(table)} trees, not {len(places)}")
     stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
-    blend = doubles(arrays["blend"], kernel.blend_table.shape, "the weights of trees")
-    layer = doubles(arrays["layer"], kernel.layer_table.shape, "the last layer")
+    tables = _tables(model, arrays, targets, stream)
     detector = doubles(arrays["detector"], kernel.detector_table.shape, "the watch over errors")
     check_state(detector)
     _check_stream(stream)
     _check_table(model, table, stream)
-    _check_blend(blend, kernel.members)
-    if kernel.tracking:
-        check_layer_of(layer, float(stream[0]))
     pending = header["pending"]
     check(isinstance(pending, list) and len(pending) == len(places), "pending is no list of trees")
     trees = []
     for place, record in enumerate(table):
         tree = model._new_tree_like(table, place)
-        own = {name: arrays[f"{place} {name}"] for name in tree_state.ARRAYS}
+        own = {name: arrays[f"{place} {name}"] for name in of_trees}
         leaf = None if pending[place] == -1 else pending[place]
-        tree_state.fill_kernel(tree, model._features, own, leaf, name_bytes=0)
+        name_bytes = model._target_bytes(targets)
+        tree_state.fill_kernel(tree, model._features, own, leaf, name_bytes=name_bytes)
         check(tree.rows <= stream[0], f"tree {place} has learned more rows than there were")
         has_rows = bool(stream[0] > record["born"])
         check((tree.rows > 0) == has_rows, f"tree {place} has not learned its rows")
+        if targets > 1:
+            fewer = tree.target_stream_table["rows"] <= tables.record_table["rows"]
+            check(bool(fewer.all()), f"tree {place} has learned more of a target than there was")
         trees.append(tree)
     renewal = kernel.renew
     longest = math.nextafter(renewal.longest, math.inf)  # which it may have reached
     lifetime = door.between(header["lifetime"], "lifetime", renewal.shortest, longest)
     events = _checked_events(header["events"])
-    kernel.use_trees(trees, table, blend, layer, detector, lifetime, events)
+    kernel.use_trees(trees, table, tables, detector, lifetime, events)
     kernel.set_stream(*stream.tolist())
     tree_state.restore_notes(kernel.notes, arrays, float(stream[0]))
     return model
+
+
+def _tables(
+    model: "Ensemble", arrays: dict[str, Array], targets: int, stream: Array
+) -> TargetTables:
+    """Return what an ensemble knows of its targets, if it is good."""
+    kernel = model._kernel
+    trees = len(kernel.trees)
+    fresh = kernel.fresh_targets(targets)
+    blend = doubles(arrays["blend"], fresh.blend_table.shape, "the weights of trees")
+    layer = doubles(arrays["layer"], fresh.layer_table.shape, "the last layer")
+    records, errors = fresh.record_table, fresh_errors(trees, targets)
+    rows = [float(stream[0])]
+    if targets > 1:
+        records, errors = arrays["targets"], arrays["errors"]
+        check(records.dtype == TARGET_RECORD, "its targets are no records of targets")
+        check(records.shape == (targets,), f"there are {len(records)} targets, not {targets}")
+        doubles(errors, (trees, targets, 2), "the errors of trees")
+        _check_targets(records, errors, stream)
+        rows = records["rows"].tolist()
+    for own in np.split(blend, targets):
+        _check_blend(own, kernel.members)
+    if kernel.tracking:
+        for own, learned in zip(np.split(layer, targets), rows, strict=True):
+            check_layer_of(own, learned)
+    return TargetTables(trees, records.copy(), blend.copy(), layer.copy(), errors.copy())
 
 
 def _empty(kind: type[Kind], header: dict[str, Any]) -> Kind:
@@ -165,6 +199,26 @@ def _check_stream(stream: Array) -> None:
     check(0 <= begun <= rows and begun == int(begun), "it cannot have begun anew then")
     check(0 <= changed <= rows and changed == int(changed), "no change can have been then")
     check(min(calm, stir) >= 0, "an error is negative")
+
+
+def _check_targets(records: Array, errors: Array, stream: Array) -> None:
+    for name in TARGET_RECORD.names or ():
+        check(bool(np.isfinite(records[name]).all()), f"the {name} of a target is not finite")
+    rows, begun = records["rows"], records["begun"]
+    good = (begun >= 0) & (begun <= rows) & (rows <= stream[0])
+    good &= (rows == np.floor(rows)) & (begun == np.floor(begun))
+    check(bool(good.all()), "a target cannot have so many rows")
+    good = (records["low"] >= -NEAR) & (records["low"] <= records["high"])
+    check(bool((good & (records["high"] <= NEAR)).all()), "the range of a target is none")
+    good = (records["usual"] >= 0) & (records["usual"] <= SQUARE)
+    check(bool(good.all()), "the error of a target is negative")
+    good = (records["weight"] >= 0) & (records["weight"] <= MOST_WEIGHT)
+    good &= (records["m2"] >= 0) & (records["m2"] <= MOST_WEIGHT * SQUARE)
+    check(bool(good.all()), "the variance of a target is none")
+    good = (np.abs(records["first"]) <= NEAR) & (np.abs(records["mean"]) <= FAR)
+    check(bool(good.all()), "the mean of a target is wrong")
+    good = (errors >= 0) & (errors <= np.array([1e300, MOST_WEIGHT]))
+    check(bool(good.all()), "a tree has no error of a target")
 
 
 def _check_table(model: "Ensemble", table: Array, stream: Array) -> None:

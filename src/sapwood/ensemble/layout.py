@@ -1,8 +1,8 @@
-"""The records that an ensemble is made of; `_ensemble.pxd` declares the same for the kernel."""
+"""The records that an ensemble is made of; `_members.pxd` declares the same for the kernel."""
 
 import numpy as np
 
-__all__ = ["RULES", "TREE_RECORD"]
+__all__ = ["RULES", "TARGET_RECORD", "TREE_RECORD"]
 
 TREE_RECORD = np.dtype(
     [
@@ -10,10 +10,24 @@ TREE_RECORD = np.dtype(
         ("role", np.int64),  # the place in `sapwood.ensemble.rules.ROLES`
         ("rate", np.float64),  # the mean of its Poisson weights; 0 if all rows count once
         ("born", np.float64),  # the rows that the ensemble had learned before
-        ("square", np.float64),  # faded sum of its squared errors, of a row of weight 1 each
-        ("weight", np.float64),  # faded sum of the rows
+        ("square", np.float64),  # faded sum of its squared errors; 0 of several targets
+        ("weight", np.float64),  # faded sum of the weights of rows; 0 of several targets
         ("max_bytes", np.int64),  # what it may occupy; 0 if there is no limit
         ("leaves", np.int64),  # how many it had when it was last looked
+    ]
+)
+
+TARGET_RECORD = np.dtype(
+    [
+        ("rows", np.float64),  # in which the target is present
+        ("begun", np.float64),  # of them, when all last began anew
+        ("low", np.float64),  # the range of y
+        ("high", np.float64),
+        ("usual", np.float64),  # faded mean of the squared errors
+        ("weight", np.float64),  # of several targets: the weight of the rows since then,
+        ("first", np.float64),  # the first y of them,
+        ("mean", np.float64),  # and mean and M2 of y from there
+        ("m2", np.float64),
     ]
 )
 
@@ -30,4 +44,4 @@ RULES = np.dtype(
         ("duel_age", np.float64),
     ]
 )
-"""The rules as the kernel reads them: EnsembleRules of `sapwood/ensemble/_ensemble.pxd`."""
+"""The rules as the kernel reads them: EnsembleRules of `sapwood/ensemble/_members.pxd`."""

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +29,55 @@ LEAF = ROLES.index("leaf")
 MOST_EVENTS = 100  # that are remembered
 
 
-def mean_square(table: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the faded mean squared error of each tree; infinite if it has none yet."""
-    known = table["weight"] > 0
-    return np.where(known, table["square"] / np.where(known, table["weight"], 1.0), np.inf)
+def mean_square(kernel: EnsembleKernel, compared: bool = False) -> NDArray[np.float64]:
+    """Return the faded mean squared error of each tree; infinite if it has none yet.
+
+    Of several targets, it is the mean over them of the squared error as a share of the variance.
+
+    Parameters
+    ----------
+    kernel : EnsembleKernel
+        Of the ensemble.
+    compared : bool
+        Whether trees are to be compared with the one that waits: then only those targets count of
+        which it has learned something.
+    """
+    shares = kernel.error_shares()
+    if compared:
+        shares = shares[:, ~np.isnan(shares[-1])]
+    known = ~np.isnan(shares)
+    count = known.sum(axis=1)
+    total = np.where(known, shares, 0.0).sum(axis=1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.inf)
 
 
 def _with(events: list[Event], event: Event) -> list[Event]:
     return [*events[1 - MOST_EVENTS :], event]
+
+
+class _Cast(NamedTuple):
+    """All trees of an ensemble as they are to be, and what is known of them."""
+
+    trees: list[TreeKernel]
+    table: NDArray[Any]
+    errors: NDArray[np.float64]  # of several targets; none of one
+
+    @classmethod
+    def of(cls, kernel: EnsembleKernel) -> "_Cast":
+        """Return those that there are, to be changed."""
+        return cls(list(kernel.trees), kernel.tree_table.copy(), kernel.tables.error_table.copy())
+
+    def let_last_take(self, place: int) -> None:
+        """Let the tree that waits have the place of another."""
+        self.trees[place], self.table[place] = self.trees[-1], self.table[-1]
+        if len(self.errors):
+            self.errors[place] = self.errors[-1]
+
+    def put(self, place: int, fresh: Renewed) -> None:
+        """Put a fresh tree in a place."""
+        self.trees[place], self.table[place] = fresh
+        if len(self.errors):
+            self.errors[place] = 0.0
 
 
 @dataclass
@@ -115,29 +156,29 @@ class Renewal(ABC):
     def _replace(self, kernel: EnsembleKernel, place: int, age: float) -> None:
         """Let the tree that waits take the place of a member."""
         event = self._event("replaced", kernel, place, age)
-        trees, table = list(kernel.trees), kernel.tree_table.copy()
-        trees[place], table[place] = trees[-1], table[-1]
-        trees[-1], table[-1] = self.fresh(kernel, self._number(kernel), kernel.members)
-        kernel.end_look(self.shortest, _with(kernel.events, event), trees, table)
+        cast = _Cast.of(kernel)
+        cast.let_last_take(place)
+        cast.put(kernel.members, self.fresh(kernel, self._number(kernel), kernel.members))
+        kernel.end_look(self.shortest, _with(kernel.events, event), *cast)
         self.tell(event)
 
     def _restart(self, kernel: EnsembleKernel, age: float, lifetime: float) -> None:
         """Let another tree wait."""
         event = self._event("restarted", kernel, kernel.members, age)
-        trees, table = list(kernel.trees), kernel.tree_table.copy()
-        trees[-1], table[-1] = self.fresh(kernel, self._number(kernel), kernel.members)
-        kernel.end_look(lifetime, kernel.events, trees, table)
+        cast = _Cast.of(kernel)
+        cast.put(kernel.members, self.fresh(kernel, self._number(kernel), kernel.members))
+        kernel.end_look(lifetime, kernel.events, *cast)
         self.tell(event)
 
     def _begin_anew(self, kernel: EnsembleKernel, age: float) -> None:
         """Let the tree that waits be the first, and all others begin."""
         event = self._event("began anew", kernel, 0, age)
-        trees, table = list(kernel.trees), kernel.tree_table.copy()
-        trees[0], table[0] = trees[-1], table[-1]
+        cast = _Cast.of(kernel)
+        cast.let_last_take(0)
         number = self._number(kernel)
-        for place in range(1, len(trees)):
-            trees[place], table[place] = self.fresh(kernel, number + place, place)
-        kernel.end_look(self.shortest, _with(kernel.events, event), trees, table, anew=True)
+        for place in range(1, len(cast.trees)):
+            cast.put(place, self.fresh(kernel, number + place, place))
+        kernel.end_look(self.shortest, _with(kernel.events, event), *cast, anew=True)
         self.share_memory(kernel)
         self.tell(event)
 
@@ -148,7 +189,7 @@ class Renewal(ABC):
     def _event(self, name: str, kernel: EnsembleKernel, place: int, age: float) -> Event:
         """Return what has happened, with the error of the tree that waited or has split."""
         whose = place if name == "split" else kernel.members
-        error = float(np.sqrt(mean_square(kernel.tree_table)[whose]))
+        error = float(np.sqrt(mean_square(kernel)[whose]))
         return {
             "event": name,
             "rows": int(kernel.rows),
@@ -177,7 +218,7 @@ class Reserve(Renewal):
         """Return the worst member, if the reserve is old enough and errs less."""
         if age < self.youngest:
             return None
-        errors = mean_square(kernel.tree_table)
+        errors = mean_square(kernel, compared=True)
         errors[:-1][kernel.tree_table["role"][:-1] == LEAF] = -np.inf
         worst = int(np.argmax(errors[:-1]))
         return worst if errors[-1] < errors[worst] else None
@@ -185,7 +226,7 @@ class Reserve(Renewal):
     def are_lost(self, kernel: EnsembleKernel) -> bool:
         """Return whether most members err far more; the later labels come, the more it takes."""
         grow = kernel.tree_table["role"][:-1] != LEAF
-        errors = mean_square(kernel.tree_table)
+        errors = mean_square(kernel, compared=True)
         are_worse = errors[:-1][grow] > self.far_more / kernel.worth * errors[-1]
         return bool(2 * are_worse.sum() > len(are_worse))
 

@@ -1,6 +1,6 @@
 """The rules of ensembles, as data: who is in them, how they are combined, and who is replaced.
 
-`sapwood/ensemble/_ensemble.pyx` applies the first two, `sapwood.ensemble.renewal` the last.
+`sapwood/ensemble/_members.pyx` applies the first two, `sapwood.ensemble.renewal` the last.
 """
 
 import math

@@ -17,8 +17,8 @@ class Member(NamedTuple):
     age: int  # in rows
     leaves: int
     nbytes: int
-    error: float  # RMSE lately
-    weight: float  # its share in what is predicted
+    error: float  # RMSE lately; of several targets, in units of their deviations
+    weight: float  # its share in what is predicted; of several targets, the mean
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,21 @@ class EnsembleSummary:
     rows: int
     nbytes: int
     replacements: int
+    targets: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as a dict of plain values."""
         return {
             "rows": self.rows,
+            **({"targets": self.targets} if self.targets > 1 else {}),
             "bytes": self.nbytes,
             "replacements": self.replacements,
             "members": [member._asdict() for member in self.members],
         }
 
     def __str__(self) -> str:
-        rows = [("", "age", "leaves", "bytes", "RMSE lately", "weight")]
+        error = "RMSE lately" if self.targets == 1 else "RMSE / deviation"
+        rows = [("", "age", "leaves", "bytes", error, "weight")]
         for place, member in enumerate(self.members):
             is_member = place < len(self.members) - 1
             rows.append(
@@ -64,6 +67,8 @@ class EnsembleSummary:
                 )
             )
         head = f"{self.rows:,} rows, {self.nbytes:,} bytes, {self.replacements:,} replacements"
+        if self.targets > 1:
+            head += f", {self.targets:,} targets"
         return f"{head}\n{table(rows)}"
 
 
@@ -77,8 +82,8 @@ class EnsembleExplanation:
         The name of each member, what it says, and its weight.
     heaviest : int
         Which of them has the largest weight.
-    path : Explanation
-        How that one comes to what it says.
+    path : Explanation, optional
+        How that one comes to what it says; None of a target of which none knows anything yet.
     together : float
         What all of them say by their weights.
     prediction : float
@@ -87,7 +92,7 @@ class EnsembleExplanation:
 
     members: Sequence[tuple[str, float, float]]
     heaviest: int
-    path: Explanation
+    path: Explanation | None
     together: float
     prediction: float
 
@@ -102,7 +107,7 @@ class EnsembleExplanation:
             "last_layer": self.prediction - self.together,
             "prediction": self.prediction,
             "heaviest": self.heaviest,
-            "path": self.path.to_dict(),
+            "path": None if self.path is None else self.path.to_dict(),
         }
 
     def __str__(self) -> str:
@@ -115,7 +120,7 @@ class EnsembleExplanation:
         names = ("together, by weights", "last layer", "prediction")
         amounts = aligned([self.together, self.prediction - self.together, self.prediction])
         sums = list(zip(names, amounts, strict=True))
-        return (
-            f"{table(rows)}\n\n{table(sums)}\n\nmember {self.heaviest} has the largest weight:\n\n"
-            f"{self.path}"
-        )
+        text = f"{table(rows)}\n\n{table(sums)}"
+        if self.path is None:
+            return text
+        return f"{text}\n\nmember {self.heaviest} has the largest weight:\n\n{self.path}"

@@ -56,8 +56,8 @@ def check_model(model: Any, targets: tuple[Label, ...]) -> None:
     kind = type(model).__name__
     if not getattr(model, "several_targets", False):
         raise ValueError(
-            f"this {kind} learns one target, and there are {len(targets)}: use a "
-            "HoeffdingTreeRegressor, or name one target"
+            f"this {kind} learns one target, and there are {len(targets)}: use a model of "
+            "Sapwood, or name one target"
         )
     known = tuple(model.targets)
     if not known and model.summary.rows > 0:
@@ -231,6 +231,7 @@ class TargetsPrequential(Prequential):
             beside=whole.beside[:0],
             baselines={},
             importances=next(iter(results.values())).importances,
+            members=next(iter(results.values())).members,
             targets=results,
         )
 

@@ -22,7 +22,8 @@ def render_members(evaluation: Evaluation, model: Any) -> str | None:
     summary = ensemble.summary
     *members, waiting = summary.members
     named = [(f"{place}, {member.role}", member) for place, member in enumerate(members)]
-    heads = ("age in rows", "leaves", "memory", "RMSE lately", "weight")
+    error = "RMSE lately" if summary.targets == 1 else "RMSE lately, in deviations"
+    heads = ("age in rows", "leaves", "memory", error, "weight")
     trees = table(
         (Column("member", numbers=False), *map(Column, heads)),
         [

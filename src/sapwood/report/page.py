@@ -151,8 +151,9 @@ def render(
 
 def _page_of_targets(evaluation: Evaluation, model: Any, settings: Mapping[str, str]) -> str:
     """Return the page of an evaluation of several targets."""
-    picture = picture_of(model)
+    picture, members = picture_of(model), render_members(evaluation, model)
     absent = "no model was given" if model is None else "the model is none of Sapwood's"
+    tree = None if members else left_out(absent)
     first = next(iter(evaluation.targets.values()))
     parts = {
         "result": f'<p class="verdict">{text(evaluation.headline)}</p>\n'
@@ -162,7 +163,8 @@ def _page_of_targets(evaluation: Evaluation, model: Any, settings: Mapping[str, 
         "importances": _importances(evaluation, model, absent),
         "refused": _refused(evaluation),
         "columns": render_columns(evaluation.columns) if evaluation.columns else None,
-        "tree": left_out(absent) if picture is None else render_shared_tree(picture),
+        "members": members,
+        "tree": tree if picture is None else render_shared_tree(picture),
         "settings": _settings(evaluation, model, settings),
     }
     known = {name: body for name, body in parts.items() if body is not None}

@@ -8,6 +8,8 @@ from sapwood.river.regressor import (
     AdaptiveTreeRegressor,
     ForestRegressor,
     HoeffdingTreeRegressor,
+    MultiTargetAdaptiveTreeRegressor,
+    MultiTargetForestRegressor,
     MultiTargetTreeRegressor,
 )
 from sapwood.river.splitters import EBSTSplitter, QuantizerSplitter, TEBSTSplitter
@@ -18,6 +20,8 @@ __all__ = [
     "ForestRegressor",
     "HoeffdingTreeRegressor",
     "Lags",
+    "MultiTargetAdaptiveTreeRegressor",
+    "MultiTargetForestRegressor",
     "MultiTargetTreeRegressor",
     "QuantizerSplitter",
     "TEBSTSplitter",

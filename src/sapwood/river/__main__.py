@@ -9,6 +9,8 @@ from sapwood.river import (
     ForestRegressor,
     HoeffdingTreeRegressor,
     Lags,
+    MultiTargetAdaptiveTreeRegressor,
+    MultiTargetForestRegressor,
     MultiTargetTreeRegressor,
 )
 
@@ -16,7 +18,9 @@ MODELS = (
     HoeffdingTreeRegressor,
     MultiTargetTreeRegressor,
     AdaptiveTreeRegressor,
+    MultiTargetAdaptiveTreeRegressor,
     ForestRegressor,
+    MultiTargetForestRegressor,
 )
 
 

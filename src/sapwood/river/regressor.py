@@ -18,6 +18,8 @@ __all__ = [
     "AdaptiveTreeRegressor",
     "ForestRegressor",
     "HoeffdingTreeRegressor",
+    "MultiTargetAdaptiveTreeRegressor",
+    "MultiTargetForestRegressor",
     "MultiTargetTreeRegressor",
 ]
 
@@ -149,23 +151,8 @@ class HoeffdingTreeRegressor(RiverRegressor):
         return tree
 
 
-class MultiTargetTreeRegressor(HoldsModel, base.MultiTargetRegressor):
-    """`sapwood.HoeffdingTreeRegressor` as a model of river for several targets.
-
-    The parameters are those of the tree. A target that is missing (None, NaN, or absent after the
-    first row, which names all of them) leaves the row to the others.
-
-    Examples
-    --------
-    >>> from river import datasets, evaluate, metrics
-    >>> from sapwood.river import MultiTargetTreeRegressor
-    >>> model = MultiTargetTreeRegressor()
-    >>> metric = metrics.multioutput.MicroAverage(metrics.MAE())
-    >>> evaluate.progressive_val_score(datasets.SolarFlare(), model, metric)
-    MicroAverage(MAE): 0.18...
-    """
-
-    _model_class: ClassVar[type[Any]] = Tree
+class RiverTargetsRegressor(HoldsModel, base.MultiTargetRegressor):
+    """A model of Sapwood as one of river for several targets."""
 
     def learn_one(self, x: dict[Any, Any], y: dict[Any, Any], w: float = 1.0) -> None:
         """Learn one row.
@@ -189,11 +176,54 @@ class MultiTargetTreeRegressor(HoldsModel, base.MultiTargetRegressor):
         """
         return self.model.predict_one(_renamed(x)) if self.model.targets else {}
 
+
+class MultiTargetTreeRegressor(RiverTargetsRegressor):
+    """`sapwood.HoeffdingTreeRegressor` as a model of river for several targets.
+
+    The parameters are those of the tree. A target that is missing (None, NaN, or absent after the
+    first row, which names all of them) leaves the row to the others.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from sapwood.river import MultiTargetTreeRegressor
+    >>> model = MultiTargetTreeRegressor()
+    >>> metric = metrics.multioutput.MicroAverage(metrics.MAE())
+    >>> evaluate.progressive_val_score(datasets.SolarFlare(), model, metric)
+    MicroAverage(MAE): 0.18...
+    """
+
+    _model_class: ClassVar[type[Any]] = Tree
+
     @property
     def tree(self) -> Tree:
         """The tree itself."""
         tree: Tree = self.model
         return tree
+
+
+class MultiTargetAdaptiveTreeRegressor(RiverTargetsRegressor):
+    """`sapwood.AdaptiveTreeRegressor` as a model of river for several targets.
+
+    Attributes
+    ----------
+    model : sapwood.AdaptiveTreeRegressor
+        The model itself, to look into or to save.
+    """
+
+    _model_class: ClassVar[type[Any]] = AdaptiveTree
+
+
+class MultiTargetForestRegressor(RiverTargetsRegressor):
+    """`sapwood.ForestRegressor` as a model of river for several targets.
+
+    Attributes
+    ----------
+    model : sapwood.ForestRegressor
+        The model itself, to look into or to save.
+    """
+
+    _model_class: ClassVar[type[Any]] = Forest
 
 
 class AdaptiveTreeRegressor(RiverRegressor):

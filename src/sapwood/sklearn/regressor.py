@@ -45,7 +45,7 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
         ----------
         X : array_like or data frame, shape (n, features)
             The features.
-        y : array_like of float, shape (n,); of a tree also (n, targets), or a frame
+        y : array_like of float, shape (n,) or (n, targets), or a frame
             The targets. Of several each may be missing (NaN) for itself.
         sample_weight : array_like of float, shape (n,), optional
             How much each row counts; a row of weight 0 is left out.
@@ -63,7 +63,7 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
         """
         first = not hasattr(self, "model_")
         model = self._new_model() if first else self.model_
-        several = self._model_class.several_targets and _has_columns(y)
+        several = _has_columns(y)
         names = [str(name) for name in y.columns] if several and hasattr(y, "columns") else None
         X, y = self._checked(X, first, y, several)
         y = y if several else column_or_1d(y, warn=True)
@@ -96,7 +96,7 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
         tags = super().__sklearn_tags__()
         observer = getattr(self, "observer", None)
         by_slots = observer is None or getattr(observer, "adaptive", False)
-        tags.target_tags.multi_output = self._model_class.several_targets and by_slots
+        tags.target_tags.multi_output = by_slots
         return tags
 
     @property

@@ -124,7 +124,6 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     kind: ClassVar[str] = "HoeffdingTreeRegressor"
     format: ClassVar[int] = 3
-    several_targets: ClassVar[bool] = True
     _kernel: TreeKernel
 
     def __init__(
@@ -227,11 +226,8 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     def _registration(self, plan: Plan, names: tuple[Label, ...]) -> Registration | None:
         """Return what rows bring that is new, once nobody else may change the tree."""
-        if names and self._kernel.observing.by_observers:
-            raise ValueError(
-                f"observer = {self._parameters['observer']!r}: with several targets a tree watches "
-                "its features by slots: leave it out, or give QuantizerObserver(slots=...)"
-            )
+        if names:
+            self._check_slots(self._kernel)
         known = plan.known(self._kernel.rows, names)
         if known is self._features.known:
             return None
@@ -266,16 +262,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         return HoeffdingTreeRegressor.from_state(state, self.format)
 
     def _place_of(self, target: Label) -> int:
-        names = self._features.known.targets
-        if target not in names:
-            raise ValueError(
-                f"target = {door.shown(target)}: one of {', '.join(map(door.shown, names))} is "
-                "expected"
-                if names
-                else f"target = {door.shown(target)}: the tree has one target, without a name; "
-                "leave it out"
-            )
-        place = names.index(target)
+        place = super()._place_of(target)
         if self._kernel.target_stream_table[place]["rows"] == 0:
             raise ValueError(f"target = {door.shown(target)}: no y of it was learned yet")
         return place

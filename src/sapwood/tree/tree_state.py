@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ARRAYS",
     "NOTES",
+    "TARGET_ARRAYS",
     "UNITS",
     "empty_tree",
     "fill_kernel",

@@ -1,0 +1,153 @@
+"""The trees of an ensemble: what is known of them, what they say together, and how that is judged."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from sapwood.blend._blend cimport BlendRules
+from sapwood.blend._layer cimport LayerState, Saying
+from sapwood.blend._notes cimport Notes
+from sapwood.drift._detector cimport Detector
+
+cdef enum:
+    MOST_TREES = 33  # that predict or wait to
+
+
+cdef struct TreeRecord:
+    int64_t number
+    int64_t role
+    double rate
+    double born
+    double square
+    double weight
+    int64_t max_bytes
+    int64_t leaves
+
+
+cdef struct EnsembleRules:
+    int64_t combine
+    int64_t interval
+    uint64_t seed
+    double error_fade
+    double fade
+    double precision
+    double centre
+    double most
+    double duel_age
+
+
+cdef struct TreeError:
+    # Of a tree and a target; for one target the fields of the same names in TreeRecord.
+    double square
+    double weight
+
+
+cdef struct TargetRecord:
+    # What an ensemble knows of a target.
+    double rows        # in which it is present
+    double begun       # how many of them there were when all of it last began anew
+    double low         # the range of y
+    double high
+    double usual       # faded mean of the squared errors
+    double weight      # of several targets: the weight of the rows since then,
+    double first       # the first y of them,
+    double mean        # and mean and M2 of y from there
+    double m2
+
+
+cdef struct Said:
+    # What an ensemble says of a row for a target.
+    double trees[MOST_TREES]
+    double rows        # that it had learned by then
+    double base        # the mean of the members
+    double together    # what they say by their weights
+    Saying saying      # what the last layer makes of it
+
+
+cdef struct RowTally:
+    # What the labels of a row say of trees: sums over its targets, in units of their variances.
+    Py_ssize_t judged  # targets whose variance is known
+    double error       # of the predictions, in units of deviations
+    double lead        # what the squared error of the challenger is less than the tree's
+    double gain        # the same of the last tree, against what was predicted
+    bint has_lead
+    bint has_gain
+
+
+cdef class TargetTables:
+    cdef readonly Py_ssize_t targets
+    cdef readonly object record_table
+    cdef readonly object blend_table
+    cdef readonly object layer_table
+    cdef readonly object error_table   # of each tree and target; empty for one target
+    cdef TargetRecord* records
+    cdef double* blends
+    cdef LayerState* layers
+    cdef TreeError* errors
+    cdef char* heard                   # of each tree and target whether it has learned one's y
+    cdef Said* room                    # for what is said of a row that is learned
+    cdef object heard_table
+    cdef object room_table
+
+
+cdef class Members:
+    cdef readonly list trees           # kernels: the members, and then the reserve
+    cdef readonly Py_ssize_t members
+    cdef Py_ssize_t asked              # trees that have a say in predictions
+    cdef readonly double rows
+    cdef readonly double weight
+    cdef readonly Py_ssize_t targets
+    cdef readonly TargetTables tables  # what is known of each of them
+    cdef readonly double looked_at     # rows when it was last looked who should be replaced
+    cdef readonly double lead          # of the challenger: faded sum of what its squared errors
+    cdef readonly double lead_square   # are less than the tree's, and of the squares of that
+    cdef readonly double gain          # the same of the last tree, against what was predicted
+    cdef readonly double gain_square
+    cdef readonly double begun         # rows when all of it last began anew
+    cdef readonly double changed       # the row with which errors last became larger,
+    cdef readonly double calm          # the mean of the errors before, and their sum since then
+    cdef readonly double stir
+    cdef readonly bint tracking
+    cdef readonly object tree_table
+    cdef readonly object detector_table
+    cdef readonly Notes notes          # what was said of rows whose labels are to come
+    cdef readonly double lifetime      # rows after which the reserve starts anew
+    cdef readonly list events          # the latest trees that took the place of others
+    cdef EnsembleRules rules
+    cdef TreeRecord* records
+    cdef TargetRecord* of_targets
+    cdef Detector* detector            # of larger errors
+    cdef bint all_heard                # whether each tree has learned a y of each target
+    cdef object new_notes
+
+    cdef BlendRules blend_rules(self) noexcept nogil
+    cdef double* blend_of(self, Py_ssize_t target) noexcept nogil
+    cdef void use_targets(self, TargetTables tables) noexcept
+    cdef TreeError* error_of(self, Py_ssize_t tree, Py_ssize_t target) noexcept nogil
+    cdef bint has_heard(self, Py_ssize_t tree, Py_ssize_t target) noexcept nogil
+    cdef void hear(self, Py_ssize_t tree, const double* y) noexcept nogil
+    cdef void count_heard(self) noexcept nogil
+    cdef double unit_of(self, Py_ssize_t target) noexcept nogil
+    cdef void say_together(self, Py_ssize_t target, Said* said) noexcept nogil
+    cdef void speak_for_others(self, Py_ssize_t target, Said* said) noexcept nogil
+    cdef double challenger_share(self, Py_ssize_t target) noexcept nogil
+    cdef void take_down(self, const Said* said, double* note) noexcept nogil
+    cdef void take_down_target(
+        self, Py_ssize_t target, const Said* said, double* note
+    ) noexcept nogil
+    cdef const double* recall(self, const Said* now, uint64_t key, bint at_once) noexcept nogil
+    cdef bint set_then(
+        self, Py_ssize_t target, const double* note, bint at_once, const Said* now, Said* then
+    ) noexcept nogil
+    cdef void take_labels(
+        self, const double* y, double w, uint64_t key, bint at_once
+    ) noexcept nogil
+    cdef void take_label(
+        self, Py_ssize_t target, double y, double w, const double* note, bint at_once,
+        RowTally* tally,
+    ) noexcept nogil
+    cdef void judge_trees(
+        self, Py_ssize_t target, const Said* said, double y, double w, RowTally* tally
+    ) noexcept nogil
+    cdef void watch(self, const RowTally* tally, double w) noexcept nogil
+    cdef void tidy_notes(self) noexcept
+    cdef void forget_notes(self) noexcept
+    cdef void move_notes(self, Py_ssize_t place) noexcept nogil
