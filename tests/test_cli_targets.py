@@ -1,6 +1,7 @@
 """Several targets on the command line: the numbers of Python, or a line that says no."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,6 +108,37 @@ def test_train_then_predict(file, data):
     assert sapwood.load("2.sap").targets == ["heating", "power"]
 
 
+def test_compare_tells_the_mean_and_each_target(file, data):
+    models = ["tree", "tree:leaf=mean", "adaptive"]
+    found = invoke("compare", file, *TARGETS, "-m", ",".join(models), "--json").json()
+    by_model = {each["model"]: each for each in found["results"]}
+    errors = {}
+    for name in models:
+        alone = invoke(
+            "evaluate",
+            file,
+            *TARGETS,
+            "-m",
+            name.partition(":")[0],
+            "--json",
+            *(["-s", "leaf=mean"] if ":" in name else []),
+        ).json()
+        assert by_model[name]["total"] == alone["total"]
+        assert by_model[name]["targets"]["power"]["total"] == alone["targets"]["power"]["total"]
+        errors[name] = alone["total"]["rmse"]
+    assert min(found["ranks"], key=found["ranks"].get) == min(errors, key=errors.get)
+    shown = invoke("compare", file, *TARGETS, "--report", "page.html")
+    assert shown.code == 0
+    assert "RMSE over all rows: means over targets, in deviations, and each target" in (
+        " ".join(shown.stdout.split())
+    )
+    assert "tree:leaf=mean" in "".join(shown.stdout.split())
+    (line,) = [each for each in shown.stdout.splitlines() if "  power" in each]
+    own = by_model["tree"]["targets"]["power"]["total"]["rmse"]
+    assert f"{own:.4g}" in line
+    assert ">power<" in Path("page.html").read_text()
+
+
 @pytest.mark.parametrize("kind", ["forest", "adaptive"])
 def test_forests_and_adaptive_trees_of_several_targets(file, data, kind):
     model = {
@@ -159,7 +191,7 @@ REFUSED = [
     (["evaluate", "-t", "nope"], "has no column 'nope' to predict"),
     (["evaluate", "-t", "city"], "column 'city' holds categories, and a target is a number"),
     (["evaluate", "--drop", "power"], "column 'power' is read as left out"),
-    (["compare"], "models are compared by one; name one target"),
+    (["compare", "-m", "tree,last"], "this LastValue learns one target, and there are 2"),
     (["train", "--save", "x.sap", "--workers", "2"], "--workers learn one; name one target"),
 ]
 

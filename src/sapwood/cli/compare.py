@@ -34,6 +34,7 @@ __all__ = ["compare"]
 Measure = Literal["mae", "rmse", "r2"]
 TITLES = {"mae": "MAE", "rmse": "RMSE", "r2": "R²"}
 MODELS = ["tree", "tree:split_on=target", "tree:leaf=mean", "last", "mean"]
+MODELS_OF_TARGETS = MODELS[:3]  # as the others learn one
 PICTURES = (".svg", ".png", ".pdf")
 STREAMS = ["friedman", "friedman-lea", "mv", "planes2d", "hyperplane", "demand"]
 
@@ -99,12 +100,14 @@ def compare(
 ) -> None:
     """Evaluate several models on several streams, and rank them.
 
-    A model that fails on a stream is the last there; the others go on.
+    A model that fails on a stream is the last there; the others go on. With several targets models
+    are ranked by the mean over targets, of errors in units of each target's deviation.
     """
     terminal = Terminal(stderr=True, silent=quiet)
     with failing_in_one_line(terminal, extra="cli"):
+        if reading.has_several and model == MODELS:
+            model = MODELS_OF_TARGETS
         model = split_models(model)
-        reading.check_one_target("models are compared by one")
         outputs = {"--diagram": diagram, "--report": report}
         read = [*stream, *([] if targets.labels is None else [str(targets.labels)])]
         check_files(outputs, read=read, format=reading.format, models=model)
@@ -208,23 +211,18 @@ def _show(
     ranking: "Ranking",
 ) -> None:
     terminal = Terminal(highlight=False)
-    table = Table(title=f"{TITLES[measure]} over all rows", title_justify="left")
+    table = Table(title=_title(found, measure), title_justify="left")
     table.add_column("stream")
     table.add_column("rows", justify="right")
     for model in models:
         table.add_column(escape(visible(model)), justify="right", overflow="fold")
-    larger = measure == "r2"
     for name, row in zip(streams, found, strict=True):
-        values = [_value(cell, measure) for cell in row]
-        known = [value for value in values if not math.isnan(value)]
-        best = (max if larger else min)(known, default=math.nan)
-        cells = [f"[bold]{number(v, 4)}[/]" if v == best else number(v, 4) for v in values]
-        cells = [
-            "failed" if isinstance(cell, Failed) else words
-            for cell, words in zip(row, cells, strict=True)
-        ]
         rows = max(cell.rows_learned for cell in row)
-        table.add_row(escape(visible(Path(name).name)), f"{rows:,}", *cells)
+        table.add_row(escape(visible(Path(name).name)), f"{rows:,}", *_cells(row, measure))
+        for target, own in _of_targets(row).items():
+            learned = max(cell.rows_learned for cell in own if isinstance(cell, Evaluation))
+            shown = escape(visible(target))
+            table.add_row(f"  {shown}", f"{learned:,}", *_cells(own, measure))
     table.add_section()
     places = dict(zip(ranking.models, ranking.ranks, strict=True))
     table.add_row("average rank", "", *(f"{places[model]:.2f}" for model in models))
@@ -248,6 +246,35 @@ def _show(
                     f"have no error, the first at {cell.first_unscored}: {UNSCORED}"
                 )
     terminal.say(_verdict(ranking))
+
+
+def _title(found: list[list[Evaluation | Failed]], measure: Measure) -> str:
+    title = f"{TITLES[measure]} over all rows"
+    if not any(map(_of_targets, found)):
+        return title
+    units = "" if measure == "r2" else ", in deviations"
+    return f"{title}: means over targets{units}, and each target"
+
+
+def _cells(row: list[Evaluation | Failed], measure: Measure) -> list[str]:
+    """Return what models reached on a stream or of a target; the best is bold."""
+    values = [_value(cell, measure) for cell in row]
+    known = [value for value in values if not math.isnan(value)]
+    best = (max if measure == "r2" else min)(known, default=math.nan)
+    cells = [f"[bold]{number(v, 4)}[/]" if v == best else number(v, 4) for v in values]
+    return [
+        "failed" if isinstance(cell, Failed) else words
+        for cell, words in zip(row, cells, strict=True)
+    ]
+
+
+def _of_targets(row: list[Evaluation | Failed]) -> dict[str, list[Evaluation | Failed]]:
+    """Return what models reached on a stream of several targets, by target; nothing of one."""
+    names = next((cell.targets for cell in row if isinstance(cell, Evaluation)), {})
+    return {
+        name: [cell.targets[name] if isinstance(cell, Evaluation) else cell for cell in row]
+        for name in names
+    }
 
 
 def _verdict(ranking: "Ranking") -> str:

@@ -172,11 +172,30 @@ def _of_stream(name: str, row: Mapping[str, Evaluation | str], measure: plot.Mea
         for each, rival in first.baselines.items()
     ]
     words = f"{text(order[0])}: {text(first.headline)}. {count(first.rows_scored)} rows."
-    above = "".join([*failed, _legend(list(curves))])
+    above = "".join([*failed, _legend(list(curves)) if curves else ""])
+    shown = f'<div class="charts">{charts}</div>\n' if charts else ""
     return (
-        f'<p>{words}</p>\n{above}<div class="charts">{charts}</div>\n'
+        f"<p>{words}</p>\n{above}{shown}"
         f'<div class="scroll models">{table(heads, rows)}</div>'
+        f"{_of_targets({model: known[model] for model in order}, measure)}"
     )
+
+
+def _of_targets(known: Mapping[str, Evaluation], measure: plot.Measure) -> str:
+    """Return what models reached of each of several targets; nothing of one."""
+    names = next(iter(known.values())).targets
+    if not names:
+        return ""
+    rows = [
+        (
+            text(name, 40),
+            *(measured(_value(each.targets[name], measure)) for each in known.values()),
+        )
+        for name in names
+    ]
+    heads = [Column("target", numbers=False), *(Column(text(model)) for model in known)]
+    caption = f"{TITLES[measure]} of each target; above, means of errors in units of deviations"
+    return f'<div class="scroll models">{table(heads, rows, caption=caption)}</div>'
 
 
 def _draw_curves(curves: Mapping[str, Evaluation], measure: plot.Measure, ax: Axes) -> None:
