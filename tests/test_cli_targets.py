@@ -139,6 +139,91 @@ def test_compare_tells_the_mean_and_each_target(file, data):
     assert ">power<" in Path("page.html").read_text()
 
 
+def test_late_labels(file, data):
+    model = tree()
+    expected = prequential(model, *data, delay=24)
+    found = invoke("evaluate", file, *TARGETS, "--delay", 24, "--json", "--save", "tree.sap")
+    assert found.code == 0, found.stderr
+    for name, own in expected.targets.items():
+        assert found.json()["targets"][name]["total"]["rmse"] == own.total.rmse
+    assert sapwood.load("tree.sap").to_bytes() == model.to_bytes()
+
+
+@pytest.fixture
+def labelled(file, data):
+    """The rows with ids and without targets, and a file of labels in another order."""
+    X, Y = data
+    lines = [",".join(["id", *X])]
+    lines += [
+        ",".join([f"r{place}", *map(str, row)])
+        for place, row in enumerate(zip(*X.values(), strict=True))
+    ]
+    file.with_name("x.csv").write_text("\n".join([*lines, ""]))
+    told = ["id,power,heating"]
+    for place in reversed(range(ROWS)):
+        values = [Y[name][place] for name in ("power", "heating")]
+        told.append(",".join([f"r{place}", *("" if math.isnan(v) else str(v) for v in values)]))
+    file.with_name("y.csv").write_text("\n".join([*told, ""]))
+    return file.parent
+
+
+def test_labels_from_another_file(labelled, data):
+    expected = prequential(tree(), *data)
+    found = invoke(
+        "evaluate",
+        "x.csv",
+        *TARGETS,
+        "--id",
+        "id",
+        "--labels",
+        "y.csv",
+        "--json",
+        "--save",
+        "t.sap",
+    )
+    assert found.code == 0, found.stderr
+    for name, own in expected.targets.items():
+        assert found.json()["targets"][name]["total"]["rmse"] == own.total.rmse
+    assert found.json()["rows"]["without_target"] == expected.rows_without_target > 0
+    Path("z.csv").write_text("id,temp,heating\nr1,3.5,\n")
+    refused = invoke("evaluate", "z.csv", *TARGETS, "--id", "id", "--labels", "y.csv")
+    assert (refused.code, refused.stderr.count("\n")) == (2, 1)
+    assert "it has a column heating of its own: leave that out by --drop" in refused.stderr
+
+
+def test_labels_that_come_later_under_the_same_id(labelled, data):
+    X, Y = data
+    lines = [",".join(["id", *X, *Y])]
+    rows = [list(map(str, row)) for row in zip(*X.values(), strict=True)]
+    waiting = []
+    for place, row in enumerate(rows):
+        values = ["" if math.isnan(Y[name][place]) else str(Y[name][place]) for name in Y]
+        lines.append(",".join([f"r{place}", *row, "", ""]))
+        waiting.append(",".join([f"r{place}", *row, *values]))
+        if len(waiting) == 20:
+            lines += [each for each in waiting if not each.endswith(",,")]
+            waiting = []
+    lines += [each for each in waiting if not each.endswith(",,")]
+    Path("both.csv").write_text("\n".join([*lines, ""]))
+    found = invoke("evaluate", "both.csv", *TARGETS, "--id", "id", "--json", "--save", "t.sap")
+    assert found.code == 0, found.stderr
+    model, said = tree(), []
+    for start in range(0, ROWS, 20):
+        part = range(start, start + 20)
+        told = [model.predict_one({name: X[name][place] for name in X}) for place in part]
+        said += [list(each.values()) if model.targets else [0.0, 0.0] for each in told]
+        for place in part:
+            y = {name: float(Y[name][place]) for name in Y}
+            if not all(map(math.isnan, y.values())):
+                model.learn_one({name: X[name][place] for name in X}, y)
+    told = found.json()
+    for place, name in enumerate(Y):
+        errors = np.array(said)[:, place] - Y[name]
+        rmse = math.sqrt(np.nanmean(errors**2))
+        assert told["targets"][name]["total"]["rmse"] == pytest.approx(rmse, rel=1e-12)
+    assert sapwood.load("t.sap").to_bytes() == model.to_bytes()
+
+
 @pytest.mark.parametrize("kind", ["forest", "adaptive"])
 def test_forests_and_adaptive_trees_of_several_targets(file, data, kind):
     model = {
@@ -181,11 +266,9 @@ def test_a_checkpoint_goes_on(file):
 
 
 REFUSED = [
-    (["evaluate", "--delay", "5"], "--delay is for one; name one target"),
     (["evaluate", "--interval", "0.9"], "--interval is for one; name one target"),
     (["evaluate", "--lags", "1"], "--lags or --means is for one; name one target"),
     (["evaluate", "--monitor"], "--monitor is for one; name one target"),
-    (["evaluate", "--labels", "rows.csv"], "--labels is for one; name one target"),
     (["evaluate", "-m", "mean"], "this RunningMean learns one target, and there are 2"),
     (["evaluate", "-t", "power"], "the target 'power' is named twice"),
     (["evaluate", "-t", "nope"], "has no column 'nope' to predict"),

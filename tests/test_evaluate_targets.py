@@ -150,12 +150,88 @@ def test_files_with_several_targets(tmp_path):
         prequential(tree(), path, target=["a", "a"])
 
 
+MODELS = {
+    "tree": tree,
+    "forest": lambda: sapwood.ForestRegressor(members=3, grace_period=50, threads=1),
+    "adaptive": lambda: sapwood.AdaptiveTreeRegressor(grace_period=50, threads=1),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("delay", [1, 24])
+def test_labels_that_are_late_are_those_of_a_loop(kind, delay):
+    X, Y = tables(300, "gaps")
+    Y[40:45] = np.nan  # rows without any
+    model, twin = MODELS[kind](), MODELS[kind]()
+    found = prequential(model, X, Y, delay=delay)
+    waiting, said = [], []
+    for x, y in zip(X, Y, strict=True):
+        row = dict(zip(range(len(x)), x.tolist(), strict=True))
+        told = twin.predict_one(row)
+        said.append(list(told.values()) if twin.targets else [0.0] * Y.shape[1])
+        waiting.append((row, y))
+        if len(waiting) > delay:
+            learn(twin, *waiting.pop(0))
+    for row in waiting:
+        learn(twin, *row)
+    assert model.to_bytes() == twin.to_bytes()
+    said = np.array(said)
+    for place, own in enumerate(found.targets.values()):
+        known = ~np.isnan(Y[:, place])
+        errors = said[known, place] - Y[known, place]
+        assert own.total.mae == pytest.approx(np.abs(errors).mean(), rel=1e-12)
+        assert own.rows_learned == known.sum()
+        assert own.rows_without_target == (~known).sum()
+        mean = [0.0] * (delay + 1)
+        for row in range(1, 300 - delay):
+            seen = Y[:row, place][~np.isnan(Y[:row, place])]
+            mean.append(seen.mean() if len(seen) else 0.0)
+        errors = np.array(mean)[:300][known] - Y[known, place]
+        assert own.baselines["mean"].total.mae == pytest.approx(np.abs(errors).mean(), rel=1e-9)
+    is_labelled = ~np.isnan(Y).all(axis=1)
+    assert found.rows_learned == is_labelled.sum() < 296
+    assert found.rows_without_target == (~is_labelled).sum()
+
+
+def learn(model, row, y):
+    if not np.isnan(y).all():
+        model.learn_one(row, dict(enumerate(y.tolist())))
+
+
+def test_a_run_with_late_labels_goes_on_from_a_checkpoint(tmp_path):
+    X, Y = tables(400, "gaps")
+    X = {f"x{place}": X[:, place] for place in range(X.shape[1])}
+    Y[100:105] = np.nan
+    whole = TargetsPrequential(tree(), ArrayStream(X, Y), delay=30)
+    for _ in whole.steps(50):
+        pass
+    expected = whole.finish()
+    run = TargetsPrequential(tree(), ArrayStream(X, Y), delay=30)
+    steps = run.steps(50)
+    for _ in range(3):
+        next(steps)
+    header, arrays = run.to_state()
+    header = json.loads(json.dumps(header))
+    later = TargetsPrequential(run.model.copy(), ArrayStream(X, Y), delay=30)
+    later.restore(header, arrays)
+    for _ in later.steps(70):
+        pass
+    found = later.finish()
+    for name, own in expected.targets.items():
+        assert found.targets[name].total == own.total
+        assert found.targets[name].baselines == own.baselines
+    assert later.model.to_bytes() == whole.model.to_bytes()
+    text = arrays["delay"].tobytes().replace(b'"prediction": [', b'"prediction": [1.0, ', 1)
+    with pytest.raises(TypeError, match="is no prediction of"):
+        later.restore(header, {**arrays, "delay": np.frombuffer(text, np.uint8)})
+
+
 def test_what_is_not_there_for_several_targets_is_refused():
     X, Y = tables(100, "plain")
     with pytest.raises(ValueError, match="this RunningMean learns one target, and there are 3"):
         prequential(RunningMean(), X, Y)
-    with pytest.raises(StreamError, match="delay is for one target"):
-        prequential(tree(), X, Y, delay=3)
+    with pytest.raises(StreamError, match="a monitor is for one target"):
+        prequential(tree(), X, Y, monitor=sapwood.drift.Monitor())
     with pytest.raises(StreamError, match="losses and keep_predictions are for one target"):
         prequential(tree(), X, Y, losses=["mape"])
     model = tree()

@@ -21,7 +21,8 @@ from sapwood.lags import LaggedModel
 from sapwood.model import StoredModel
 from sapwood.streams.labelled import LabelledStream, labels_of
 from sapwood.streams.opening import open_stream
-from sapwood.streams.stream import Stream
+from sapwood.streams.stream import Kind, Stream
+from sapwood.streams.targets import SeveralTargets
 
 __all__ = ["Learning", "Scoring", "Targets", "make_run"]
 
@@ -89,7 +90,7 @@ def make_run(
             f"{learning.model} is a saved model: its parameters cannot be set any more"
         )
     if reading.has_several:
-        _check_several(name, reading, learning, targets, scoring)
+        _check_several(name, reading, learning, scoring)
     stream = _opened(name, replace(reading, model=saved), targets)
     late = _late_by(targets.delay, stream)
     lags = learning.made(stream.target or "")
@@ -142,15 +143,12 @@ def _check_several(
     name: str | list[str],
     reading: Reading,
     learning: Learning,
-    targets: Targets,
     scoring: Scoring,
 ) -> None:
     """Complain of what is not there for several targets."""
     if is_topic(name):
         reading.check_one_target("topics of Kafka are read for one")
     given = {
-        "--delay": targets.delay is not None,
-        "--labels": targets.labels is not None,
         "--interval": bool(learning.interval),
         "--lags or --means": learning.made("y") is not None,
         "--monitor": scoring.monitor,
@@ -191,14 +189,21 @@ def _with_labels(
     target = reading.first_target
     if target is None:
         raise UsageError(f"--labels {labels} needs -t NAME, the column of targets there")
-    found = open_stream(labels, target=target, ids=reading.id, known={})
+    several = tuple(reading.target) if reading.has_several else ()
+    numbers: dict[str, Kind] = dict.fromkeys(several[1:], "number")
+    found = open_stream(labels, target=target, ids=reading.id, known=numbers)
+    if several:
+        found = SeveralTargets(found, several)
     known = labels_of(found, on_bad_row)
     rows = open_named(name, replace(reading, target=[]))
-    if target in {note.name for note in rows.column_notes}:
-        if name in ("-", ["-"]):
-            raise UsageError(f"-: it has a column {target} of its own: leave that out by --drop")
+    own = [each for each in reading.target if each in {note.name for note in rows.column_notes}]
+    is_pipe = name in ("-", ["-"])
+    if own and (is_pipe or len(own) < len(reading.target)):
+        place = "-" if is_pipe else rows.name
+        raise UsageError(f"{place}: it has a column {own[0]} of its own: leave that out by --drop")
+    if own:
         rows = open_named(name, reading)
-    return LabelledStream(rows, known, target)
+    return LabelledStream(rows, known, ", ".join(reading.target), several)
 
 
 def _late_by(delay: str | None, stream: Stream) -> float | None:

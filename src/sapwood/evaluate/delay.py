@@ -10,12 +10,15 @@ from sapwood import door
 from sapwood.evaluate._baselines import FORECASTS
 from sapwood.lags.lags import Ticket
 
-__all__ = ["Delay", "Waiting"]
+__all__ = ["Delay", "Label", "Waiting", "is_missing"]
+
+Label = float | list[float]
+"""The label of a row; of several targets, that of each, NaN where it is missing."""
 
 SAVED_TYPES = {
     "x": dict,
-    "y": float,
-    "prediction": float,
+    "y": (float, list),
+    "prediction": (float, list),
     "source": str,
     "number": int,
     "row": int,
@@ -25,6 +28,17 @@ SAVED_TYPES = {
 }
 
 
+def is_missing(y: Label) -> bool:
+    """Whether a label is missing; of several targets, whether all are.
+
+    Examples
+    --------
+    >>> is_missing(math.nan), is_missing([math.nan, 2.0])
+    (True, False)
+    """
+    return all(map(math.isnan, y)) if isinstance(y, list) else math.isnan(y)
+
+
 @dataclass(slots=True)
 class Waiting:
     """A row whose label is still to come.
@@ -32,7 +46,8 @@ class Waiting:
     Parameters
     ----------
     x, y, prediction
-        Its features, its label, and what was predicted.
+        Its features, its label, and what was predicted; the last two of each target, if there are
+        several.
     source, number : str, int
         The file, and the line or row there.
     row : int
@@ -40,7 +55,8 @@ class Waiting:
     time : float
         Its time in seconds since 1970, NaN if that is not known.
     told : list of float
-        What baselines forecast for it, as `BaselineScores.forecast` returned it.
+        What baselines forecast for it, as `BaselineScores.forecast` returned it; of several
+        targets, of one after the other.
     ticket : Ticket, optional
         By which lags know the row.
     due : float
@@ -50,8 +66,8 @@ class Waiting:
     """
 
     x: dict[str, Any]
-    y: float
-    prediction: float
+    y: Label
+    prediction: Label
     source: str
     number: int
     row: int
@@ -72,10 +88,17 @@ class Waiting:
         """Restore what `to_header` returned, or raise KeyError, TypeError or ValueError."""
         # Bounds were not there in earlier releases.
         values = {name: {"bounds": [], **header}[name] for name in SAVED_TYPES}
-        wrong = [name for name, kind in SAVED_TYPES.items() if type(values[name]) is not kind]
-        if wrong:
-            raise TypeError(f"{wrong[0]} of a row that waits is {door.shown(values[wrong[0]])}")
-        if len(values["told"]) != FORECASTS or {*map(type, values["told"])} != {float}:
+        for name, kinds in SAVED_TYPES.items():
+            if type(values[name]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
+                raise TypeError(f"{name} of a row that waits is {door.shown(values[name])}")
+        y, prediction = values["y"], values["prediction"]
+        targets = len(y) if isinstance(y, list) else 1
+        if type(prediction) is not type(y) or (type(y) is list and len(prediction) != targets):
+            raise TypeError(f"{door.shown(prediction)} is no prediction of {door.shown(y)}")
+        for own in (y, prediction):
+            if isinstance(own, list) and {*map(type, own)} != {float}:
+                raise TypeError(f"{door.shown(own)} are no labels")
+        if len(values["told"]) != targets * FORECASTS or {*map(type, values["told"])} != {float}:
             raise TypeError(f"{door.shown(values['told'])} are no forecasts of baselines")
         if not all(type(bound) is float for bound in values["bounds"]):
             raise TypeError(f"{door.shown(values['bounds'])} are no bounds")

@@ -95,7 +95,7 @@ class Learner:
         self.seconds += time.perf_counter() - start
         return prediction
 
-    def learn_one(self, x: dict[str, Any], y: float) -> None:
+    def learn_one(self, x: dict[str, Any], y: Any) -> None:
         """Learn one row."""
         start = time.perf_counter()
         self._learn(x, y)

@@ -11,7 +11,7 @@ import numpy as np
 
 from sapwood import door
 from sapwood.drift import Monitor
-from sapwood.evaluate.delay import Delay, Waiting
+from sapwood.evaluate.delay import Delay, Label, Waiting, is_missing
 from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.result import Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW
@@ -236,7 +236,8 @@ class Prequential(Tally):
     def _take_at_once(self, chunk: Chunk, stop: int, keys: list[Key] | None, step: Step) -> None:
         """Predict rows, and learn those that have labels: as many together as can be."""
         y = np.empty(0) if chunk.y is None else chunk.y
-        is_labelled = ~np.isnan(y[:stop])
+        missing = np.isnan(y[:stop])
+        is_labelled = np.asarray(~(missing if y.ndim == 1 else missing.all(axis=1)))
         if is_labelled.all() and not self.unlabelled.rows:
             self._learn_rows(chunk, 0, stop, step)
             return
@@ -253,7 +254,7 @@ class Prequential(Tally):
             if not labelled:
                 self._predict_rows(chunk, start, end, keys, step)
             elif keys is not None and keys[start] in self.unlabelled:
-                self._join(keys[start], float(y[start]), start, step)
+                self._join(keys[start], y[start].tolist(), start, step)
             else:
                 self._learn_rows(chunk, start, end, step)
             start = end
@@ -360,14 +361,14 @@ class Prequential(Tally):
         moments = self._moments(chunk)
         times = [None] * len(chunk) if chunk.times is None else chunk.times.tolist()
         targets = np.empty(0) if chunk.y is None else chunk.y
-        predictions, predicted = np.empty(stop), list[Waiting]()
+        predictions, predicted = np.empty(targets[:stop].shape), list[Waiting]()
         is_predicted = np.zeros(len(chunk), dtype=np.bool_)
         for place, x in enumerate(itertools.islice(chunk.rows(), stop)):
             delay.advance(times[place])
             if delay.by_time:
                 self._learn_arrived(delay.arrived(), place, step)
-            y = float(targets[place])
-            if keys is not None and not math.isnan(y) and keys[place] in self.unlabelled:
+            y = targets[place].tolist()
+            if keys is not None and not is_missing(y) and keys[place] in self.unlabelled:
                 self._join(keys[place], y, place, step)
                 continue
             row = self._predict_one(chunk, place, x, moments[place], step)
@@ -375,7 +376,7 @@ class Prequential(Tally):
                 continue
             predictions[place], is_predicted[place] = row.prediction, True
             predicted.append(row)
-            if not math.isnan(y):
+            if not is_missing(y):
                 delay.put(row)
             else:
                 delay.pass_by()
@@ -406,11 +407,15 @@ class Prequential(Tally):
             self._refuse(self._refused(chunk.source, number, error, place), row, step)
             return None
         self.rows_predicted += 1
-        y = math.nan if chunk.y is None else float(chunk.y[place])
-        told = self.baselines.forecast(moment)
+        y = math.nan if chunk.y is None else chunk.y[place].tolist()
+        told = self._forecast(moment)
         bounds = [] if self.learner.bounds is None else self.learner.bounds.ravel().tolist()
         at = (chunk.source, number, row, moment)
         return Waiting(x, y, prediction, *at, told, ticket, bounds=bounds)
+
+    def _forecast(self, moment: float) -> list[float]:
+        """Return what baselines forecast for a row of some time."""
+        return self.baselines.forecast(moment)
 
     def _bounds(self, rows: list[Waiting]) -> FloatArray | None:
         """Return the bounds that were told of rows, if the model tells some."""
@@ -424,7 +429,7 @@ class Prequential(Tally):
         times = self._times(chunk)
         return [math.nan] * len(chunk) if times is None else times.tolist()
 
-    def _join(self, key: Key, y: float, after: int, step: Step) -> None:
+    def _join(self, key: Key, y: Label, after: int, step: Step) -> None:
         """Let a label come to the row of its id."""
         row = self.unlabelled.pop(key)
         row.y = y
@@ -439,6 +444,7 @@ class Prequential(Tally):
     def _learn_late(self, row: Waiting, after: int, step: Step) -> None:
         """Learn a row whose label has come."""
         if self.lags is not None and row.ticket is not None:
+            assert isinstance(row.y, float)  # as lags are of one target
             self.lags.label(row.ticket, row.y)
         try:
             self.learner.learn_one(row.x, row.y)

@@ -205,6 +205,8 @@ class Tally:
 
     def _score_late(self, row: Waiting) -> None:
         """Score a row whose label has come."""
+        assert isinstance(row.y, float)
+        assert isinstance(row.prediction, float)
         before = self.scores.rows
         self.scores.update(row.prediction, row.y)
         self.baselines.take_one(row.told, row.prediction, row.y, row.time)

@@ -1,5 +1,6 @@
 """The prequential loop with several targets: one model for all, a score for each."""
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.door import Label
+from sapwood.evaluate.delay import Waiting
 from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.prequential import Prequential
 from sapwood.evaluate.result import CURVE, Errors, Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW
 from sapwood.evaluate.tally import SAMPLE, OnBadRow, Predicted, Step, Tally
-from sapwood.streams.labelled import Key
 from sapwood.streams.stream import Chunk, Column, FloatArray, Stream, StreamError
 
 __all__ = ["TargetsLearner", "TargetsPrequential", "check_model", "run_of"]
@@ -39,9 +40,8 @@ def run_of(model: Any, stream: Stream, **options: Any) -> Prequential:
     """
     if not stream.targets:
         return Prequential(model, stream, **options)
-    for name in ("delay", "monitor"):
-        if options.pop(name, None) is not None:
-            raise StreamError(f"{stream.name}: {name} is for one target, and there are several")
+    if options.pop("monitor", None) is not None:
+        raise StreamError(f"{stream.name}: a monitor is for one target, and there are several")
     return TargetsPrequential(model, stream, **options)
 
 
@@ -101,6 +101,15 @@ class TargetsLearner(Learner):
         finally:
             self.seconds += time.perf_counter() - start
 
+    def _predict(self, x: dict[str, Any]) -> Any:
+        found = self.model.predict_one(x)
+        if isinstance(found, Mapping):
+            return [float(found[name]) for name in self._targets]
+        return [0.0] * len(self._targets)
+
+    def _learn(self, x: dict[str, Any], y: Any) -> None:
+        self.model.learn_one(x, dict(zip(self._targets, y, strict=True)))
+
     def _matrix(self, predictions: Mapping[Label, FloatArray]) -> FloatArray:
         return np.column_stack([predictions[name] for name in self._targets])
 
@@ -116,12 +125,18 @@ class TargetTally(Tally):
         self._score(predictions, y, chunk, 0, len(y))
         self._keep(before, chunk, [Predicted(chunk.numbers, y, predictions)])
 
+    def take_late(self, row: Waiting, seconds: float) -> None:
+        """Score a row whose label has come; so much time has passed."""
+        self.rows_learned += 1
+        self.seconds, self._resumed_at = seconds, time.perf_counter()
+        self._score_late(row)
+
 
 class TargetsPrequential(Prequential):
     """An evaluation of several targets under way.
 
-    A row is learned for those targets that it has. Rows without any are predicted, and not learned;
-    their labels cannot come later.
+    A row is learned for those targets that it has. Rows without any are predicted, and not learned.
+    If the stream has ids, their labels may come later: as a row of the same id that has some.
 
     Parameters
     ----------
@@ -129,7 +144,7 @@ class TargetsPrequential(Prequential):
         Or another with `several_targets`.
     stream : Stream
         Of several targets.
-    fade, window, on_bad_row
+    delay, fade, window, on_bad_row
         As for `Prequential`.
     """
 
@@ -140,12 +155,15 @@ class TargetsPrequential(Prequential):
         model: Any,
         stream: Stream,
         *,
+        delay: float | None = None,
         fade: float = FADE,
         window: int = WINDOW,
         on_bad_row: OnBadRow = "error",
     ) -> None:
         learner = TargetsLearner(model, stream.targets)
-        super().__init__(model, stream, fade=fade, window=window, on_bad_row=on_bad_row)
+        super().__init__(
+            model, stream, delay=delay, fade=fade, window=window, on_bad_row=on_bad_row
+        )
         self.learner = learner
         self.tallies = [
             TargetTally(
@@ -175,18 +193,6 @@ class TargetsPrequential(Prequential):
 
     # -- the rows of a chunk ----------------------------------------------------------------------
 
-    def _take_at_once(self, chunk: Chunk, stop: int, keys: list[Key] | None, step: Step) -> None:
-        """Predict rows, and learn those that have a target: as many together as can be."""
-        y = np.empty((0, 1)) if chunk.y is None else chunk.y[:stop]
-        is_labelled = np.asarray(~np.isnan(y).all(axis=1))
-        turns = np.flatnonzero(is_labelled[1:] != is_labelled[:-1]) + 1
-        starts = [0, *turns.tolist()] if stop else []
-        for start, end in zip(starts, [*starts[1:], stop], strict=True):
-            if is_labelled[start]:
-                self._learn_rows(chunk, start, end, step)
-            else:
-                self._use(chunk, start, end, step, step.predicted, learn=False)
-
     def _learn_rows(self, chunk: Chunk, start: int, stop: int, step: Step) -> None:
         """Predict and learn rows that follow each other."""
         while start < stop:
@@ -208,13 +214,33 @@ class TargetsPrequential(Prequential):
             if self.first_unscored is None:
                 self.first_unscored = tally.first_unscored
 
+    def _forecast(self, moment: float) -> list[float]:
+        """Return what baselines forecast for each target, of one after the other."""
+        return [told for tally in self.tallies for told in tally.baselines.forecast(moment)]
+
+    def _score_late(self, row: Waiting) -> None:
+        """Score each target of a row whose labels have come."""
+        seconds = self.seconds + time.perf_counter() - self._resumed_at
+        assert isinstance(row.y, list)
+        assert isinstance(row.prediction, list)
+        forecasts = len(row.told) // len(self.tallies)
+        for place, tally in enumerate(self.tallies):
+            if not math.isnan(row.y[place]):
+                told = row.told[place * forecasts : (place + 1) * forecasts]
+                own = replace(row, y=row.y[place], prediction=row.prediction[place], told=told)
+                tally.take_late(own, seconds)
+            if self.first_unscored is None:
+                self.first_unscored = tally.first_unscored
+
     # -- what was found ---------------------------------------------------------------------------
 
     def finish(self) -> Evaluation:
         """Return what was found: means over targets, and the result of each."""
+        self.learn_rest()
         results = {}
         for name, tally in zip(self.stream.targets, self.tallies, strict=True):
             tally.rows_read, tally.rows_predicted = self.rows_read, self.rows_predicted
+            tally.labels_joined = self.labels_joined
             tally.rows_without_target = self.rows_predicted - tally.rows_learned
             results[str(name)] = self._evaluation(tally, str(name))
         whole = self._evaluation(self, self.stream.target or "")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,10 @@ Key = tuple[str | int | float | None, ...]
 """What tells a row from others: a value for each column of ids."""
 
 
-def labels_of(stream: Stream, on_bad_row: str = "error") -> dict[Key, float]:
-    """Return the targets of a stream by its ids; of several the last one counts.
+def labels_of(stream: Stream, on_bad_row: str = "error") -> dict[Key, Any]:
+    """Return the targets of a stream by its ids; of several rows of an id the last one counts.
+
+    Of several targets each is that of the last row that has it, and they are a list.
 
     Parameters
     ----------
@@ -33,14 +36,18 @@ def labels_of(stream: Stream, on_bad_row: str = "error") -> dict[Key, float]:
     on_bad_row : {"error", "skip"}
         Whether a row that cannot be read stops all by `BadRowError`, or is left out.
     """
-    labels: dict[Key, float] = {}
+    labels: dict[Key, Any] = {}
     for chunk in stream.chunks():
         if chunk.bad and on_bad_row == "error":
             raise BadRowError(chunk.bad[0])
         targets = np.empty(0) if chunk.y is None else chunk.y
         for key, y in zip(keys_of(chunk.ids), targets.tolist(), strict=True):
-            if not np.isnan(y):
-                labels[key] = y
+            if not isinstance(y, list):
+                if not np.isnan(y):
+                    labels[key] = y
+            elif not np.isnan(y).all():
+                known = labels.get(key, y)
+                labels[key] = np.where(np.isnan(y), known, y).tolist()
     return labels
 
 
@@ -63,22 +70,34 @@ class LabelledStream(DerivedStream):
     ----------
     stream : Stream
         The rows, with ids; with or without a target of their own.
-    labels : mapping of keys to float
+    labels : mapping of keys to float, or to lists of float
         The targets, as `labels_of` returns them.
     target : str
-        The name of the target.
+        The name of the target, or of all.
+    targets : tuple of str
+        The names of several targets.
     """
 
-    def __init__(self, stream: Stream, labels: Mapping[Key, float], target: str) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        labels: Mapping[Key, Any],
+        target: str,
+        targets: tuple[str, ...] = (),
+    ) -> None:
         if not stream.ids:
             raise StreamError(f"{stream.name} has no ids, by which targets could be found")
-        super().__init__(stream, target=target, targets=())
+        super().__init__(stream, target=target, targets=targets)
         self._labels = labels
+        self._missing = [np.nan] * len(targets) if targets else np.nan
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield the rows from a position on."""
         for chunk in self._stream.chunks(start, most_rows):
-            found = np.array([self._labels.get(key, np.nan) for key in keys_of(chunk.ids)])
+            keys = keys_of(chunk.ids)
+            found = np.array([self._labels.get(key, self._missing) for key in keys])
+            if self.targets:
+                found = found.reshape(len(keys), len(self.targets))
             y = found if chunk.y is None else np.where(np.isnan(chunk.y), found, chunk.y)
             yield replace(chunk, y=y)
 
