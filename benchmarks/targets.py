@@ -1,4 +1,4 @@
-"""One tree for several targets beside a tree for each: how well it predicts, and what it costs.
+"""One model for several targets beside one for each: how well it predicts, and what it costs.
 
 Each row is predicted before it is learned, and the first 1,000 are not scored. R² is the mean over
 targets, each by the rows in which it is known; times are CPU time of the calling thread, in turns,
@@ -7,12 +7,14 @@ for each of its four terms, from 0.5 to 1.5 and of either sign: all share the fi
 matter, of ten. "Apart" are as many such functions of other features each, of the same ten: the
 worst that one tree for all can meet, shown without a promise. river's iSOUP tree has too few rows
 a second for whole streams: it is compared on the first ones, behind river's scaler, with a feature
-of 0 or 1 for each category, and without the rows in which anything is missing.
+of 0 or 1 for each category, and without the rows in which anything is missing. Forests and adaptive
+trees learn in one thread.
 """
 
 import csv
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,16 +23,21 @@ from numpy.typing import NDArray
 from benchmarks.data_sets import FOLDER, MISSING, _with_none
 from benchmarks.tables import Answer, Bound, Cell, Table
 from benchmarks.timing import nanoseconds
-from sapwood import HoeffdingTreeRegressor
+from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor
 
 __all__ = ["run"]
 
 FloatArray = NDArray[np.float64]
 
 ROWS, QUICK_ROWS, NOT_SCORED = 50_000, 3_000, 1_000
+ENSEMBLE_ROWS = 20_000
 TIMED_ROWS, REPEATS = 20_000, 5
 RIVER_ROWS, QUICK_RIVER_ROWS = 3_000, 1_200
 MAY_LOSE = 0.01
+ENSEMBLES: dict[str, Callable[[], Any]] = {
+    "adaptive": partial(AdaptiveTreeRegressor, threads=1),
+    "forest": partial(ForestRegressor, threads=1),
+}
 MOST_TIME = {4: 0.75, 16: 0.5}  # of separate trees, by the number of targets
 
 
@@ -55,7 +62,7 @@ class Stream(NamedTuple):
 
 
 def run(quick: bool = False) -> Answer:
-    """Let one tree, separate trees and river's learn all streams, and time ours.
+    """Let one model, separate ones and river's tree learn all streams, and time ours.
 
     Parameters
     ----------
@@ -65,6 +72,7 @@ def run(quick: bool = False) -> Answer:
     rows = QUICK_ROWS if quick else ROWS
     scores: list[list[Cell]] = []
     beside: list[list[Cell]] = []
+    ensembles: list[list[Cell]] = []
     bounds: list[Bound] = []
     for stream in _streams(rows):
         one, leaves = _together(stream)
@@ -80,6 +88,14 @@ def run(quick: bool = False) -> Answer:
             bounds.append(
                 Bound(f"time beside separate trees, {stream.name}", ratio, MOST_TIME[count])
             )
+        for kind, make in ENSEMBLES.items():
+            part = stream.head(QUICK_ROWS if quick else ENSEMBLE_ROWS)
+            one, each = _together(part, make)[0], _apart(part, make)[0]
+            ratio = _time_ratio(part, 1 if quick else 2, make)
+            ensembles.append([kind, stream.name, part.rows, one, each, one - each, ratio])
+            if stream.promised:
+                named = f"R² lost to separate models, {kind}, {stream.name}"
+                bounds.append(Bound(named, each - one, MAY_LOSE))
         first = stream.head(QUICK_RIVER_ROWS if quick else RIVER_ROWS)
         beside.append([stream.name, first.rows, _together(first)[0], *_of_river(first)])
     columns = (
@@ -87,26 +103,33 @@ def run(quick: bool = False) -> Answer:
         "leaves", "leaves, separate", "time / separate",
     )  # fmt: skip
     table = Table("One tree for all targets beside one for each", columns, scores)
+    trees = Table(
+        "One adaptive tree or forest beside one for each target",
+        ("model", "stream", "rows", "R², one", "R², separate", "difference", "time / separate"),
+        ensembles,
+    )
     other = Table(
         "Beside river's iSOUP tree, on the first rows",
         ("stream", "rows", "R², one tree", "R², iSOUP", "µs a row, one tree", "µs a row, iSOUP"),
         beside,
     )
-    return Answer([table, other], table, bounds)
+    return Answer([table, trees, other], table, bounds)
 
 
-def _together(stream: Stream) -> tuple[float, int]:
-    """Return the mean R² of one tree for all targets, and its leaves."""
-    tree = HoeffdingTreeRegressor()
+def _together(
+    stream: Stream, make: Callable[[], Any] = HoeffdingTreeRegressor
+) -> tuple[float, int]:
+    """Return the mean R² of one model for all targets, and its leaves."""
+    tree = make()
     said = tree.predict_learn_many(stream.columns, stream.targets)
     return _mean_r2(stream, said), tree.n_leaves
 
 
-def _apart(stream: Stream) -> tuple[float, int]:
-    """Return the same for a tree for each target, which learns the rows that have it."""
+def _apart(stream: Stream, make: Callable[[], Any] = HoeffdingTreeRegressor) -> tuple[float, int]:
+    """Return the same for a model for each target, which learns the rows that have it."""
     said, leaves = {}, 0
     for name, y in stream.targets.items():
-        tree, known = HoeffdingTreeRegressor(), ~np.isnan(y)
+        tree, known = make(), ~np.isnan(y)
         columns = {feature: column[known] for feature, column in stream.columns.items()}
         said[name] = np.full(len(y), np.nan)
         said[name][known] = tree.predict_learn_many(columns, y[known])
@@ -124,8 +147,10 @@ def _mean_r2(stream: Stream, said: dict[str, FloatArray]) -> float:
     return float(np.mean(scores))
 
 
-def _time_ratio(stream: Stream, repeats: int) -> float:
-    """Return how long one tree takes for all targets, as a share of separate trees.
+def _time_ratio(
+    stream: Stream, repeats: int, make: Callable[[], Any] = HoeffdingTreeRegressor
+) -> float:
+    """Return how long one model takes for all targets, as a share of separate ones.
 
     All get what they learn as it is learned: arrays, or columns where there are words.
     """
@@ -137,11 +162,11 @@ def _time_ratio(stream: Stream, repeats: int) -> float:
     each = [(_rows(X, own), y[own]) for own, y in zip(known, stream.targets.values(), strict=True)]
 
     def together() -> None:
-        HoeffdingTreeRegressor().predict_learn_many(X, Y)
+        make().predict_learn_many(X, Y)
 
     def apart() -> None:
         for x, y in each:
-            HoeffdingTreeRegressor().predict_learn_many(x, y)
+            make().predict_learn_many(x, y)
 
     actions: list[Callable[[], object]] = [together, apart]
     taken = [[nanoseconds(action) for action in actions] for _ in range(repeats)]
