@@ -73,7 +73,7 @@ def assert_same_delta(one, other):
     assert one.features == other.features
     for name in ("places", "parts_at", "parts", "layer"):
         np.testing.assert_array_equal(one.arrays[name], other.arrays[name])
-    for name in ("slots", "levels", "stream", "scores"):
+    for name in ("slots", "levels", "label_sums", "stream", "scores"):
         assert_near(one.arrays[name], other.arrays[name])
     sums, others = one.arrays["sums"], other.arrays["sums"]
     for name in ("leaf", "slots"):
@@ -430,27 +430,6 @@ def test_a_tree_with_a_limit_stays_within_it():
         assert tree.nbytes <= 150_000
     assert int(tree._kernel.rows) == 4_000
     assert tree.n_leaves > 4
-
-
-def test_categories_of_many_are_refused_by_name():
-    rows = 400
-    y = np.arange(rows) % 7.0
-    tree = HoeffdingTreeRegressor()
-    tree.learn_many({"a": y, "shop": [f"s{place % 60}" for place in range(rows)]}, y)
-    parts = [
-        tree_cases.Stream({"a": y[:3], "shop": [f"{name}{n}" for n in range(3)]}, y[:3], np.ones(3))
-        for name in "pq"
-    ]
-    one, two = deltas_of(tree, parts)
-    with pytest.raises(MergeError, match=r"'shop' has more than 63 categories in all shards"):
-        one + two
-    learner = ShardLearner(take_snapshot(tree))
-    learner.predict_learn_many({"shop": [f"n{place}" for place in range(10)]}, y[:10])
-    with pytest.raises(MergeError, match=r"'shop' has more than 63 categories, .* --drop shop"):
-        learner.delta()
-    tree.learn_many({"shop": [f"n{place}" for place in range(10)]}, y[:10])
-    with pytest.raises(MergeError, match=r"'shop' has more than 63 categories"):
-        take_snapshot(tree)
 
 
 # -- what is known of columns ----------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """Deltas of workers that have found other features or categories, brought to the same ones.
 
 Features and labels of the snapshot come first, as they are in all of them; then the new ones in the
-order of their names, not of their appearance, so that it does not matter who was first. A category
-may have at most 63 labels, as the levels of those with more do not add.
+order of their names, not of their appearance, so that it does not matter who was first. What is
+known of categories of few is in `levels`, of those of many in `label_sums`: where one worker has
+found few and all together many, it moves, and the slots of single categories are left out, as a
+tree leaves them out with the 64th category.
 """
 
 from typing import Any
@@ -15,14 +17,25 @@ from sapwood.door import Label
 from sapwood.merge._delta import RATES_OF_MODELS, delta_doubles, information_doubles
 from sapwood.merge.column_facts import aligned_facts
 from sapwood.merge.errors import MergeError
-from sapwood.rows.column import CATEGORY, OTHERS, UNKNOWN
+from sapwood.rows.column import CATEGORY, IDENTIFIER, OTHERS, UNKNOWN
 
-__all__ = ["aligned", "slot_counts", "united"]
+__all__ = [
+    "LABEL_SUMS",
+    "aligned",
+    "are_few",
+    "many_of",
+    "slot_counts",
+    "sums_of_few",
+    "united",
+]
 
 Array = NDArray[Any]
 Header = dict[str, Any]
 
 CODES = OTHERS + 1
+LABEL_SUMS = ("weight", "sum", "square")
+"""What rows have added to a category of many: their weight, and weighted sums of y and its square,
+both from the first y of the tree."""
 
 
 def united(one: Header, other: Header, known: list[int]) -> Header:
@@ -38,7 +51,7 @@ def united(one: Header, other: Header, known: list[int]) -> Header:
     Raises
     ------
     MergeError
-        If a feature holds numbers here and labels there, or has too many labels.
+        If a feature holds numbers here and labels there.
     """
     base: list[Label] = one["names"][: len(known)]
     places = [{name: at for at, name in enumerate(each["names"])} for each in (one, other)]
@@ -51,6 +64,8 @@ def united(one: Header, other: Header, known: list[int]) -> Header:
             if name in place
         ]
         found = sorted({kind for kind, _ in both} - {UNKNOWN})
+        if IDENTIFIER in found and set(found) <= {CATEGORY, IDENTIFIER}:
+            found = [IDENTIFIER]
         if len(found) > 1:
             raise MergeError(
                 f"{door.shown(name)} holds numbers in one shard and labels in another: declare it "
@@ -59,13 +74,8 @@ def united(one: Header, other: Header, known: list[int]) -> Header:
         kinds.append(found[0] if found else UNKNOWN)
         old = both[0][1][: known[at]] if at < len(known) else []
         new = {label for _, own in both for label in own} - set(old)
-        labels.append([*old, *sorted(new, key=_order)])
-        if len(labels[-1]) > OTHERS:
-            raise MergeError(
-                f"{door.shown(name)} has more than {OTHERS} categories in all shards together, "
-                f"whose levels forget and do not add: leave it out, as by --drop {name}, or learn "
-                "in one process"
-            )
+        known_labels = [*old, *sorted(new, key=_order)]
+        labels.append([] if kinds[-1] == IDENTIFIER else known_labels)
     return {**one, "names": [*base, *fresh], "kinds": kinds, "labels": labels}
 
 
@@ -75,7 +85,25 @@ def _order(name: Label) -> tuple[bool, Any]:
 
 def slot_counts(header: Header, slots: int) -> Array:
     """Return how many slots each feature has, that of missing values among them."""
-    return np.array([1 + (CODES if kind == CATEGORY else slots) for kind in header["kinds"]], int)
+    return np.where(are_few(header), 1 + CODES, 1 + slots)
+
+
+def are_few(header: Header) -> Array:
+    """Return of each feature whether it is a category of few."""
+    return np.array(
+        [
+            kind == CATEGORY and len(labels) <= OTHERS
+            for kind, labels in zip(header["kinds"], header["labels"], strict=True)
+        ],
+        bool,
+    )
+
+
+def many_of(header: Header) -> list[int]:
+    """Return which features are categories of many; `label_sums` has their labels in this order."""
+    few = are_few(header)
+    kinds = header["kinds"]
+    return [place for place, kind in enumerate(kinds) if kind == CATEGORY and not few[place]]
 
 
 def aligned(arrays: dict[str, Array], old: Header, new: Header, slots: int) -> dict[str, Array]:
@@ -94,16 +122,25 @@ def aligned(arrays: dict[str, Array], old: Header, new: Header, slots: int) -> d
         return arrays
     place = {name: at for at, name in enumerate(new["names"])}
     features = np.array([place[name] for name in old["names"]], int)
+    stay = are_few(old) & are_few(new)[features]
     codes = [
-        _codes(own, new["labels"][at]) for own, at in zip(old["labels"], features, strict=True)
+        _codes(own if few else [], new["labels"][at])
+        for own, at, few in zip(old["labels"], features, stay, strict=True)
     ]
     parts_at = arrays["parts_at"].copy()
     parts_at[:, 1] = features[parts_at[:, 1]]
     return {
         **arrays,
-        **_aligned_slots(arrays, slot_counts(old, slots), slot_counts(new, slots), features, codes),
+        **_aligned_slots(
+            _kept_slots(arrays, old, stay, slots),
+            (slot_counts(old, slots), slot_counts(new, slots)),
+            are_few(old),
+            features,
+            codes,
+        ),
         "models": _aligned_models(arrays["models"], features, len(new["names"])),
-        "levels": _aligned_levels(arrays["levels"], features, codes, len(new["names"])),
+        "levels": _aligned_levels(arrays["levels"], features, codes, stay, len(new["names"])),
+        "label_sums": _aligned_label_sums(arrays, old, new, features),
         "facts": aligned_facts(arrays["facts"], features, len(new["names"])),
         "parts_at": parts_at,
     }
@@ -117,16 +154,35 @@ def _codes(own: list[Label], labels: list[Label]) -> Array:
     return codes
 
 
+def _kept_slots(arrays: dict[str, Array], old: Header, stay: Array, slots: int) -> dict[str, Array]:
+    """Return slots without those of categories that become some of many; but missing values."""
+    left = are_few(old) & ~stay
+    if not left.any():
+        return arrays
+    ends = np.cumsum(slot_counts(old, slots))
+    feature = np.searchsorted(ends, arrays["places"], "right")
+    kept = ~left[feature] | (arrays["places"] == ends[feature] - 1)
+    sums = arrays["sums"].copy()
+    leaf = np.repeat(np.arange(len(sums)), sums["slots"])
+    sums["slots"] = np.bincount(leaf[kept], minlength=len(sums))[: len(sums)]
+    return {"sums": sums, "places": arrays["places"][kept], "slots": arrays["slots"][kept]}
+
+
 def _aligned_slots(
-    arrays: dict[str, Array], before: Array, after: Array, features: Array, codes: list[Array]
+    arrays: dict[str, Array],
+    counts: tuple[Array, Array],
+    few: Array,
+    features: Array,
+    codes: list[Array],
 ) -> dict[str, Array]:
+    before, after = counts
     starts, ends = np.cumsum(before) - before, np.cumsum(after)
     place, sums = arrays["places"].astype(np.int64), arrays["sums"].copy()
     feature = np.searchsorted(starts, place, "right") - 1
     slot = place - starts[feature]
     missing = slot == before[feature] - 1
     table = np.array([*codes, np.zeros(CODES, int)])
-    is_category = (before == CODES + 1)[feature]
+    is_category = few[feature]
     code = table[feature, np.minimum(slot, CODES - 1)]
     slot = np.where(is_category & ~missing, code, slot)
     target = features[feature]
@@ -165,8 +221,41 @@ def _aligned_models(models: Array, features: Array, count: int) -> Array:
     return result
 
 
-def _aligned_levels(levels: Array, features: Array, codes: list[Array], count: int) -> Array:
+def _aligned_levels(
+    levels: Array, features: Array, codes: list[Array], stay: Array, count: int
+) -> Array:
     result = np.zeros((count, CODES, 2))
     for at, (feature, own) in enumerate(zip(features, codes, strict=True)):
-        np.add.at(result[feature], own, levels[CODES * at : CODES * (at + 1)])
+        if stay[at]:
+            np.add.at(result[feature], own, levels[CODES * at : CODES * (at + 1)])
     return result.reshape(-1, 2)
+
+
+def _aligned_label_sums(
+    arrays: dict[str, Array], old: Header, new: Header, features: Array
+) -> Array:
+    """Return the sums of labels of many, in another order; those of few that become many begin."""
+    parts, start, many = {}, 0, set(many_of(old))
+    for place, at in enumerate(features.tolist()):
+        labels = old["labels"][place]
+        if place in many:
+            parts[at] = labels, arrays["label_sums"][start : start + len(labels)]
+            start += len(labels)
+        elif old["kinds"][place] == CATEGORY:
+            levels = arrays["levels"][CODES * place : CODES * place + len(labels)]
+            parts[at] = labels, sums_of_few(levels)
+    result = [np.zeros((0, len(LABEL_SUMS)))]
+    for at in many_of(new):
+        code_of = {label: code for code, label in enumerate(new["labels"][at])}
+        own = np.zeros((len(code_of), len(LABEL_SUMS)))
+        labels, sums = parts.get(at, ([], own[:0]))
+        own[[code_of[label] for label in labels]] = sums
+        result.append(own)
+    return np.concatenate(result)
+
+
+def sums_of_few(levels: Array) -> Array:
+    """Return sums of labels from weights and sums of y: squares as if all y were the same."""
+    weight, total = levels.T
+    square = np.divide(total * total, weight, out=np.zeros(len(levels)), where=weight > 0)
+    return np.stack([weight, total, square], axis=1)

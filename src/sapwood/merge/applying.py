@@ -10,6 +10,8 @@ from sapwood.merge.checking import check_fits
 from sapwood.merge.column_facts import take_facts
 from sapwood.merge.delta import Delta
 from sapwood.merge.errors import MergeError
+from sapwood.merge.label_sums import add_labels
+from sapwood.merge.recoding import check_labels
 from sapwood.merge.snapshot import digest_of, take_snapshot
 from sapwood.rows.features import Features
 from sapwood.tree import memory
@@ -57,6 +59,7 @@ def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
     kernel = tree._kernel
     features = united(tree._features.to_header(), delta.features, delta.known)
     arrays = aligned(delta.arrays, delta.features, features, kernel.slots)
+    check_labels(features, tree._features.most_labels)
     if features["names"] != tree._features.names or features != tree._features.to_header():
         known = Features.from_header(features, tree._features.most_labels).known
         relay = memory.relay(kernel, tree._features, known)
@@ -71,7 +74,8 @@ def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
     stream = _stream_with(tree, arrays["stream"], float(arrays["sums"]["weight"].sum()))
     names = ("sums", "models", "places", "slots", "parts_at", "parts")
     _delta.apply(kernel, *(arrays[name] for name in names))
-    _add_levels(kernel.level_table, arrays["levels"])
+    _add_levels(kernel.level_table[: len(arrays["levels"])], arrays["levels"])
+    add_labels(kernel, features, arrays["label_sums"], stream["weight"] / stream["rows"])
     last_layer.set_layer(kernel, arrays["layer"])
     kernel.set_stream(**stream)
     take_facts(kernel, arrays["facts"])

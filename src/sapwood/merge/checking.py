@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from sapwood.limits import FAR, MOST_ROWS, MOST_WEIGHT, NEAR, ROUNDING, SQUARE
 from sapwood.merge._delta import GRID_DOUBLES, SLOT_DOUBLES, delta_doubles
-from sapwood.merge.alignment import CODES, slot_counts
+from sapwood.merge.alignment import CODES, LABEL_SUMS, are_few, many_of, slot_counts
 from sapwood.merge.column_facts import check_facts
 from sapwood.merge.layout import FADED, LEAF_DELTA, SCORES, STREAM
 from sapwood.records import check, doubles
-from sapwood.rows.column import CATEGORY, NUMBER
+from sapwood.rows.column import NUMBER
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import most_kept_rows
 from sapwood.tree.checking.pages import KEPT_ROW, MOST_COEFFICIENT
@@ -27,16 +27,17 @@ Array = NDArray[Any]
 MOST_INFORMATION = 1e32  # of one coefficient: one over the least variance that there can be
 
 
-def check_arrays(arrays: dict[str, Array], kinds: list[str]) -> None:
+def check_arrays(arrays: dict[str, Array], features: dict[str, Any]) -> None:
     """Raise ValueError, with words that say what is wrong, unless arrays are those of a delta.
 
     Parameters
     ----------
     arrays : dict
         All arrays of the delta.
-    kinds : list of str
-        What each feature is.
+    features : dict
+        What `Features.to_header` tells of its features.
     """
+    kinds = features["kinds"]
     sums, models, places = arrays["sums"], arrays["models"], arrays["places"]
     check(sums.dtype == LEAF_DELTA and sums.ndim == 1, "its sums are no records of leaves")
     check(places.dtype == np.uint32 and places.ndim == 1, "the places of its slots are none")
@@ -51,10 +52,12 @@ def check_arrays(arrays: dict[str, Array], kinds: list[str]) -> None:
     check(-NEAR <= low <= high <= NEAR, "the range of y is wrong")
     check(0.0 <= mass <= rows and 0.0 <= usual <= SQUARE, "the usual error is wrong")
     _check_models(models, sums, len(kinds))
-    slots = _check_parts(arrays["parts_at"], arrays["parts"], sums, kinds)
-    _check_slots(sums, places, arrays["slots"], slot_counts({"kinds": kinds}, slots))
+    slots = _check_parts(arrays["parts_at"], arrays["parts"], sums, features)
+    _check_slots(sums, places, arrays["slots"], slot_counts(features, slots))
     weight = float(sums["weight"].sum())
-    _check_levels(arrays["levels"], kinds, weight)
+    _check_levels(arrays["levels"], are_few(features), weight)
+    labels = sum(len(features["labels"][place]) for place in many_of(features))
+    _check_label_sums(doubles(arrays["label_sums"], (labels, len(LABEL_SUMS)), "its sums"), weight)
     check_facts(arrays["facts"], len(kinds), weight)
     scores = doubles(arrays["scores"], (len(SCORES),), "its scores")
     check(bool((scores[[0, 1, 2, 4]] >= 0).all()) and scores[0] <= rows, "its scores are wrong")
@@ -123,7 +126,7 @@ def _check_slots(sums: Array, places: Array, slots: Array, counts: Array) -> Non
     check(bool(good.all()), "slots have seen more rows than their leaf")
 
 
-def _check_parts(at: Array, parts: Array, sums: Array, kinds: list[str]) -> int:
+def _check_parts(at: Array, parts: Array, sums: Array, features: dict[str, Any]) -> int:
     """Return how many slots a number has."""
     check(at.dtype == np.int32 and at.ndim == parts.ndim == 2, "its parts are none")
     slots, rest = divmod(int(parts.shape[1]) - GRID_DOUBLES, SLOT_DOUBLES)
@@ -133,8 +136,10 @@ def _check_parts(at: Array, parts: Array, sums: Array, kinds: list[str]) -> int:
         return slots
     leaf, feature = at.T
     check(bool(np.isin(leaf, sums["leaf"]).all()), "there is a part of no leaf")
+    kinds, many = features["kinds"], set(many_of(features))
     good = bool(((feature >= 0) & (feature < len(kinds))).all())
-    check(good and all(kinds[each] == NUMBER for each in feature), "there is a part of no number")
+    good = good and all(kinds[each] == NUMBER or each in many for each in feature.tolist())
+    check(good, "there is a part of no number")
     _, width, inverse, kept = parts[:, :GRID_DOUBLES].T
     most = most_kept_rows(slots)
     laid = inverse > 0
@@ -157,11 +162,20 @@ def _check_parts(at: Array, parts: Array, sums: Array, kinds: list[str]) -> int:
     return slots
 
 
-def _check_levels(levels: Array, kinds: list[str], weight: float) -> None:
-    doubles(levels, (CODES * len(kinds), 2), "its levels")
-    table = levels.reshape(len(kinds), CODES, 2)
-    for own, kind in zip(table, kinds, strict=True):
-        check(kind == CATEGORY or not own.any(), "there are levels of what is no category")
+def _check_label_sums(sums: Array, weight: float) -> None:
+    added, total, square = sums.T
+    good = bool((added >= 0).all()) and bool((added <= ROUNDING * weight).all())
+    check(good, "the weight of a category is wrong")
+    check(bool((abs(total) <= 4 * NEAR * added).all()), "the sum of a category is wrong")
+    good = bool((square >= 0).all()) and bool((square <= 16 * SQUARE * added).all())
+    check(good, "the sum of squares of a category is wrong")
+
+
+def _check_levels(levels: Array, few: Array, weight: float) -> None:
+    doubles(levels, (CODES * len(few), 2), "its levels")
+    table = levels.reshape(len(few), CODES, 2)
+    for own, is_few in zip(table, few.tolist(), strict=True):
+        check(is_few or not own.any(), "there are levels of what is no category of few")
     added, total = table[..., 0], table[..., 1]
     good = bool((added >= 0).all()) and bool((added <= ROUNDING * weight).all())
     check(good, "the weight of a category is wrong")

@@ -15,7 +15,7 @@ from sapwood.merge.errors import MergeError
 from sapwood.merge.layout import SCORES
 from sapwood.merge.release import check_release, of_this_release
 from sapwood.records import check
-from sapwood.rows.features import IDENTIFIER, OTHERS, Features
+from sapwood.rows.features import Features
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
 
@@ -24,7 +24,7 @@ __all__ = ["ARRAYS", "Delta", "joined_scores", "scores_of"]
 Array = NDArray[Any]
 
 KIND = "TreeDelta"
-FORMAT = 1
+FORMAT = 2
 HEADER = {"base", "round", "shards", "features", "known"}
 OTHER_RELEASE = (
     "comes from a worker with sapwood {made} and the driver has {here}: install the same release "
@@ -38,6 +38,7 @@ ARRAYS = (
     "parts_at",
     "parts",
     "levels",
+    "label_sums",
     "facts",
     "stream",
     "layer",
@@ -124,6 +125,7 @@ class Delta:
                 np.concatenate([one["parts"], two["parts"]]),
             ),
             "levels": one["levels"] + two["levels"],
+            "label_sums": one["label_sums"] + two["label_sums"],
             "facts": joined_facts(one["facts"], two["facts"]),
             "stream": _joined_streams(one["stream"], two["stream"]),
             "layer": last_layer.latest(
@@ -189,8 +191,6 @@ def _checked_header(
     numbers = tuple(door.whole(shard, "shard", 0, 2**62) for shard in shards)
     check(list(numbers) == sorted(set(numbers)), "its shards are not in order, each of them once")
     features = Features.from_header(header["features"])
-    few = all(count <= OTHERS for count in features.known.counts)
-    check(few and IDENTIFIER not in features.kinds, "a feature of it has too many categories")
     good = isinstance(known, list) and len(known) <= len(features)
     check(good, "it does not say what the snapshot knew")
     for count, labels in zip(known, features.categories, strict=False):
@@ -200,7 +200,7 @@ def _checked_header(
 
 def _checked_arrays(header: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:
     check(arrays.keys() == set(ARRAYS), f"its arrays are not {', '.join(ARRAYS)}")
-    check_arrays(arrays, header["features"]["kinds"])
+    check_arrays(arrays, header["features"])
     last_layer.check_layer(arrays["layer"])
     return arrays
 

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood.merge import _delta, last_layer
-from sapwood.merge.alignment import aligned, united
+from sapwood.merge.alignment import aligned, are_few, united
 from sapwood.merge.column_facts import facts_added
 from sapwood.merge.delta import Delta, joined_scores, scores_of
-from sapwood.merge.snapshot import check_few, digest_of, tree_of_snapshot
-from sapwood.rows.column import CATEGORY
+from sapwood.merge.label_sums import LabelSums, levels_added
+from sapwood.merge.snapshot import check_told_apart, digest_of, tree_of_snapshot
 from sapwood.tree import memory, tree_state
 from sapwood.tree._relay import Registration
 
@@ -60,6 +60,7 @@ class ShardLearner:
         self.shard = shard
         self.tree, self.round = tree_of_snapshot(snapshot)
         self._known = self.tree._features.known
+        self._few = are_few(self.tree._features.to_header())
         self._scores = np.zeros(5)
         kernel = self.tree._kernel
         leaves = kernel.leaf_table[: kernel.leaf_count]
@@ -72,12 +73,15 @@ class ShardLearner:
         facts["late_cost"] = facts["late_weight"] = 0.0  # of its own rows alone
         self._facts = facts.copy()
         self._rows, self._usual = kernel.rows, kernel.usual
+        self._labels = LabelSums(self.tree)
 
     def predict_learn_many(
         self, X: Any, y: ArrayLike, w: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Predict rows, then learn them, as a tree does; parameters are as for the tree."""
+        self._labels.begin()
         predictions = np.asarray(self.tree.predict_learn_many(X, y, w), dtype=np.float64)
+        self._labels.add(X, y, w)
         own = scores_of(np.asarray(y, dtype=np.float64), predictions)
         self._scores = joined_scores(self._scores, own)
         return predictions
@@ -88,30 +92,29 @@ class ShardLearner:
         Raises
         ------
         MergeError
-            If a feature has more than 63 categories by now.
+            If a feature has more categories by now than can be told apart.
         """
         kernel, features = self.tree._kernel, self.tree._features
         before = self._before
         known = self._known
-        check_few(features.known)
+        check_told_apart(self.tree)
         if features.known is not known:
             before = self._relaid()
-        laid = np.array([[kind == CATEGORY for kind in features.kinds]], np.uint8)
-        laid = np.repeat(laid, kernel.leaf_count, axis=0)
-        laid[:, : len(known.names)] |= self._grids[:, :, 2] > 0.0
+        header = features.to_header()
+        few = are_few(header)
+        laid = np.repeat(few[None, :].astype(np.uint8), kernel.leaf_count, axis=0)
+        same = few[: len(known.names)] == self._few  # else the grid has begun anew
+        laid[:, : len(known.names)] |= (self._grids[:, :, 2] > 0.0) & same
         parts = _delta.extract(kernel, self._leaves, before["models"], laid)
-        levels = kernel.level_table * [1.0, 0.0]
-        levels[:, 0] -= before["levels"][:, 0]
-        levels[:, 1] = kernel.level_table.prod(axis=1) - before["levels"].prod(axis=1)
-        levels[levels[:, 0] <= 0.0] = 0.0
+        levels = levels_added(kernel.level_table, before["levels"], len(features))
         rows = kernel.rows - self._rows
         usual, mass = _delta.faded_usual(self._usual, kernel.usual, rows)
-        header = features.to_header()
         counts = [len(labels) for labels in known.categories]
         names = ("sums", "models", "places", "slots", "parts_at", "parts")
         arrays = {
             **dict(zip(names, parts, strict=True)),
             "levels": levels,
+            "label_sums": self._labels.all_of(header),
             "facts": facts_added(kernel, self._facts),
             "stream": np.array([rows, kernel.low, kernel.high, mass, usual]),
             "layer": last_layer.layer_of(kernel),

@@ -11,30 +11,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import door
+from sapwood.door import Label
 from sapwood.merge import _delta
 from sapwood.merge.errors import MergeError
 from sapwood.merge.release import check_release, of_this_release
 from sapwood.records import check
-from sapwood.rows.features import IDENTIFIER, OTHERS, Known
+from sapwood.rows.features import OTHERS
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
 from sapwood.tree import memory, tree_state
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import GRID_DOUBLES
+from sapwood.tree._tables import GRID_DOUBLES, LEVEL_HEAD
 from sapwood.tree.layout import no_trial
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 
 __all__ = [
     "LEAST_ROWS",
-    "check_few",
     "check_mergeable",
+    "check_told_apart",
     "digest_of",
+    "shared_level",
     "take_snapshot",
     "tree_of_snapshot",
 ]
 
 Array = NDArray[Any]
 
+CODES = OTHERS + 1
 KIND = "TreeSnapshot"
 FORMAT = 1
 LEAST_ROWS = 8
@@ -73,7 +76,7 @@ def check_mergeable(tree: Any) -> None:
             f"the tree has learned {int(tree._kernel.rows)} rows: let it learn {LEAST_ROWS} at "
             "least before rows are shared out"
         )
-    check_few(tree._features.known)
+    check_told_apart(tree)
     if tree.targets:
         raise MergeError(
             f"the tree has {len(tree.targets)} targets, and deltas are of a tree of one: let one "
@@ -86,20 +89,33 @@ def check_mergeable(tree: Any) -> None:
         )
 
 
-def check_few(known: Known) -> None:
-    """Raise unless all categories are few.
+def check_told_apart(tree: HoeffdingTreeRegressor) -> None:
+    """Raise unless every category has a level of its own.
 
     Raises
     ------
     MergeError
-        If a feature has many, whose levels forget: they do not add.
+        If some share one, by their hash: workers could not tell whose it is.
     """
-    for name, kind, count in zip(known.names, known.kinds, known.counts, strict=True):
-        if count > OTHERS or kind == IDENTIFIER:
-            raise MergeError(
-                f"{door.shown(name)} has more than {OTHERS} categories, whose levels forget and do "
-                f"not add: leave it out, as by --drop {name}, or learn in one process"
-            )
+    known, most = tree._features.known, tree._features.most_labels
+    levels, start = tree._kernel.level_table, CODES * len(known.names)
+    places = tree._kernel.columns.place_table.tolist()
+    for name, count, own in zip(known.names, known.counts, places, strict=True):
+        if own < 0:
+            continue
+        shared = levels[start + LEVEL_HEAD + count : start + LEVEL_HEAD + own, 0]
+        if count >= most or shared.any():
+            raise shared_level(name, most)
+        start += LEVEL_HEAD + own
+
+
+def shared_level(name: Label, most: int) -> MergeError:
+    """Return an error about a feature of which some categories share a level."""
+    return MergeError(
+        f"{door.shown(name)} has more categories than can be told apart (up to {most:,}, and short "
+        f"ones where memory is limited): leave it out, as by --drop {name}, allow more memory "
+        "(max_bytes), or learn in one process"
+    )
 
 
 def take_snapshot(tree: HoeffdingTreeRegressor, round: int = 0) -> bytes:
@@ -182,7 +198,6 @@ def _filled(header: Any, arrays: dict[str, Array]) -> HoeffdingTreeRegressor:
     watching = int(np.count_nonzero(leaves["watching"])) if leaves.dtype.names else 0
     good = grids.dtype == np.float64 and grids.shape == (watching, features, GRID_DOUBLES)
     check(good, "its grids are not those of its leaves")
-    check_few(tree._features.known)
     _, width, _ = kernel.sizes_for(*memory.column_kinds(tree._features, tree._features.known), 1)
     watches = np.zeros((watching, width))
     watches[:, : GRID_DOUBLES * features] = grids.reshape(watching, -1)
