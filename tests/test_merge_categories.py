@@ -4,6 +4,8 @@ import itertools
 from collections import defaultdict
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,8 +14,10 @@ import tree_cases
 from sapwood import HoeffdingTreeRegressor, ModelFileError
 from sapwood.merge import Delta, MergeError, ShardLearner, apply, take_snapshot
 from sapwood.merge.alignment import many_of
+from sapwood.scale import train
 from sapwood.storage import container
 from test_merge import assert_same_delta, deltas_of, total
+from test_scale import Backwards
 
 
 def shops(rows, labels, seed=1, prefix="s"):
@@ -126,6 +130,28 @@ def test_rounds_are_as_accurate_as_one_process(labels, first):
     scores = [tree_cases.r2(rest.y, each.predict_many(rest.columns)) for each in (serial, tree)]
     assert scores[1] > scores[0] - 0.003
     assert HoeffdingTreeRegressor.from_bytes(tree.to_bytes()).to_bytes() == tree.to_bytes()
+
+
+def test_workers_learn_files_with_many_categories(tmp_path):
+    rows = shops(6_000, 150)
+    path = tmp_path / "shops.parquet"
+    pa.parquet.write_table(pa.table({**rows.columns, "y": rows.y}), path)
+    found = {
+        engine: train(
+            HoeffdingTreeRegressor(),
+            str(path),
+            workers=3,
+            engine=engine,
+            wishes={"target": "y"},
+            first=1_000,
+        )
+        for engine in ("threads", Backwards())
+    }
+    one, other = found.values()
+    assert one.rows_learned == 6_000
+    assert len(one.model._features.categories[1]) == 150
+    assert one.model.to_bytes() == other.model.to_bytes()
+    assert one.r2 > 0.8
 
 
 def test_means_forget_as_those_of_a_tree_do():
