@@ -13,6 +13,8 @@ __all__ = ["member_ages", "member_errors"]
 def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     """Draw the errors of an ensemble's trees, beside that of what they predict together.
 
+    Those of several targets are in units of these targets' deviations, and drawn alone.
+
     Parameters
     ----------
     evaluation : Evaluation
@@ -21,17 +23,20 @@ def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
         Where to draw.
     """
     ax = axis(ax)
-    label_axes(ax, "rows", "RMSE lately")
+    curve = evaluation.curve  # of one target
+    label_axes(ax, "rows", "RMSE lately" if len(curve) else "RMSE lately, in deviations")
     history = evaluation.members
     if history is None:
         say(ax, "the model has no members")
         return ax
     errors = np.where(np.isfinite(history.errors), history.errors, np.nan)
     each = ax.plot(history.rows, errors[:, :-1], color=MUTED, linewidth=0.7, alpha=0.7, label="_")
-    curve = evaluation.curve
-    together = np.interp(history.rows, curve["row"], curve["faded_rmse"])
     lines = ax.plot(history.rows, errors[:, -1], color=ORANGE, linewidth=1.2, label="waiting")
-    lines += ax.plot(history.rows, together, color=BLUE, linewidth=1.7, label="together")
+    names, together = ["members", "waiting"], np.zeros(0)
+    if len(curve):
+        together = np.interp(history.rows, curve["row"], curve["faded_rmse"])
+        lines += ax.plot(history.rows, together, color=BLUE, linewidth=1.7, label="together")
+        names.append("together")
     rows, places = _replaced(history)
     marks = ax.plot(
         history.rows[rows],
@@ -42,7 +47,7 @@ def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
         markersize=4,
         label="_",
     )
-    handles, names = [each[0], *lines], ["members", "waiting", "together"]
+    handles = [each[0], *lines]
     if len(rows):
         handles, names = [*handles, marks[0]], [*names, "has taken a place"]
     legend(ax, handles, names)
