@@ -41,6 +41,7 @@ MANY_ROWS, MOST_INHERITED, INHERITED_ERROR = 1000.0, 10.0, 0.5
 OUTDATED, OUTDATED_ROWS = 1e6, 200
 HELD_ROWS, HELD_ERROR, HELD_RANGE = 100, 1000, 0.25
 LEAST_EVIDENCE, OPTIMISM, PATIENCE, FIRST_REVIEW = 15.0, 0.8, 10.0, 8.0
+NEGLIGIBLE = 1e-4  # the share of the variance of y that is not worth a split
 APART, CLEARER, MOST_LEFT = 0.4, 4.0, 4.0  # of a cut of y, beside that of the residual
 MEASURES = {"target": ("target",), "residual": ("step", "line"), "best": ("target", "step", "line")}
 
@@ -428,6 +429,8 @@ class NaiveTree:
         """The cut that leaves the smallest error; that of y where it sets parts of y far apart, or
         where the residual long showed none."""
         choices, n = [], leaf.y.weight
+        if leaf.residual.variance <= NEGLIGIBLE * leaf.y.variance:
+            return None, math.inf
         for measure in self.measures:
             variance = (leaf.y if measure == "target" else leaf.residual).variance
             best, second = self.best_cuts(leaf, measure)

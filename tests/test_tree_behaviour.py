@@ -583,3 +583,16 @@ def test_new_features_come_with_a_row_that_fills_the_tables():
     assert width > 3
     assert len(tree._kernel.leaf_table) > room
     assert tree.copy().to_bytes() == tree.to_bytes()
+
+
+def test_a_line_without_noise_needs_few_leaves():
+    rng = np.random.default_rng(3)
+    X = rng.random((12_000, 6))
+    y = X @ np.arange(1.0, 7.0)
+    tree = HoeffdingTreeRegressor()
+    predictions = tree.predict_learn_many(X, y)
+    assert tree.n_leaves <= 8
+    assert np.abs(predictions - y)[-1000:].max() < 1e-3 * y.std()
+    bent = HoeffdingTreeRegressor()  # but what bends is followed, without noise as well
+    bent.learn_many(X, np.abs(X[:, 0] - 0.5) + y)
+    assert bent.n_leaves > tree.n_leaves

@@ -108,7 +108,10 @@ cdef int attempt(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
         find_best_cuts(tables, leaf, rules.min_share, cuts)
         target_variance = record.target_m2 / record.weight
         residual_variance = record.residual_m2 / record.weight
-    verdict = chosen(rules, cuts, record.weight, target_variance, residual_variance)
+    if residual_variance <= rules.negligible * target_variance:
+        verdict = Verdict(False, STEP, INFINITY, cuts[STEP])
+    else:
+        verdict = chosen(rules, cuts, record.weight, target_variance, residual_variance)
     if not verdict.earned:
         needed = verdict.needed
         if tables.targets == 1:

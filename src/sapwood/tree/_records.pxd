@@ -81,6 +81,7 @@ cdef struct GrowthRules:
     double tau
     double min_share
     double least_evidence
+    double negligible
     double optimism
     double apart
     double clearer

@@ -38,6 +38,7 @@ RULES = np.dtype(
         ("tau", np.float64),
         ("min_share", np.float64),
         ("least_evidence", np.float64),
+        ("negligible", np.float64),
         ("optimism", np.float64),
         ("apart", np.float64),
         ("clearer", np.float64),
@@ -75,6 +76,9 @@ class GrowthRules:
         What a split has to explain.
     least_evidence : float
         A split has to explain so many times the variance that one row's worth of noise would.
+    negligible : float
+        A leaf whose residual has at most this share of the variance of its y does not split: all
+        splits of such leaves together could not add more than that to the R² of the tree.
     optimism : float
         After an attempt in vain the next one waits for this share of the time after which it
         should succeed.
@@ -108,6 +112,7 @@ class GrowthRules:
     max_depth: int
     split_on: SplitOn
     least_evidence: float = 15.0
+    negligible: float = 1e-4
     optimism: float = 0.8
     apart: float = 0.4
     clearer: float = 4.0
