@@ -21,6 +21,7 @@ __all__ = [
     "TreePicture",
     "UnitChange",
     "feature_importances",
+    "hints",
     "summary",
     "to_frame",
     "to_records",
@@ -38,7 +39,7 @@ MOST_TARGETS = 6  # that a line of text tells
 IDS = "identifiers"
 COUNTERS = "counters"
 UNIT_CHANGES = "unit_changes"
-COUNTED = 40  # samples in turn, each larger than the one before: some 2,500 rows
+COUNTED = 40  # samples that are larger than the one before, and none smaller: some 2,500 rows
 MOST_GUIDES = 24  # levels that a line of text is indented by; deeper ones are counted instead
 
 
@@ -319,17 +320,8 @@ class Summary(NamedTuple):
         rows = [
             [name, number(value, 15)] for name, value in self._asdict().items() if name not in words
         ]
-        told = table(rows)
-        for name in self.counters:
-            told += (
-                f"\n{plain(name, MOST_LETTERS)}: it only rises and is split on first, so that what "
-                "comes is always beyond what was seen; is it a counter, to be left out?"
-            )
-        for name in self.identifiers:
-            told += f"\n{plain(name, MOST_LETTERS)}: its values hardly ever repeat, it is left out"
-        for change in self.unit_changes:
-            told += f"\n{change}"
-        return told
+        hints = [*_hints(self.counters, self.identifiers), *map(str, self.unit_changes)]
+        return "\n".join([table(rows), *hints])
 
 
 def summary(
@@ -375,8 +367,31 @@ def summary(
     )
 
 
+def hints(picture: TreePicture) -> list[str]:
+    """Return what is worth knowing of features that are hardly meant to be predicted from.
+
+    Examples
+    --------
+    >>> hints(sample())
+    []
+    """
+    return _hints(_counters(picture), picture.identifiers)
+
+
+def _hints(counters: Sequence[str], identifiers: Sequence[str]) -> list[str]:
+    found = [
+        f"{plain(name, MOST_LETTERS)}: it only rises and is split on first, so that what comes is "
+        "always beyond what was seen; is it a counter, to be left out?"
+        for name in counters
+    ]
+    return found + [
+        f"{plain(name, MOST_LETTERS)}: its values hardly ever repeat, it is left out"
+        for name in identifiers
+    ]
+
+
 def _counters(picture: TreePicture) -> tuple[str, ...]:
-    """Return the feature at the root, if it was larger in each of many samples than before."""
+    """Return the feature at the root, if it has risen in many samples and never fallen."""
     feature = int(picture.nodes["feature"][0])
     if picture.facts is None or picture.nodes["kind"][0] != NUMBER:
         return ()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sapwood.formatting import number, plain
 from sapwood.inspect.draw import draw
-from sapwood.inspect.view import Limits, TreePicture, condition, question
+from sapwood.inspect.view import Limits, TreePicture, condition, hints, question
 from sapwood.report.html import Column, count, share, table, text, told_alike
 from sapwood.tree.layout import LEAF, NUMBER
 
@@ -18,6 +18,7 @@ OPEN = 2  # nodes above this depth show their children at first
 MOST_LEAVES = 200  # of the table
 TOP = 3  # levels of the picture
 LONGEST_TITLE = 300
+MOST_HINT = 300
 
 LIMITS = Limits(6)
 SVG = "http://www.w3.org/2000/svg"
@@ -34,8 +35,9 @@ def render_tree(picture: TreePicture, target: str) -> str:
         What it predicts.
     """
     leaves = picture.below.leaves[0]
+    hinted = "".join(f"<p>{text(each, MOST_HINT)}</p>\n" for each in hints(picture))
     if leaves == 1:
-        return '<p class="quiet">One leaf: the tree has not split yet.</p>'
+        return f'{hinted}<p class="quiet">One leaf: the tree has not split yet.</p>'
     expanded = written_nodes(picture)
     depth = max(picture.columns["depth"])
     told = (
@@ -54,7 +56,8 @@ def render_tree(picture: TreePicture, target: str) -> str:
     )
     nodes = "".join(_nodes(picture, expanded))
     return (
-        f"<p>{told}</p>\n{_drawing(picture, target)}\n<h3>Node by node</h3>\n<p>{hint}</p>\n"
+        f"<p>{told}</p>\n{hinted}{_drawing(picture, target)}\n"
+        f"<h3>Node by node</h3>\n<p>{hint}</p>\n"
         f'<div class="scroll tree"><div class="nodes">{head}{nodes}</div></div>\n'
         f"{_leaf_table(picture)}"
     )
