@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from naive_units import hashed
 from sapwood import ForestRegressor, HoeffdingTreeRegressor
+from sapwood.report.tree_view import render_tree
 from sapwood.tree import tree_state
 from sapwood.tree._search import threshold_of
 from sapwood.tree._tables import GRID_DOUBLES
@@ -99,6 +101,71 @@ def test_importances_agree_with_permutation(kind):
         assert np.abs(np.array(list(shares.values())) - expected).max() < 0.1
 
 
+def costs_of(tree, past, row, y):
+    """What it costs to have the value of another row in each column, each predicted anew.
+
+    Also, the columns in which that leads to another leaf, those first that part first.
+    """
+    leaf, *_, said, _, _ = tree._kernel.outlook(row)
+    costs, parting = np.zeros(len(row)), {}
+    for column in range(len(row)):
+        other = row.copy()
+        other[column] = past[column]
+        other_leaf, *_, change, _, _ = tree._kernel.outlook(other)
+        change = said - change
+        costs[column] = change * (change + y - said)
+        if other_leaf != leaf:
+            parting[column] = len(set(way_to(tree, leaf)) & set(way_to(tree, other_leaf)))
+    return costs, sorted(parting, key=parting.get)
+
+
+def way_to(tree, leaf):
+    """The nodes above a leaf."""
+    parents, node = tree._kernel.node_table["parent"], tree._kernel.leaf_table["node"][leaf]
+    while node:
+        node = parents[node]
+        yield int(node)
+
+
+@pytest.mark.parametrize("leaf", ["adaptive", "linear", "mean"])
+def test_costs_of_columns_are_those_of_rows_that_are_predicted_anew(leaf):
+    """Row by row: who is tried, with which row of the past, and what it costs."""
+    rows, columns = 1500, 5
+    rng = np.random.default_rng(4)
+    X = rng.random((rows, columns)).round(2)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    X[:, 4] = rng.integers(0, 3, rows)
+    X[:3, 4] = range(3)  # codes are given in the order in which they come
+    y = 4 * np.nan_to_num(X[:, 0]) * (X[:, 4] == 1) + 3 * np.nan_to_num(X[:, 1]) ** 2
+    y += 0.1 * rng.normal(size=rows)
+    y[:2] = -30.0, 30.0  # so that nothing is held within the range of y
+    tree = Tree(leaf=leaf, grace_period=50, track=None)
+    cost, late, weight, faded = (np.zeros(columns) for _ in range(4))
+    samples = np.tile(X[0], (32, 1))
+    for number in range(rows):
+        bits = hashed(number)
+        if number and bits % 8 == 0:
+            chosen = samples[(bits >> 48) % 32]
+            own, moving = costs_of(tree, chosen, X[number], y[number])
+            if moving:
+                tried = moving[(bits >> 16) % len(moving)]
+                counted = 2 * len(moving) * own[tried] if bits >> 63 else 0.0
+                own[moving] = 0.0
+                own[tried] = counted
+            cost, weight = cost + own, weight + 1
+            late, faded = late * (1 - 1 / 256) + own, faded * (1 - 1 / 256) + 1
+        if bits % 64 == 1:
+            samples[(bits >> 16) % 32] = X[number]
+        known = {str(c): X[number, c] for c in range(4)} | {"4": "abc"[int(X[number, 4])]}
+        tree.learn_one(known, y[number])
+    facts = tree._kernel.columns.known_facts
+    assert tree.n_leaves > 3
+    for name, expected in (("cost", cost), ("late_cost", late)):
+        assert facts[name] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    for name, expected in (("weight", weight), ("late_weight", faded)):
+        assert facts[name] == pytest.approx(expected, rel=1e-12)
+
+
 def test_what_lately_matters_is_told_apart_from_all():
     rng = np.random.default_rng(3)
     X = rng.random((16_000, 2))
@@ -170,7 +237,22 @@ def test_a_counter_at_the_root_is_told():
     tree.learn_many({"number": number, "x": x}, y)
     assert tree.summary.counters == ("number",)
     assert "number: it only rises and is split on first" in str(tree.summary)
+    assert "number: it only rises" in render_tree(tree._picture(), "y")
     other = Tree(leaf="mean")
     order = rng.permutation(6000)
     other.learn_many({"number": number[order], "x": x[order]}, y[order])
     assert other.summary.counters == ()
+    assert "it only rises" not in render_tree(other._picture(), "y")
+
+
+def test_a_day_that_many_rows_have_is_told_as_well():
+    rng = np.random.default_rng(6)
+    day, x = np.arange(9000) // 90, rng.random(9000)  # samples are some 64 rows apart
+    day[:2000] = rng.integers(0, 20, 2000)  # so that it is the first to be split on
+    tree = Tree(leaf="mean")
+    tree.learn_many({"day": day, "x": x}, 5.0 * (day > 10) + x)
+    assert tree.summary.counters == ("day",)
+    again = Tree(leaf="mean")
+    again.learn_many({"day": day % 60, "x": x}, 5.0 * (day % 60 > 10) + x)
+    assert again.to_text(max_depth=1).startswith("day")
+    assert again.summary.counters == ()

@@ -458,5 +458,5 @@ def test_grids_join_to_the_finest_and_costs_add():
         added = deltas[0].arrays["facts"][:, place] + deltas[1].arrays["facts"][:, place]
         np.testing.assert_allclose(facts[name], before[name] + added)
     assert facts["weight"].sum() > 2.5 * before["weight"].sum()
-    assert tree.feature_importances == {"0": 1.0, "1": 0.0}
+    assert tree.feature_importances["0"] > 0.999
     assert HoeffdingTreeRegressor.from_bytes(tree.to_bytes()).to_bytes() == tree.to_bytes()

@@ -4,10 +4,10 @@ it costs to get it wrong, and a few rows of the past.
 All values so far are multiples of 10 ** -decimals; so cuts between them can be round numbers.
 
 The *cost* of a column is by how much the squared error of the tree grows if the value of a row is
-replaced by that of another: permutation importance, online. One row in PERMUTED is predicted once
-more for that, with the value of one column from one of SAMPLES rows of the past, of which one in
-RENEWED replaces one. Which rows, columns and samples is told by the number of the row, by a hash, as
-any fixed step might be in time with the stream.
+replaced by that of another: permutation importance, online. One row in PERMUTED is tried with each
+value of one of SAMPLES rows of the past, of which one in RENEWED replaces one. Which rows and samples
+is told by the number of the row, by a hash, as any fixed step might be in time with the stream. What
+is told of lately remembers LATELY such rows.
 """
 
 from libc.math cimport ceil, fabs, ldexp
@@ -19,7 +19,9 @@ cdef enum:
     NO_GRID = 5
     SAMPLES = 32    # rows that are kept
     RENEWED = 64    # one row in so many is kept
-    PERMUTED = 16   # one row in so many is predicted once more
+    PERMUTED = 8    # one row in so many is tried with other values
+    LATELY = 256    # of these are remembered: as long as rows of the past are kept
+    MOST_MOVING = 64  # columns of a row in which another value leads to another leaf
 
 cdef struct ColumnFacts:
     # As FACTS_RECORD of layout.py.
@@ -88,5 +90,5 @@ cdef inline void add_cost(ColumnFacts* facts, double cost, double w) noexcept no
     """Add what it cost to get a column wrong, to all so far and to a faded sum."""
     facts.cost += w * cost
     facts.weight += w
-    facts.late_cost = 0.99 * facts.late_cost + w * cost
-    facts.late_weight = 0.99 * facts.late_weight + w
+    facts.late_cost = (1.0 - 1.0 / LATELY) * facts.late_cost + w * cost
+    facts.late_weight = (1.0 - 1.0 / LATELY) * facts.late_weight + w

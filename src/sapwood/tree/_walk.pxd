@@ -98,6 +98,18 @@ cdef inline double mixed(
     return (mean * models + low * high * experts[0]) / (mean * weight + low * high)
 
 
+cdef inline void find_shares(const double* errors, bint averaging, double* shares) noexcept nogil:
+    """The share that each expert has in the mean of `mixed`."""
+    cdef double least = min(min(errors[1], errors[2]), min(errors[3], errors[4])), total = 0.0
+    cdef Py_ssize_t expert
+    least = 1.0 / ((min(errors[0], least) if averaging else least) + 1e-300)
+    for expert in range(EXPERTS):
+        shares[expert] = 1.0 / power_of(errors[expert] * least) if expert or averaging else 0.0
+        total += shares[expert]
+    for expert in range(EXPERTS):
+        shares[expert] /= total
+
+
 cdef inline double power_of(double times_least) noexcept nogil:
     """The fourth power of an error in units of the least; within bounds, if that is 0."""
     times_least = times_least if times_least > 1.0 else 1.0

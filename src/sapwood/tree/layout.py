@@ -226,7 +226,7 @@ FACTS = Record(
     ),
     Field("late_weight", 0, _weight, complaint=_WEIGHT_OF_COST),
     Field("last", -LARGEST, LARGEST, missing=True),  # the value of the row that was sampled last
-    Field(  # samples in turn of which each was larger than the one before
+    Field(  # how often samples have risen since one was below that before it
         "rises",
         0,
         lambda limits: limits.rows + SAMPLE_ROWS,
