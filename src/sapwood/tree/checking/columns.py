@@ -88,7 +88,8 @@ def check_units(units: Array, is_number: BoolArray, limits: Limits, minding: boo
     check(len(units) == len(is_number) + 1, "its units are not those of its features")
     UNITS.check(units, limits)
     has_none = ~np.append(True, is_number) if minding else np.ones(len(units), np.bool_)
-    blank = units == np.zeros(1, units.dtype)
+    # Numbers, as NumPy calls it a TypeError if memory fails while records are compared.
+    blank = (units.view(np.float64).reshape(len(units), -1) == 0).all(axis=1)
     check_all(blank | ~has_none, "units {} are those of no number")
     check_all(units["low"] <= units["high"], "the range of units {} is wrong")
 
