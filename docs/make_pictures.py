@@ -33,7 +33,7 @@ from sapwood.evaluate import prequential
 from sapwood.merge import ShardLearner, apply, take_snapshot
 from sapwood.plot.style import COLOURS, INK, MUTED, RULE, short
 from sapwood.tree import _search
-from sapwood.tree._tables import SLOT_DOUBLES
+from sapwood.tree._column_tables import SLOT_DOUBLES
 from sapwood.tree.regressor import Leaf, Track
 
 FloatArray = NDArray[np.float64]

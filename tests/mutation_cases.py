@@ -23,7 +23,7 @@ from sapwood import (
 )
 from sapwood.observers import packing
 from sapwood.tree import tree_state
-from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES
+from sapwood.tree._column_tables import GRID_DOUBLES, SLOT_DOUBLES
 from state_cases import infinite_or_nan
 from tree_file_cases import COLOURS, grown, of_targets, packed, stream, with_idle_leaves
 

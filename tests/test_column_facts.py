@@ -9,8 +9,8 @@ from naive_units import hashed
 from sapwood import ForestRegressor, HoeffdingTreeRegressor
 from sapwood.report.tree_view import render_tree
 from sapwood.tree import tree_state
+from sapwood.tree._column_tables import GRID_DOUBLES
 from sapwood.tree._search import threshold_of
-from sapwood.tree._tables import GRID_DOUBLES
 from sapwood.tree.layout import NUMBER
 
 Tree = HoeffdingTreeRegressor

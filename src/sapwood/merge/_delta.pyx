@@ -28,7 +28,7 @@ from sapwood.tree._watch cimport (
 )
 
 from sapwood.merge.layout import LEAF_DELTA
-from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES
+from sapwood.tree._column_tables import GRID_DOUBLES, SLOT_DOUBLES
 
 # What is left of a faded sum a row later: of the errors of a leaf, and of the usual error.
 cdef double FADE = 0.99

@@ -22,9 +22,9 @@ from sapwood.merge.recoding import Order, check_labels, known_by_both, listed_la
 from sapwood.model import State
 from sapwood.rows.features import OTHERS, Features, labels_within
 from sapwood.tree import _memory, memory, tree_state
+from sapwood.tree._column_tables import LEVEL_HEAD
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._relay import Registration
-from sapwood.tree._tables import LEVEL_HEAD
 from sapwood.tree.layout import (
     CHANGE_RECORD,
     MOST_UNIT_CHANGES,

@@ -18,8 +18,8 @@ from sapwood.merge.errors import MergeError
 from sapwood.rows.column import CATEGORY, IDENTIFIER, OTHERS, UNKNOWN
 from sapwood.rows.features import Features
 from sapwood.tree import tree_state
+from sapwood.tree._column_tables import GRID_DOUBLES, LEVEL_HEAD
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import GRID_DOUBLES, LEVEL_HEAD
 from sapwood.tree.layout import CATEGORY as CATEGORY_NODE
 from sapwood.tree.layout import LEAF, LISTED
 

@@ -20,8 +20,8 @@ from sapwood.rows.features import OTHERS
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
 from sapwood.tree import memory, tree_state
+from sapwood.tree._column_tables import GRID_DOUBLES, LEVEL_HEAD
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import GRID_DOUBLES, LEVEL_HEAD
 from sapwood.tree.layout import no_trial
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 

@@ -9,13 +9,14 @@ from libc.math cimport INFINITY
 from libc.string cimport memset
 
 from sapwood.tree._bounds cimport weight_needed
+from sapwood.tree._column_tables cimport clear_watch
 from sapwood.tree._cuts cimport LINE, MEASURES, STEP, TARGET
 from sapwood.tree._memory cimport admits_split, rank_in_time
 from sapwood.tree._records cimport EXPERTS, GrowthRules, LeafRecord
 from sapwood.tree._review cimport review_leaf
 from sapwood.tree._search cimport BestCut, find_best_cuts
 from sapwood.tree._split cimport split_leaf
-from sapwood.tree._tables cimport TreeTables, Watchers, clear_watch
+from sapwood.tree._tables cimport TreeTables, Watchers
 from sapwood.tree._target_growth cimport are_outdated, find_cuts_of_targets, variance_of_targets
 from sapwood.tree._trial cimport go_on_trial, renew_trial
 

@@ -12,12 +12,13 @@ from libc.stdlib cimport qsort
 
 from sapwood.blend._layer cimport LayerState
 from sapwood.observers._store cimport Store
+from sapwood.tree._column_tables cimport clear_watch
 from sapwood.tree._levels cimport HEAD
 from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
     CATEGORIES, EXPERTS, LeafRecord, NodeRecord, model_size, terms_of,
 )
-from sapwood.tree._tables cimport Ranked, TreeTables, Watchers, clear_watch
+from sapwood.tree._tables cimport Ranked, TreeTables, Watchers
 from sapwood.tree._target_growth cimport error_of_targets
 from sapwood.tree._target_records cimport (
     TargetLeaf, TargetNode, TargetStream, terms_doubles, work_doubles,

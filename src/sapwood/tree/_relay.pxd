@@ -6,7 +6,8 @@ from sapwood.blend._layer cimport LayerState
 from sapwood.blend._notes cimport Notes
 from sapwood.rows._dict_row cimport FeatureTable
 from sapwood.tree._pages cimport Pages
-from sapwood.tree._tables cimport Columns, TargetRecords, TreeTables
+from sapwood.tree._column_tables cimport Columns
+from sapwood.tree._tables cimport TargetRecords, TreeTables
 
 cdef class Relay:
     cdef TreeTables tables

@@ -11,21 +11,21 @@ from sapwood.blend._layer cimport LayerState
 from sapwood.blend._notes cimport Notes
 from sapwood.observers._store cimport Store
 from sapwood.rows._dict_row cimport FeatureTable
+from sapwood.tree._column_tables cimport Columns, clear_watch
 from sapwood.tree._levels cimport HEAD
 from sapwood.tree._memory cimport promised_bytes, used_bytes
 from sapwood.tree._pages cimport Pages, give_back
 from sapwood.tree._records cimport (
     CATEGORIES, CATEGORY, LISTED, RATES, SQUARE_TERMS, centres_at, covariance_at, scales_at, terms_of,
 )
-from sapwood.tree._tables cimport (
-    Columns, TargetRecords, TreeTables, Watchers, clear_watch, set_fresh_models,
-)
+from sapwood.tree._tables cimport TargetRecords, TreeTables, Watchers, set_fresh_models
 from sapwood.tree._target_records cimport coefficients_of, model_of, models_size
 from sapwood.tree._watch cimport Grid, Slot, slot_at
 
 from sapwood.blend._layer import fresh_layer
 from sapwood.rows.column import UNKNOWN
-from sapwood.tree._tables import fresh_targets, level_rows
+from sapwood.tree._column_tables import level_rows
+from sapwood.tree._tables import fresh_targets
 
 
 cdef class Relay:

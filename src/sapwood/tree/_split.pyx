@@ -7,6 +7,7 @@ from libc.math cimport fabs, sqrt
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
+from sapwood.tree._column_tables cimport clear_watch
 from sapwood.tree._model cimport PRIOR, PRIOR_OF_CONSTANT
 from sapwood.tree._records cimport (
     CATEGORY, EXPERTS, LEAF, NUMBER, RATES, SQUARE_TERMS, LeafRecord, NodeRecord, covariance_at,
@@ -14,7 +15,7 @@ from sapwood.tree._records cimport (
 )
 from sapwood.tree._cuts cimport STEP, TARGET
 from sapwood.tree._search cimport BestCut, Sides, find_sides, find_threshold
-from sapwood.tree._tables cimport TreeTables, Watchers, clear_watch
+from sapwood.tree._tables cimport TreeTables, Watchers
 from sapwood.tree._target_growth cimport (
     divide_targets, find_sides_of_targets, missing_targets_go_left,
 )

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 
 from sapwood.blend._layer cimport LayerRules, LayerState
 from sapwood.blend._notes cimport Notes
+from sapwood.tree._column_tables cimport Columns
 from sapwood.tree._facts cimport ColumnFacts
 from sapwood.tree._pages cimport Pages
 from sapwood.tree._records cimport GrowthRules, LeafRecord, MemoryRules, NodeRecord, Trial
@@ -22,35 +23,6 @@ cdef class Watchers:
     cdef readonly list observers       # one per feature
     cdef object addresses
     cdef void** stores                 # where their stores are: in `addresses`
-
-
-cdef class Columns:
-    cdef readonly object is_category   # of each feature: whether it is a category of few
-    cdef readonly object place_table   # of each feature: places of a category of many, else -1
-    cdef readonly object level_table   # for each category of each feature: weight and mean of y
-    cdef readonly Py_ssize_t features
-    cdef readonly Py_ssize_t targets
-    cdef bint has_categories
-    cdef bint has_many
-    cdef bint separate                 # whether each target has a whole model page of its own
-    cdef Py_ssize_t slot_size          # doubles of a slot
-    cdef list buffers                  # the arrays to which these point:
-    cdef int* kinds                    # whether a feature is a category of few
-    cdef Py_ssize_t* places            # of `place_table`
-    cdef double* room                  # for a row with levels; see _levels.pxd. In that of `scratch`
-    cdef double* many_levels           # of `level_table`: those after the few of all features
-    cdef Py_ssize_t* slot_starts       # where a feature's slots start, in slots; one past the end
-    cdef double* scratch               # for learning: values, terms, direction
-    cdef readonly object fact_table    # what is known of each feature; see _facts.pxd
-    cdef readonly object sample_table  # rows of the past
-    cdef readonly object unit_table    # of y and of each feature; see _units.pxd
-    cdef ColumnUnits* units            # of `unit_table`
-    cdef ColumnFacts* facts            # of `fact_table`
-    cdef double* samples               # of `sample_table`
-    cdef double* permuted              # room for a row that is predicted once more: values, those
-                                       # with levels, and terms
-    cdef Slot** found                  # for learning: the slot of each feature of the row
-    cdef double* levels                # of `level_table`
 
 
 cdef class TargetRecords:
@@ -170,7 +142,6 @@ cdef class TreeTables:
     cdef Grid* grid_of(self, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil
 
 
-cdef void clear_watch(Columns columns, double* page) noexcept nogil
 cdef void set_fresh_models(
     Py_ssize_t features, Py_ssize_t targets, bint separate, double* page
 ) noexcept nogil

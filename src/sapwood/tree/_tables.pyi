@@ -6,46 +6,15 @@ from numpy.typing import NDArray
 
 from sapwood.blend._notes import Notes
 from sapwood.observers.base import TableObserver
+from sapwood.tree._column_tables import Columns
 from sapwood.tree.leaf_observers import LeafObservers
 
 T = TypeVar("T")
 
-GRID_DOUBLES: int
-SLOT_DOUBLES: int
-LEVEL_HEAD: int
-
 def most_kept_rows(slots: int) -> int: ...
 def table_room(rows: int) -> int: ...
-def level_rows(places: NDArray[np.intp]) -> int: ...
 def lengthened(table: NDArray[Any], rows: int) -> NDArray[Any]: ...
 def fresh_targets(targets: int, leaf_room: int, node_room: int) -> TargetRecords: ...
-
-class Columns:
-    is_category: NDArray[np.bool_]
-    place_table: NDArray[np.intp]
-    level_table: NDArray[np.float64]
-    unit_table: NDArray[Any]
-    features: int
-    targets: int
-    def __init__(
-        self,
-        is_category: NDArray[np.bool_],
-        slots: int,
-        places: NDArray[np.intp] | None = None,
-        levels: NDArray[np.float64] | None = None,
-        facts: NDArray[Any] | None = None,
-        samples: NDArray[np.float64] | None = None,
-        units: NDArray[Any] | None = None,
-        targets: int = 1,
-    ) -> None: ...
-    @property
-    def known_facts(self) -> NDArray[Any]: ...
-    @property
-    def known_samples(self) -> NDArray[np.float64]: ...
-    @property
-    def watch_doubles(self) -> int: ...
-    def slot_start(self, feature: int) -> int: ...
-    def gap_start(self, feature: int) -> int: ...
 
 class TargetRecords:
     streams: NDArray[Any]

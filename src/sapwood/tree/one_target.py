@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sapwood.model import State
 from sapwood.rows.features import TARGETS
 from sapwood.tree import memory, tree_state
-from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES
+from sapwood.tree._column_tables import GRID_DOUBLES, SLOT_DOUBLES
 from sapwood.tree.layout import STREAM
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from sapwood.observers.base import TableObserver
 from sapwood.records import check, doubles
 from sapwood.rows.features import UNKNOWN, Features, labels_within
 from sapwood.tree import _memory, memory, older_formats
+from sapwood.tree._column_tables import Columns
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import Columns, TargetRecords, lengthened, table_room
+from sapwood.tree._tables import TargetRecords, lengthened, table_room
 from sapwood.tree.checking.columns import (
     check_changes,
     check_levels,

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sapwood.limits import NEAR, SQUARE
 from sapwood.records import check, check_all
-from sapwood.tree._tables import LEVEL_HEAD
+from sapwood.tree._column_tables import LEVEL_HEAD
 from sapwood.tree.layout import CHANGES, CODES, MOST_UNIT_CHANGES, UNITS, UNREST, Limits
 
 __all__ = ["check_changes", "check_levels", "check_samples", "check_units", "check_unrest"]

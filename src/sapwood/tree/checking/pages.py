@@ -9,8 +9,9 @@ from sapwood.limits import FAR, NEAR, ROUNDING
 from sapwood.observers.base import TableObserver
 from sapwood.observers.packing import CELL, CELLS, WEIGHT
 from sapwood.records import check, check_all
+from sapwood.tree._column_tables import GRID_DOUBLES, SLOT_DOUBLES
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES, most_kept_rows
+from sapwood.tree._tables import most_kept_rows
 
 __all__ = ["check_models", "check_observers", "check_watches"]
 

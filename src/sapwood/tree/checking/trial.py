@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from sapwood.limits import FAR, ROUNDING
 from sapwood.records import check
+from sapwood.tree._column_tables import GRID_DOUBLES, SLOT_DOUBLES
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import GRID_DOUBLES, SLOT_DOUBLES, most_kept_rows
+from sapwood.tree._tables import most_kept_rows
 from sapwood.tree.layout import CODES, TRIAL, Limits
 
 __all__ = ["check_trial"]

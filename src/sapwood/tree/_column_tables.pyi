@@ -1,0 +1,37 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+GRID_DOUBLES: int
+SLOT_DOUBLES: int
+LEVEL_HEAD: int
+
+def level_rows(places: NDArray[np.intp]) -> int: ...
+
+class Columns:
+    is_category: NDArray[np.bool_]
+    place_table: NDArray[np.intp]
+    level_table: NDArray[np.float64]
+    unit_table: NDArray[Any]
+    features: int
+    targets: int
+    def __init__(
+        self,
+        is_category: NDArray[np.bool_],
+        slots: int,
+        places: NDArray[np.intp] | None = None,
+        levels: NDArray[np.float64] | None = None,
+        facts: NDArray[Any] | None = None,
+        samples: NDArray[np.float64] | None = None,
+        units: NDArray[Any] | None = None,
+        targets: int = 1,
+    ) -> None: ...
+    @property
+    def known_facts(self) -> NDArray[Any]: ...
+    @property
+    def known_samples(self) -> NDArray[np.float64]: ...
+    @property
+    def watch_doubles(self) -> int: ...
+    def slot_start(self, feature: int) -> int: ...
+    def gap_start(self, feature: int) -> int: ...

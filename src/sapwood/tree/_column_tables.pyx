@@ -1,0 +1,155 @@
+"""What of a tree's tables depends on its features: kinds, places of slots, levels, facts, room."""
+
+import numpy as np
+
+from sapwood.tree._facts cimport COARSEST, NO_GRID, SAMPLES, ColumnFacts
+from sapwood.tree._levels cimport HEAD
+from sapwood.tree._records cimport CATEGORIES, terms_of
+from sapwood.tree._target_records cimport gap_doubles, slot_doubles, work_doubles
+from sapwood.tree._units cimport ColumnUnits
+from sapwood.tree._watch cimport Grid, Slot
+
+from sapwood.tree.layout import FACTS_RECORD, UNITS_RECORD
+
+GRID_DOUBLES = sizeof(Grid) // sizeof(double)
+SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
+LEVEL_HEAD = int(HEAD)
+
+
+cdef void clear_watch(Columns columns, double* page) noexcept nogil:
+    """Turn a page of zeros into that of a leaf that has seen nothing."""
+    cdef Py_ssize_t feature
+    if columns.has_categories:
+        for feature in range(columns.features):
+            if columns.kinds[feature]:
+                (<Grid*>page)[feature] = Grid(0.0, 1.0, 1.0, 0.0)
+
+
+def level_rows(places):
+    """Return how many levels there are for some features, given the places of those of many."""
+    places = np.asarray(places)
+    return CATEGORIES * len(places) + int((places[places >= 0] + HEAD).sum())
+
+
+cdef class Columns:
+    """What depends on the features: their kinds, the places of slots, and room to work on a row.
+
+    Parameters
+    ----------
+    is_category : array of bool
+        Of each feature whether it is a category of few.
+    slots : int
+        Slots of a number.
+    places : array of int, optional
+        For how many codes a category of many has places; -1 for other features, as all are by
+        default, and with several targets.
+    levels : array of float, shape (`level_rows`, 2), optional
+        The weight and the mean y: of 64 categories of each feature, and then, of each category of
+        many, of all (three pairs: see _levels.pxd) and of each place; the same for each further
+        target. None is known by default.
+    facts, samples : arrays, optional
+        Of FACTS_RECORD and of doubles, shape (SAMPLE_ROWS, known): what is known of the first
+        features. It is copied.
+    units : array of UNITS_RECORD, optional
+        The same of the units of y and of the first features.
+    targets : int
+        Columns of y.
+    """
+
+    def __init__(
+        self, is_category, Py_ssize_t slots, places=None, levels=None, facts=None, samples=None,
+        units=None, Py_ssize_t targets=1,
+    ):
+        cdef Py_ssize_t features = len(is_category), feature
+        if places is None:
+            places = np.full(features, -1)
+        cdef bint separate = targets > 1 and bool(np.any(is_category))
+        if levels is None:
+            levels = np.zeros((targets * level_rows(places), 2))
+        cdef double[:, ::1] level_view = levels
+        if level_view.shape[0] != targets * level_rows(places) or len(places) != features:
+            raise ValueError("the levels are not those of the features")
+        cdef bint has_many = bool(np.any(np.asarray(places) >= 0))
+        if has_many and targets > 1:
+            raise ValueError("there are no categories of many with several targets")
+        cdef Py_ssize_t work = work_doubles(features, targets, separate)
+        cdef int[::1] kinds = np.zeros(features + 1, np.intc)
+        cdef Py_ssize_t[::1] starts = np.zeros(features + 1, np.intp)
+        cdef double[::1] scratch = np.zeros(work + 2 * features)
+        cdef Py_ssize_t[::1] found = np.zeros(2 * features + 1, np.intp)
+        for feature in range(features):
+            kinds[feature] = is_category[feature]
+            starts[feature + 1] = (
+                starts[feature] + 1 + (CATEGORIES if kinds[feature] else slots)
+            )
+        self.is_category = is_category
+        self.features, self.targets = features, targets
+        self.has_categories = bool(np.any(is_category))
+        self.has_many = has_many
+        self.separate, self.slot_size = separate, slot_doubles(targets)
+        self.buffers = [kinds.base, starts.base, scratch.base, found.base]
+        self.place_table = found.base[features + 1 :]
+        self.place_table[:] = places
+        self.places, self.room = &found[0] + features + 1, &scratch[0] + work
+        self.kinds, self.slot_starts = &kinds[0], &starts[0]
+        self.scratch, self.found = &scratch[0], <Slot**>&found[0]
+        self.level_table = levels
+        self.levels = &level_view[0, 0] if features else NULL
+        self.many_levels = self.levels + 2 * CATEGORIES * features
+        self.set_facts(facts, samples)
+        self.set_units(units)
+
+    def set_facts(self, facts, samples):
+        """Copy what is known of the first features; of others nothing is."""
+        cdef Py_ssize_t features = self.features, known = 0 if facts is None else len(facts)
+        self.fact_table = np.zeros(features + 1, FACTS_RECORD)
+        self.fact_table["decimals"] = COARSEST
+        self.sample_table = np.full(SAMPLES * features + 1, np.nan)
+        if known:
+            self.fact_table[:known] = facts
+            self.known_samples[:, :known] = samples
+        numbers = ~self.is_category & (self.place_table[:features] < 0)
+        self.fact_table["decimals"][:features][~numbers] = NO_GRID
+        cdef unsigned char[::1] fact_bytes = self.fact_table.view(np.uint8)
+        cdef double[::1] sample_view = self.sample_table
+        cdef double[::1] permuted = np.zeros(4 * features + terms_of(features) + 1)
+        self.facts, self.samples = <ColumnFacts*>&fact_bytes[0], &sample_view[0]
+        self.permuted = &permuted[0]
+        self.buffers.append(permuted.base)
+
+    def set_units(self, units):
+        """Copy what is known of the units of y and of the first features."""
+        self.unit_table = np.zeros(self.features + 1, UNITS_RECORD)
+        if units is not None:
+            self.unit_table[: len(units)] = units
+        cdef unsigned char[::1] unit_bytes = self.unit_table.view(np.uint8)
+        self.units = <ColumnUnits*>&unit_bytes[0]
+
+    @property
+    def known_facts(self):
+        """What is known of each feature."""
+        return self.fact_table[: self.features]
+
+    @property
+    def known_samples(self):
+        """Rows of the past."""
+        return self.sample_table[: SAMPLES * self.features].reshape(SAMPLES, self.features)
+
+    @property
+    def watch_doubles(self):
+        """Doubles in a page of what is watched."""
+        return self.gap_start(self.features)
+
+    def slot_start(self, Py_ssize_t feature):
+        """Return the double of a watch page at which the slots of a feature start."""
+        if not 0 <= feature <= self.features:
+            raise IndexError(feature)
+        return GRID_DOUBLES * self.features + self.slot_size * self.slot_starts[feature]
+
+    def gap_start(self, Py_ssize_t feature):
+        """Return the double at which the weights that are missing in its slots start."""
+        if not 0 <= feature <= self.features:
+            raise IndexError(feature)
+        return self.slot_start(self.features) + (
+            gap_doubles(self.targets) * self.slot_starts[feature]
+        )
