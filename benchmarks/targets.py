@@ -30,7 +30,6 @@ __all__ = ["run"]
 FloatArray = NDArray[np.float64]
 
 ROWS, QUICK_ROWS, NOT_SCORED = 50_000, 3_000, 1_000
-ENSEMBLE_ROWS = 20_000
 TIMED_ROWS, REPEATS = 20_000, 5
 RIVER_ROWS, QUICK_RIVER_ROWS = 3_000, 1_200
 MAY_LOSE = 0.01
@@ -89,10 +88,11 @@ def run(quick: bool = False) -> Answer:
                 Bound(f"time beside separate trees, {stream.name}", ratio, MOST_TIME[count])
             )
         for kind, make in ENSEMBLES.items():
-            part = stream.head(QUICK_ROWS if quick else ENSEMBLE_ROWS)
-            one, each = _together(part, make)[0], _apart(part, make)[0]
-            ratio = _time_ratio(part, 1 if quick else 2, make)
-            ensembles.append([kind, stream.name, part.rows, one, each, one - each, ratio])
+            one, each = _together(stream, make)[0], _apart(stream, make)[0]
+            ratio = _time_ratio(
+                stream.head(2_000 if quick else TIMED_ROWS), 1 if quick else 2, make
+            )
+            ensembles.append([kind, stream.name, stream.rows, one, each, one - each, ratio])
             if stream.promised:
                 named = f"R² lost to separate models, {kind}, {stream.name}"
                 bounds.append(Bound(named, each - one, MAY_LOSE))

@@ -119,13 +119,9 @@ cdef class Members:
     cdef object new_notes
 
     cdef BlendRules blend_rules(self) noexcept nogil
-    cdef double* blend_of(self, Py_ssize_t target) noexcept nogil
     cdef void use_targets(self, TargetTables tables) noexcept
-    cdef TreeError* error_of(self, Py_ssize_t tree, Py_ssize_t target) noexcept nogil
-    cdef bint has_heard(self, Py_ssize_t tree, Py_ssize_t target) noexcept nogil
     cdef void hear(self, Py_ssize_t tree, const double* y) noexcept nogil
     cdef void count_heard(self) noexcept nogil
-    cdef double unit_of(self, Py_ssize_t target) noexcept nogil
     cdef void say_together(self, Py_ssize_t target, Said* said) noexcept nogil
     cdef void speak_for_others(self, Py_ssize_t target, Said* said) noexcept nogil
     cdef double challenger_share(self, Py_ssize_t target) noexcept nogil

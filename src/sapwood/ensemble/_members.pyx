@@ -226,25 +226,10 @@ cdef class Members:
             self.rules.fade, self.rules.precision, self.rules.centre, self.rules.most
         )
 
-    cdef double* blend_of(self, Py_ssize_t target) noexcept nogil:
-        return self.tables.blends + target * blend_doubles(self.members)
-
-    cdef TreeError* error_of(self, Py_ssize_t tree, Py_ssize_t target) noexcept nogil:
-        """What is known of the errors of a tree."""
-        if self.targets == 1:
-            return <TreeError*>&self.records[tree].square
-        return self.tables.errors + tree * self.targets + target
-
-    cdef bint has_heard(self, Py_ssize_t tree, Py_ssize_t target) noexcept nogil:
-        """Whether a tree has learned a y of a target."""
-        if self.targets == 1:
-            return self.rows > self.records[tree].born
-        return self.all_heard or self.tables.heard[tree * self.targets + target]
-
     def heard(self, Py_ssize_t target):
         """Return of each tree whether it has learned a y of a target."""
         cdef Py_ssize_t tree
-        return [bool(self.has_heard(tree, target)) for tree in range(self.members + 1)]
+        return [bool(has_heard(self, tree, target)) for tree in range(self.members + 1)]
 
     cdef void hear(self, Py_ssize_t tree, const double* y) noexcept nogil:
         """Note of which targets a tree has just learned a y."""
@@ -260,16 +245,6 @@ cdef class Members:
         for place in range((self.members + 1) * self.targets):
             self.all_heard = self.all_heard and self.tables.heard[place]
 
-    cdef double unit_of(self, Py_ssize_t target) noexcept nogil:
-        """One over the variance of a target, by which errors are judged together.
-
-        It is 1 of one target, and 0 of one of several whose variance is not known.
-        """
-        cdef const TargetRecord* record = self.of_targets + target
-        if self.targets == 1:
-            return 1.0
-        return record.weight / record.m2 if record.m2 > LEAST_VARIANCE * record.weight else 0.0
-
     def error_shares(self):
         """Return the squared errors of each tree lately, of each target, as shares of its variance.
 
@@ -280,12 +255,12 @@ cdef class Members:
         cdef const TreeError* error
         for tree in range(self.members + 1):
             for target in range(self.targets):
-                error = self.error_of(tree, target)
-                if error.weight > 0.0 and self.unit_of(target) > 0.0:
+                error = error_of(self, tree, target)
+                if error.weight > 0.0 and unit_of(self, target) > 0.0:
                     shares[tree, target] = error.square / error.weight
                     if self.targets > 1:
                         shares[tree, target] = share_of(
-                            sqrt(shares[tree, target]), self.unit_of(target)
+                            sqrt(shares[tree, target]), unit_of(self, target)
                         )
         return shares.base
 
@@ -314,7 +289,7 @@ cdef class Members:
             for tree in range(self.members):
                 said.base += said.trees[tree]
             said.base /= self.members
-            said.together = blended(self.blend_of(target), self.members, said.base, said.trees)
+            said.together = blended(blend_of(self, target), self.members, said.base, said.trees)
         said.saying.prediction, said.saying.known = said.together, record.rows
         if self.tracking:
             say(
@@ -331,7 +306,7 @@ cdef class Members:
         cdef double others = 0.0
         for tree in range(self.asked):
             # The tree that waits is asked if no member knows.
-            if self.has_heard(tree, target) and (tree < self.members or known == 0):
+            if has_heard(self, tree, target) and (tree < self.members or known == 0):
                 others += said.trees[tree]
                 known += 1
         if known:
@@ -339,13 +314,13 @@ cdef class Members:
         else:
             others = self.of_targets[target].first + self.of_targets[target].mean
         for tree in range(self.members + 1):
-            if not self.has_heard(tree, target):
+            if not has_heard(self, tree, target):
                 said.trees[tree] = others
 
     cdef double challenger_share(self, Py_ssize_t target) noexcept nogil:
         """The share of the challenger, once it is old enough: by both errors to the power -4."""
-        cdef const TreeError* main = self.error_of(0, target)
-        cdef const TreeError* other = self.error_of(1, target)
+        cdef const TreeError* main = error_of(self, 0, target)
+        cdef const TreeError* other = error_of(self, 1, target)
         cdef double ratio
         if self.rows - self.records[1].born < self.rules.duel_age or other.weight <= 0.0:
             return 0.0
@@ -364,7 +339,7 @@ cdef class Members:
         if self.rules.combine == DUEL:
             share = self.challenger_share(target)
             return [1.0 - share, share]
-        shares = [weights_of(self.blend_of(target))[place] for place in range(self.members)]
+        shares = [weights_of(blend_of(self, target))[place] for place in range(self.members)]
         rest -= sum(shares)
         return [share + rest / self.members for share in shares] + [0.0]
 
@@ -532,31 +507,31 @@ cdef class Members:
         """Judge what trees said of a target, by themselves and together."""
         cdef BlendRules blend_rules = self.blend_rules()
         cdef const TargetRecord* record = self.of_targets + target
-        cdef double unit = self.unit_of(target), error, other
+        cdef double unit = unit_of(self, target), error, other
         cdef Py_ssize_t tree
         cdef TreeError* errors
         for tree in range(self.members + 1):
-            if said.rows > self.records[tree].born and self.has_heard(tree, target):
-                errors = self.error_of(tree, target)
+            if said.rows > self.records[tree].born and has_heard(self, tree, target):
+                errors = error_of(self, tree, target)
                 error = y - said.trees[tree]
                 errors.square = self.rules.error_fade * errors.square + w * error * error
                 errors.weight = self.rules.error_fade * errors.weight + w
         if self.rules.combine == STACK:
             judge_blend(
-                self.blend_of(target), self.members, &blend_rules, said.base, said.trees,
+                blend_of(self, target), self.members, &blend_rules, said.base, said.trees,
                 said.together, y, w, 1.0,
             )
             if (
                 record.rows - record.begun < SETTLING_ROWS
                 or <Py_ssize_t>record.rows % SETTLING_ROWS == 0
             ):
-                settle_blend(self.blend_of(target), self.members, &blend_rules, SWEEPS)
+                settle_blend(blend_of(self, target), self.members, &blend_rules, SWEEPS)
         if unit == 0.0:
             return
         error = y - said.saying.prediction
         tally.judged += 1
         tally.error += fabs(error) if self.targets == 1 else sqrt(share_of(error, unit))
-        if not self.has_heard(self.members, target):
+        if not has_heard(self, self.members, target):
             return
         other = y - said.trees[self.members]
         if self.rules.combine == DUEL and said.rows > self.records[1].born:
@@ -664,6 +639,35 @@ def set_heard(TargetTables tables not None, list trees not None):
     if tables.targets > 1:
         rows = np.array([tree.target_stream_table["rows"] for tree in trees])
         tables.heard_table[:] = (rows > 0).reshape(-1)
+
+
+cdef inline double* blend_of(Members own, Py_ssize_t target) noexcept nogil:
+    return own.tables.blends + target * blend_doubles(own.members)
+
+
+cdef inline TreeError* error_of(Members own, Py_ssize_t tree, Py_ssize_t target) noexcept nogil:
+    """What is known of the errors of a tree."""
+    if own.targets == 1:
+        return <TreeError*>&own.records[tree].square
+    return own.tables.errors + tree * own.targets + target
+
+
+cdef inline bint has_heard(Members own, Py_ssize_t tree, Py_ssize_t target) noexcept nogil:
+    """Whether a tree has learned a y of a target."""
+    if own.targets == 1:
+        return own.rows > own.records[tree].born
+    return own.all_heard or own.tables.heard[tree * own.targets + target]
+
+
+cdef inline double unit_of(Members own, Py_ssize_t target) noexcept nogil:
+    """One over the variance of a target, by which errors are judged together.
+
+    It is 1 of one target, and 0 of one of several whose variance is not known.
+    """
+    cdef const TargetRecord* record = own.of_targets + target
+    if own.targets == 1:
+        return 1.0
+    return record.weight / record.m2 if record.m2 > LEAST_VARIANCE * record.weight else 0.0
 
 
 cdef inline void add_lead(double ahead, double w, double* lead, double* square) noexcept nogil:
