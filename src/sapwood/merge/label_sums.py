@@ -14,8 +14,8 @@ from sapwood.door import Label
 from sapwood.merge.alignment import LABEL_SUMS, many_of, sums_of_few
 from sapwood.merge.snapshot import shared_level
 from sapwood.rows.column import CATEGORY, OTHERS
+from sapwood.tree._column_tables import LEVEL_HEAD
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._tables import LEVEL_HEAD
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 
 __all__ = ["LabelSums", "add_labels", "levels_added"]
