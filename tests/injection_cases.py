@@ -294,9 +294,10 @@ def unknown_kinds(learn, **parameters):
     return TreeCase(tree, rows, rows_of(30, 3, **named), learn)
 
 
-def at_event(rows, happens, learn=by_mapping, before=2, **parameters):
-    """A batch in the middle of which something happens to a tree."""
+def at_event(rows, happens, learn=by_mapping, before=2, known=(), **parameters):
+    """A batch in the middle of which something happens to a tree, that may know rows before."""
     tree = HoeffdingTreeRegressor(**parameters)
+    by_mapping(tree, [*known])
     copies = []
     for place, row in enumerate(rows):
         earlier = tree.summary
@@ -346,7 +347,7 @@ def other_units(column, learn=by_mapping):
         later = [(x, 1_000 * y) for x, y in later]
     else:
         later = [({**x, column: 1_000 * x[column]}, y) for x, y in later]
-    return at_event(rows + later, lambda old, new: new.unit_changes != old.unit_changes, learn)
+    return at_event(later, lambda old, new: new.unit_changes != old.unit_changes, learn, known=rows)
 
 
 def several(rows):
