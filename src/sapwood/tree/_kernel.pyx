@@ -171,7 +171,7 @@ cdef class TreeKernel(AskedTree):
         cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0, leaf
         cdef Pace pace
         cdef bint predicting = predictions is not None, placing = regions is not None
-        cdef bint at_once = predicting and asked, several, telling
+        cdef bint at_once = predicting and asked, several, telling, fetching
         cdef bint has_turn = self.sharing.is_turn_of_this_thread()
         cdef Py_ssize_t leaves[AHEAD]
         cdef Outlook outlook
@@ -212,6 +212,9 @@ cdef class TreeKernel(AskedTree):
                 pace = start_pace(self.features)
                 several = self.targets > 1
                 telling = predicting and not several
+                # The leaves of a lone tree are in the caches mostly, and fetching them costs more
+                # than it brings; those of a forest's members, which follow no level, are not.
+                fetching = several or not self.tracking
                 with nogil:
                     for row in range(rows):
                         taken = with_levels(self, row_at(X, row), self.room)
@@ -222,7 +225,7 @@ cdef class TreeKernel(AskedTree):
                                 1 if self.has_many or self.holding else rows - row, leaves,
                             )
                         leaf = outlook.leaf = leaves[row - start]
-                        if row + 1 < known:
+                        if fetching and row + 1 < known:
                             fetch_leaf(self, leaves[row + 1 - start])
                         if several:
                             self.learn_row_of_targets(
