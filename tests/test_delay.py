@@ -257,16 +257,14 @@ def test_rows_that_wait_survive_a_file_to_the_last_bit(values, y, clock):
     delay = Delay(0.1, by_time=True)
     delay.advance(clock)
     for row, value in enumerate(values):
-        delay.put(
-            Waiting({"x": value, "z": 1.0}, y, -y, "file", row + 1, row, float(row), [0.5] * 5)
-        )
+        delay.put(Waiting({"x": value, 7: 1.0}, y, -y, "file", row + 1, row, float(row), [0.5] * 5))
     data = container.pack("test", delay.to_header(), {})
     twin = Delay(0.1, by_time=True).restore(container.unpack(data, "test")[0])
     assert repr(twin.waiting) == repr(delay.waiting)  # which tells -0.0 from 0.0, and 1 from True
     assert repr(twin.clock) == repr(delay.clock)
 
 
-ROW = {"x": {}, "y": 1.0, "prediction": 1.0, "source": "f", "number": 1, "row": 0, "due": 3.0}
+ROW = {"x": [], "y": 1.0, "prediction": 1.0, "source": "f", "number": 1, "row": 0, "due": 3.0}
 ROW |= {"time": 0.0, "told": [0.0] * 5, "ticket": None, "bounds": []}
 
 
@@ -281,7 +279,14 @@ ROW |= {"time": 0.0, "told": [0.0] * 5, "ticket": None, "bounds": []}
         {"clock": 1.0, "waiting": [3]},
         {"clock": 1.0, "waiting": [{}]},
         {"clock": 1.0, "waiting": [ROW, ROW]},
-        *({"clock": 1.0, "waiting": [ROW | {name: []}]} for name in ROW if name != "bounds"),
+        *(
+            {"clock": 1.0, "waiting": [ROW | {name: []}]}
+            for name in ROW
+            if name not in ("bounds", "x")
+        ),
+        {"clock": 1.0, "waiting": [ROW | {"x": 3}]},
+        {"clock": 1.0, "waiting": [ROW | {"x": [["a", 1.0, 2.0]]}]},
+        {"clock": 1.0, "waiting": [ROW | {"x": [[{}, 1.0]]}]},
         {"clock": 1.0, "waiting": [ROW | {"bounds": [0.0, 1]}]},
         {"clock": 1.0, "waiting": [ROW | {"bounds": 3}]},
         {"clock": 1.0, "waiting": [ROW | {"y": 1}]},
@@ -295,3 +300,9 @@ def test_what_no_delay_has_saved_is_refused_and_changes_nothing(header):
     with pytest.raises((KeyError, TypeError, ValueError)):
         delay.restore(header)
     assert delay.to_header() == before == {"clock": 1.0, "waiting": [ROW]}
+
+
+def test_rows_that_wait_in_older_files_are_objects():
+    row = ROW | {"x": {"a": 1.0}}
+    delay = Delay(2, by_time=False).restore({"clock": 1.0, "waiting": [row]})
+    assert [waiting.x for waiting in delay.rest()] == [{"a": 1.0}]

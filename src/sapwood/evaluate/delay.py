@@ -81,13 +81,17 @@ class Waiting:
         """Return all that is known in terms of JSON, None for minus infinity."""
         ticket = None if self.ticket is None else [list(self.ticket.key), self.ticket.number]
         own = {name: getattr(self, name) for name in SAVED_TYPES}
-        return {**own, "ticket": ticket, "due": _or_none(self.due)}
+        # Names may be numbers, which those of an object in JSON are not.
+        x = [[name, value] for name, value in self.x.items()]
+        return {**own, "x": x, "ticket": ticket, "due": _or_none(self.due)}
 
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> Self:
         """Restore what `to_header` returned, or raise KeyError, TypeError or ValueError."""
-        # Bounds were not there in earlier releases.
+        # Bounds were not there in earlier formats.
         values = {name: {"bounds": [], **header}[name] for name in SAVED_TYPES}
+        if isinstance(values["x"], list):  # an object, with names that are text, in earlier formats
+            values["x"] = dict(values["x"])
         for name, kinds in SAVED_TYPES.items():
             if type(values[name]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
                 raise TypeError(f"{name} of a row that waits is {door.shown(values[name])}")
