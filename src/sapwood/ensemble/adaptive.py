@@ -8,7 +8,7 @@ from sapwood.door import Label
 from sapwood.ensemble.ensemble import Ensemble, Role, checked_max_bytes
 from sapwood.ensemble.renewal import Challenger
 from sapwood.ensemble.rules import EnsembleRules
-from sapwood.inspect import draw, snapshot, view
+from sapwood.inspect import snapshot, view
 from sapwood.inspect.tree_views import TreeViews
 from sapwood.observers.base import TableObserver
 from sapwood.rows.features import Features, labels_within
@@ -122,38 +122,8 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
         """A copy of the tree that predicts now, as a tree of its own."""
         return self.member(0)
 
-    def to_text(
-        self, max_depth: int | None = None, digits: int = 4, target: Label | None = None
-    ) -> str:
-        """Return the tree that predicts now as indented text, with a line for each node.
-
-        Parameters
-        ----------
-        max_depth : int, optional
-            Nodes at this depth stand for all that is below them.
-        digits : int
-            Significant digits of a number.
-        target : str or int, optional
-            Of several targets the one that is told; all by default.
-        """
-        if target is not None:
-            return self.tree.to_text(max_depth, digits, target)
-        return super().to_text(max_depth, digits)
-
-    def draw(self, max_depth: int | None = 5, **options: Any) -> draw.Drawing:
-        """Return a picture of the tree that predicts now, in SVG.
-
-        Parameters
-        ----------
-        max_depth : int, optional
-            Nodes at this depth stand for all that is below them.
-        **options
-            As for `sapwood.inspect.draw.draw`: digits, target, orientation. Of several targets,
-            `target` is the name of the one that is drawn.
-        """
-        if self._features.known.targets:
-            return self.tree.draw(max_depth, **options)
-        return super().draw(max_depth, **options)
+    def _tree_of(self, target: Label) -> HoeffdingTreeRegressor:
+        return self.tree.of_target(target)
 
     def _picture(self) -> view.TreePicture:
         kernel = self._kernel

@@ -3,7 +3,10 @@
 from abc import abstractmethod
 from typing import Any
 
+from sapwood import door
+from sapwood.door import Label
 from sapwood.inspect import draw, view
+from sapwood.rows.features import Features
 
 __all__ = ["TreeViews"]
 
@@ -11,11 +14,19 @@ __all__ = ["TreeViews"]
 class TreeViews:
     """A tree as text, as a frame and as a picture."""
 
+    _features: Features
+
+    @abstractmethod
+    def _tree_of(self, target: Label) -> "TreeViews":
+        """Return the tree as that of one of its several targets."""
+
     @abstractmethod
     def _picture(self) -> view.TreePicture:
         """Return the tree as the views see it."""
 
-    def to_text(self, max_depth: int | None = None, digits: int = 4) -> str:
+    def to_text(
+        self, max_depth: int | None = None, digits: int = 4, target: Label | None = None
+    ) -> str:
         """Return the tree as indented text, with a line for each node.
 
         Parameters
@@ -24,7 +35,11 @@ class TreeViews:
             Nodes at this depth stand for all that is below them.
         digits : int
             Significant digits of a number.
+        target : str or int, optional
+            Of several targets the one that is told; all by default.
         """
+        if target is not None:
+            return self._tree_of(target).to_text(max_depth, digits)
         return view.to_text(self._picture(), max_depth, digits)
 
     def to_frame(self) -> Any:
@@ -39,6 +54,16 @@ class TreeViews:
         max_depth : int, optional
             Nodes at this depth stand for all that is below them.
         **options
-            As for `sapwood.inspect.draw.draw`: digits, target, orientation.
+            As for `sapwood.inspect.draw.draw`: digits, target, orientation. Of several targets,
+            `target` is the name of the one that is drawn.
         """
-        return draw.draw(self._picture(), max_depth, **options)
+        names = self._features.known.targets
+        if not names:
+            return draw.draw(self._picture(), max_depth, **options)
+        if "target" not in options:
+            raise ValueError(
+                "the tree has several targets: name the one that is to be drawn, as in "
+                f"draw(target={door.shown(names[0])})"
+            )
+        tree = self._tree_of(options["target"])
+        return tree.draw(max_depth, **{**options, "target": str(options["target"])})

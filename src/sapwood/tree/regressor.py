@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sapwood import door
 from sapwood.door import Label
-from sapwood.inspect import draw, snapshot, view
+from sapwood.inspect import snapshot, view
 from sapwood.inspect.explanation import Explanation
 from sapwood.inspect.tree_views import TreeViews
 from sapwood.model import State
@@ -380,44 +380,8 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         row = self._features.read_one(x, learn=False).matrix[0]
         return snapshot.explain(self._kernel, self._features, x, row)
 
-    def to_text(
-        self, max_depth: int | None = None, digits: int = 4, target: Label | None = None
-    ) -> str:
-        """Return the tree as indented text, with a line for each node.
-
-        Parameters
-        ----------
-        max_depth : int, optional
-            Nodes at this depth stand for all that is below them.
-        digits : int
-            Significant digits of a number.
-        target : str or int, optional
-            Of several targets the one that is told; all by default.
-        """
-        if target is not None:
-            return self.of_target(target).to_text(max_depth, digits)
-        return super().to_text(max_depth, digits)
-
-    def draw(self, max_depth: int | None = 5, **options: Any) -> draw.Drawing:
-        """Return a picture of the tree, in SVG.
-
-        Parameters
-        ----------
-        max_depth : int, optional
-            Nodes at this depth stand for all that is below them.
-        **options
-            As for `sapwood.inspect.draw.draw`: digits, target, orientation. Of several targets,
-            `target` is the name of the one that is drawn.
-        """
-        if not self._features.known.targets:
-            return super().draw(max_depth, **options)
-        if "target" not in options:
-            raise ValueError(
-                "the tree has several targets: name the one that is to be drawn, as in "
-                f"draw(target={door.shown(self.targets[0])})"
-            )
-        tree = self.of_target(options["target"])
-        return tree.draw(max_depth, **{**options, "target": str(options["target"])})
+    def _tree_of(self, target: Label) -> "HoeffdingTreeRegressor":
+        return self.of_target(target)
 
     def _picture(self) -> view.TreePicture:
         return self._kernel.while_still(snapshot.picture, self._kernel, self._features)
