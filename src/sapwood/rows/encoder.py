@@ -305,7 +305,8 @@ def _read_array(features: Features, X: Any, learn: bool) -> Plan:
     """Read rows without names: the columns are the features in their order."""
     before = features.known
     names = before.names
-    array = _as_array(X, bool(features.categorical) or any(map(_is_category_kind, features.kinds)))
+    has_categories = CATEGORY in features.kinds or IDENTIFIER in features.kinds
+    array = _as_array(X, has_categories or bool(features.categorical))
     if array.ndim != 2:
         raise ValueError(f"X has shape {array.shape}: (rows, features) is expected")
     rows, width = array.shape
@@ -347,11 +348,7 @@ def _read_numbers(
 
 
 def _is_category(column: Column) -> bool:
-    return _is_category_kind(column.kind)
-
-
-def _is_category_kind(kind: str) -> bool:
-    return kind in (CATEGORY, IDENTIFIER)
+    return column.kind in (CATEGORY, IDENTIFIER)
 
 
 def _check_finite(matrix: FloatArray, names: Sequence[Label]) -> None:

@@ -371,10 +371,13 @@ cdef class TreeKernel(AskedTree):
         return True
 
 
-def rows_of_first_values(X, fresh):
+def rows_of_first_values(const double[:, ::1] X, fresh):
     """Return the first row in which each of these features has a value; -1 for other features."""
+    cdef Py_ssize_t feature, row
     found = np.full(X.shape[1] + 1, -1, np.intp)
     for feature in fresh:
-        known = ~np.isnan(np.asarray(X)[:, feature])
-        found[feature] = np.argmax(known) if known.any() else len(known)
+        row = 0
+        while row < X.shape[0] and X[row, feature] != X[row, feature]:
+            row += 1
+        found[feature] = row
     return found

@@ -55,8 +55,12 @@ cdef inline double direction(
         for i in range(terms):
             v[i] = covariance[i] * z[i]
     else:
-        for block in range(terms // BLOCK):
-            multiply_block(covariance + BLOCK * block, terms, z, terms, v + BLOCK * block)
+        for block in range(terms // (2 * BLOCK)):
+            i = 2 * BLOCK * block
+            multiply_two_blocks(covariance + i, terms, z, terms, v + i)
+        if terms % (2 * BLOCK):
+            i = terms - BLOCK
+            multiply_block(covariance + i, terms, z, terms, v + i)
     return inner_product(v, z, terms)
 
 
@@ -92,6 +96,27 @@ cdef inline void multiply_block(
         fourth += columns[3] * z[term]
         columns += width
     v[0], v[1], v[2], v[3] = first, second, third, fourth
+
+
+cdef inline void multiply_two_blocks(
+    const double* columns, Py_ssize_t width, const double* z, Py_ssize_t terms, double* v
+) noexcept nogil:
+    """As `multiply_block`, of twice as many columns: half as many sums wait for each other."""
+    cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
+    cdef double fifth = 0.0, sixth = 0.0, seventh = 0.0, eighth = 0.0
+    cdef Py_ssize_t term
+    for term in range(terms):
+        first += columns[0] * z[term]
+        second += columns[1] * z[term]
+        third += columns[2] * z[term]
+        fourth += columns[3] * z[term]
+        fifth += columns[4] * z[term]
+        sixth += columns[5] * z[term]
+        seventh += columns[6] * z[term]
+        eighth += columns[7] * z[term]
+        columns += width
+    v[0], v[1], v[2], v[3] = first, second, third, fourth
+    v[4], v[5], v[6], v[7] = fifth, sixth, seventh, eighth
 
 
 cdef inline void move_coefficients(
