@@ -20,6 +20,7 @@ from benchmarks import (
     observers_memory,
     observers_regret,
     observers_speed,
+    rooms,
     row_costs,
     scale,
     sharing,
@@ -62,6 +63,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "scale": scale.run,
     "sites": sites.run,
     "targets": targets.run,
+    "rooms": rooms.run,
 }
 
 
