@@ -221,7 +221,7 @@ class NaiveTargets(NaiveTree):
 
     def cuts(self, leaf, measure):
         """All cuts that leave enough on either side; of categories, in the order of any target."""
-        for name, watch in leaf.nodes[0].watches.items():
+        for name, watch in self.offered(leaf.nodes[0].watches).items():
             is_number = isinstance(watch, Slots)
             kind = measure if is_number else measure.replace("line", "step")
             orders = [[place for place, _ in watch.elements(measure)]] if is_number else []

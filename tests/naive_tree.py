@@ -76,10 +76,11 @@ class NaiveTree:
 
     def __init__(
         self, *, grace_period=200, delta=1e-3, tau=0.05, min_share=0.02, max_depth=math.inf,
-        leaf="adaptive", split_on="best", track="auto", slots=32, watch_number=None,
+        leaf="adaptive", split_on="best", track="auto", slots=32, watch_number=None, no_splits=(),
     ):  # fmt: skip
         self.grace_period, self.delta, self.tau = grace_period, delta, tau
         self.min_share, self.max_depth, self.track = min_share, max_depth, track
+        self.no_splits = no_splits
         self.explaining = range(1) if leaf == "mean" else range(1, 5)  # who leaves the residual
         self.experts = {"mean": slice(1), "linear": slice(1, None), "adaptive": slice(None)}[leaf]
         self.measures = MEASURES["target" if leaf == "mean" else split_on]
@@ -303,7 +304,7 @@ class NaiveTree:
 
     def go_on_trial(self, leaf):
         """Begin, judge or go on with trials at a leaf; a cut if one has shown something."""
-        names, weight = list(leaf.watches), leaf.y.weight
+        names, weight = list(self.offered(leaf.watches)), leaf.y.weight
         if self.trial and self.trial.leaf is leaf:
             if weight < self.trial.ends:
                 return None
@@ -357,7 +358,7 @@ class NaiveTree:
         """Whether a side of the trial has a cut beyond noise, and beyond that of the leaf."""
         for side in self.trial.sides:
             weight = side.residual.weight
-            for name, watch in side.watches.items() if weight else ():
+            for name, watch in self.offered(side.watches).items() if weight else ():
                 elements = watch.elements("target")
                 present = Sums.of(elements).weight if elements else 0.0
                 for after in range(len(elements) - 1 if name != self.trial.feature else 0):
@@ -406,9 +407,13 @@ class NaiveTree:
             if isinstance(watch, Slots):
                 watch.review()
 
+    def offered(self, watches):
+        """Those of the features that leaves may split on."""
+        return {name: each for name, each in watches.items() if name not in self.no_splits}
+
     def cuts(self, leaf, measure):
         """All cuts that leave enough on either side, by their merit over all rows of the leaf."""
-        for name, watch in leaf.watches.items():
+        for name, watch in self.offered(leaf.watches).items():
             elements = watch.elements(measure)
             present = Sums.of(elements).weight
             kind = measure if isinstance(watch, Slots) else measure.replace("line", "step")

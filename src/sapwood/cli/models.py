@@ -53,6 +53,7 @@ SHOWN = {
     "grace_period": f"{PARAMETERS['grace_period']:g}",
     "observer": "qo",
     "max_bytes": "12MB or 1.2MB a feature",
+    "no_splits": "none",
 }
 DEFAULTS_SHOWN = ", ".join(f"{name}={value}" for name, value in SHOWN.items())
 MODEL_HELP = (
@@ -190,6 +191,8 @@ def _make_own(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
 
 
 def _parameter(name: str, text: str) -> Any:
+    if name == "no_splits":
+        return [] if text.lower() == "none" else text.split("+")
     if text.lower() == "none":
         return None
     if name == "observer":

@@ -39,6 +39,8 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
         What both trees together may occupy.
     categorical : iterable of str or int
         Names of features that are categories although their values are numbers.
+    no_splits : iterable of str or int
+        Names of features that no leaf splits on; linear models still use them.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
+        no_splits: Iterable[Label] = (),
     ) -> None:
         plain = TreeSettings.checked(
             grace_period=grace_period,
@@ -85,6 +88,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
             split_on=split_on,
             track=track,
             max_bytes=None,
+            no_splits=no_splits,
         )
         limit = checked_max_bytes(max_bytes, 2)
         features = Features(categorical, labels_within(limit))

@@ -70,10 +70,8 @@ def state_of(model: "Ensemble") -> State:
 
 
 def _header(model: "Ensemble") -> dict[str, Any]:
-    parameters = {**model._parameters, "categorical": list(model._parameters["categorical"])}
-    parameters["observer"] = tree_state.observer_header(parameters["observer"])
     return {
-        "parameters": parameters,
+        "parameters": tree_state.parameters_header(model._parameters),
         "features": model._features.to_header(),
         "pending": [tree.pending for tree in model._kernel.trees],
         "lifetime": model._kernel.lifetime,

@@ -58,6 +58,8 @@ class ForestRegressor(Ensemble):
         What all trees together may occupy, the one that waits among them.
     categorical : iterable of str or int
         Names of features that are categories although their values are numbers.
+    no_splits : iterable of str or int
+        Names of features that no leaf splits on; linear models still use them.
 
     Examples
     --------
@@ -93,6 +95,7 @@ class ForestRegressor(Ensemble):
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
+        no_splits: Iterable[Label] = (),
     ) -> None:
         plain = TreeSettings.checked(
             grace_period=grace_period,
@@ -105,6 +108,7 @@ class ForestRegressor(Ensemble):
             split_on=split_on,
             track=track,
             max_bytes=None,
+            no_splits=no_splits,
         )
         count = door.whole(members, "members", FEWEST, MOST)
         limit = checked_max_bytes(max_bytes, count + 1)

@@ -381,7 +381,7 @@ def hints(picture: TreePicture) -> list[str]:
 def _hints(counters: Sequence[str], identifiers: Sequence[str]) -> list[str]:
     found = [
         f"{plain(name, MOST_LETTERS)}: it only rises and is split on first, so that what comes is "
-        "always beyond what was seen; is it a counter, to be left out?"
+        "always beyond what was seen; if it is a counter, leave it out, or name it in no_splits"
         for name in counters
     ]
     return found + [

@@ -51,6 +51,7 @@ SHAPING = (
     "leaf",
     "split_on",
     "track",
+    "no_splits",
 )
 """Parameters that all trees of a forest share, but for what it adds to them."""
 ERROR_ROWS = 500.0

@@ -41,6 +41,7 @@ class HoldsModel(AdapterParameters):
         self.model = self._new_model()
         # A list, as river takes a tuple for a class with its parameters, and fails at an empty one.
         self.categorical: Iterable[Any] = list(self.categorical)
+        self.no_splits: Iterable[Any] = list(self.no_splits)
 
     @property
     def _raw_memory_usage(self) -> int:

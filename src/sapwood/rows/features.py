@@ -34,6 +34,7 @@ __all__ = [
     "UNKNOWN",
     "Features",
     "Known",
+    "checked_names",
     "labels_within",
 ]
 
@@ -62,6 +63,38 @@ def labels_within(max_bytes: int | None) -> int:
     if not max_bytes:
         return MOST_LABELS
     return min(max(max_bytes // BYTES_PER_LABEL, LEAST_LABELS), MOST_LABELS)
+
+
+def checked_names(names: Iterable[Label], parameter: str) -> tuple[Label, ...]:
+    """Return the names of features that a parameter lists, in a fixed order.
+
+    Parameters
+    ----------
+    names : iterable of str or int
+        As they were given.
+    parameter : str
+        What messages call it.
+
+    Raises
+    ------
+    ValueError
+        If they are no list of names.
+
+    Examples
+    --------
+    >>> checked_names(["sold", 3, "day", "sold"], "categorical")
+    (3, 'day', 'sold')
+    """
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise ValueError(f"{parameter} = {door.shown(names)}: a list of names is expected")
+    found = frozenset(door.feature_name(name) for name in names)
+    if len(found) > MAX_FEATURES:
+        raise ValueError(f"{parameter} has more than {MAX_FEATURES} names")
+    return _in_order(found)
+
+
+def _in_order(names: frozenset[Label]) -> tuple[Label, ...]:
+    return tuple(sorted(names, key=lambda name: (isinstance(name, str), name)))
 
 
 class Known:
@@ -291,13 +324,7 @@ class Features(FeatureTable):
     __slots__ = ("categorical", "most_labels")
 
     def __init__(self, categorical: Iterable[Label] = (), most_labels: int = MOST_LABELS):
-        if isinstance(categorical, str | bytes) or not isinstance(categorical, Iterable):
-            raise ValueError(
-                f"categorical = {door.shown(categorical)}: a list of names is expected"
-            )
-        self.categorical = frozenset(door.feature_name(name) for name in categorical)
-        if len(self.categorical) > MAX_FEATURES:
-            raise ValueError(f"categorical has more than {MAX_FEATURES} names")
+        self.categorical = frozenset(checked_names(categorical, "categorical"))
         self.most_labels = most_labels
         self.known = Known()
 
@@ -329,7 +356,7 @@ class Features(FeatureTable):
     @property
     def declared(self) -> tuple[Label, ...]:
         """The names that were declared to be categories, in a fixed order."""
-        return tuple(sorted(self.categorical, key=lambda name: (isinstance(name, str), name)))
+        return _in_order(self.categorical)
 
     def __len__(self) -> int:
         return len(self.names)

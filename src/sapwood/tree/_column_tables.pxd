@@ -17,6 +17,8 @@ cdef class Columns:
     cdef Py_ssize_t slot_size          # doubles of a slot
     cdef list buffers                  # the arrays to which these point:
     cdef int* kinds                    # whether a feature is a category of few
+    cdef int* may_split                # whether leaves may split on a feature
+    cdef Py_ssize_t splittable         # how many there are of these
     cdef Py_ssize_t* places            # of `place_table`
     cdef double* room                  # for a row with levels; see _levels.pxd. In that of `scratch`
     cdef double* many_levels           # of `level_table`: those after the few of all features

@@ -26,7 +26,9 @@ class Columns:
         samples: NDArray[np.float64] | None = None,
         units: NDArray[Any] | None = None,
         targets: int = 1,
+        may_split: NDArray[np.bool_] | None = None,
     ) -> None: ...
+    def allow_splits(self, may_split: NDArray[np.bool_]) -> None: ...
     @property
     def known_facts(self) -> NDArray[Any]: ...
     @property

@@ -54,11 +54,13 @@ cdef class Columns:
         The same of the units of y and of the first features.
     targets : int
         Columns of y.
+    may_split : array of bool, optional
+        Of each feature whether leaves may split on it, as on all by default.
     """
 
     def __init__(
         self, is_category, Py_ssize_t slots, places=None, levels=None, facts=None, samples=None,
-        units=None, Py_ssize_t targets=1,
+        units=None, Py_ssize_t targets=1, may_split=None,
     ):
         cdef Py_ssize_t features = len(is_category), feature
         if places is None:
@@ -73,7 +75,7 @@ cdef class Columns:
         if has_many and targets > 1:
             raise ValueError("there are no categories of many with several targets")
         cdef Py_ssize_t work = work_doubles(features, targets, separate)
-        cdef int[::1] kinds = np.zeros(features + 1, np.intc)
+        cdef int[::1] kinds = np.zeros(2 * features + 1, np.intc)
         cdef Py_ssize_t[::1] starts = np.zeros(features + 1, np.intp)
         cdef double[::1] scratch = np.zeros(work + 2 * features)
         cdef Py_ssize_t[::1] found = np.zeros(2 * features + 1, np.intp)
@@ -92,12 +94,25 @@ cdef class Columns:
         self.place_table[:] = places
         self.places, self.room = &found[0] + features + 1, &scratch[0] + work
         self.kinds, self.slot_starts = &kinds[0], &starts[0]
+        self.may_split = self.kinds + features
+        self.allow_splits(np.ones(features, dtype=np.bool_) if may_split is None else may_split)
         self.scratch, self.found = &scratch[0], <Slot**>&found[0]
         self.level_table = levels
         self.levels = &level_view[0, 0] if features else NULL
         self.many_levels = self.levels + 2 * CATEGORIES * features
         self.set_facts(facts, samples)
         self.set_units(units)
+
+    def allow_splits(self, may_split):
+        """Say of each feature whether leaves may split on it."""
+        cdef const unsigned char[::1] allowed = np.ascontiguousarray(may_split).view(np.uint8)
+        cdef Py_ssize_t feature
+        if allowed.shape[0] != self.features:
+            raise ValueError("it is not said of each feature whether leaves may split on it")
+        self.splittable = 0
+        for feature in range(self.features):
+            self.may_split[feature] = allowed[feature]
+            self.splittable += self.may_split[feature]
 
     def set_facts(self, facts, samples):
         """Copy what is known of the first features; of others nothing is."""

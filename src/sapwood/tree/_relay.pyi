@@ -17,6 +17,7 @@ class Relay:
         stopping: NDArray[np.bool_],
         targets: int,
         notes: Notes | None = None,
+        may_split: NDArray[np.bool_] | None = None,
     ) -> None: ...
 
 class Registration:

@@ -48,11 +48,13 @@ cdef class Relay:
         Columns of y; another number than before only if the tree has learned nothing.
     notes : Notes, optional
         For so many targets, if their number is another one and the tree has a last layer.
+    may_split : array of bool, optional
+        Of each feature that there is going to be whether leaves may split on it; all by default.
     """
 
     def __init__(
         self, TreeTables tables not None, is_category, places, int64_t name_bytes, stopping,
-        Py_ssize_t targets, Notes notes=None,
+        Py_ssize_t targets, Notes notes=None, may_split=None,
     ):
         cdef Columns old = tables.columns
         cdef double[::1] layer
@@ -69,7 +71,7 @@ cdef class Relay:
             return
         self.columns = Columns(
             is_category, tables.slots, places, levels_for(old, places, targets), old.known_facts,
-            old.known_samples, old.unit_table, targets,
+            old.known_samples, old.unit_table, targets, may_split,
         )
         if not self.is_relaid:
             return

@@ -108,8 +108,9 @@ cdef int find_best_cuts(
     for measure in range(MEASURES):
         best[measure] = BestCut(0.0, 0.0, -1, -1, 0)
     for feature in range(tables.features):
-        cut_feature(tables, leaf, feature, min_share, cuts)
-        rank_cuts(cuts, feature, best)
+        if tables.may_split[feature]:
+            cut_feature(tables, leaf, feature, min_share, cuts)
+            rank_cuts(cuts, feature, best)
     return 0
 
 

@@ -74,6 +74,7 @@ cdef class TreeTables:
     cdef readonly object unrest_table  # see _units.pxd
     cdef readonly object change_table
     cdef readonly object observing     # makes the observers of a leaf
+    cdef readonly tuple no_splits      # the names of features that no leaf splits on
     cdef readonly Columns columns
     cdef Pages model_table
     cdef Pages watch_table             # no page where a leaf does not watch
@@ -90,6 +91,7 @@ cdef class TreeTables:
     cdef double** watches              # of `watch_table`
     cdef void*** stores                # of `store_table`
     cdef int* is_category              # of `columns`, as all to the end of this paragraph
+    cdef int* may_split
     cdef bint has_categories
     cdef bint has_many
     cdef Py_ssize_t* places

@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.blend._notes import Notes
+from sapwood.door import Label
 from sapwood.observers.base import TableObserver
 from sapwood.tree._column_tables import Columns
 from sapwood.tree.leaf_observers import LeafObservers
@@ -55,6 +56,7 @@ class TreeTables:
     target_leaf_table: NDArray[Any]
     target_node_table: NDArray[Any]
     observing: LeafObservers
+    no_splits: tuple[Label, ...]
     columns: Columns
     def __init__(
         self,
@@ -65,6 +67,7 @@ class TreeTables:
         growth: NDArray[Any],
         memory: NDArray[Any],
         name_bytes: int,
+        no_splits: tuple[Label, ...],
     ) -> None: ...
     def set_rules(self, growth: NDArray[Any], memory: NDArray[Any]) -> None: ...
     def set_name_bytes(self, name_bytes: int) -> None: ...

@@ -130,6 +130,8 @@ cdef class TreeTables:
         The rules, as in `sapwood.tree.growth` and `sapwood.tree.memory`.
     name_bytes : int
         Bytes of the names of features and categories.
+    no_splits : tuple of str or int
+        Names of features that no leaf splits on.
     """
 
     def __cinit__(self):
@@ -139,7 +141,7 @@ cdef class TreeTables:
 
     def __init__(
         self, observing, bint linear, bint averaging, Notes notes, growth, memory,
-        int64_t name_bytes,
+        int64_t name_bytes, tuple no_splits,
     ):
         records = (
             NODE_RECORD, LEAF_RECORD, TRIAL_RECORD, FACTS_RECORD, UNITS_RECORD, UNREST_RECORD,
@@ -156,7 +158,7 @@ cdef class TreeTables:
         self.linear = linear
         self.averaging = averaging
         self.tracking, self.notes = notes is not None, notes
-        self.name_bytes = name_bytes
+        self.name_bytes, self.no_splits = name_bytes, no_splits
         self.set_rules(growth, memory)
         self.layer_rules = layer_rules()
         self.set_layer(fresh_layer() if self.tracking else np.zeros(0))
@@ -294,6 +296,7 @@ cdef class TreeTables:
         self.targets, self.separate = columns.targets, columns.separate
         self.slot_size = columns.slot_size
         self.is_category, self.slot_starts = columns.kinds, columns.slot_starts
+        self.may_split = columns.may_split
         self.scratch, self.found = columns.scratch, columns.found
         self.levels = columns.levels
         self.facts, self.samples = columns.facts, columns.samples

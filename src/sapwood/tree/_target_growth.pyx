@@ -347,6 +347,8 @@ cdef void find_cuts_of_targets(
     for measure in range(MEASURES):
         best[measure] = BestCut(0.0, 0.0, -1, -1, 0)
     for feature in range(tables.features):
+        if not tables.may_split[feature]:
+            continue
         for measure in range(MEASURES):
             cuts[measure] = Cut(0.0, -1, 0)
         if tables.is_category[feature]:

@@ -63,7 +63,8 @@ cdef int go_on_trial(
         with gil:
             raise MemoryError
     while feature < tables.features and not has_begun:
-        begin_trial(tables, leaf, feature, &has_begun)
+        if tables.may_split[feature]:
+            begin_trial(tables, leaf, feature, &has_begun)
         feature += 1
     if not has_begun:
         tables.end_trial()
@@ -80,7 +81,7 @@ cdef bint may_try(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
         whole = record.target_m2 / record.weight
     return (
         tables.slots > 0
-        and tables.features > 1
+        and tables.columns.splittable > 1
         and record.weight >= rules.patience * rules.grace_period
         and record.weight >= tables.nodes[record.node].gain
         and record.residual_m2 / record.weight >= rules.trial_left * whole > 0.0
@@ -170,7 +171,7 @@ cdef bint shows_more(TreeTables tables, double merit) noexcept nogil:
             continue
         variance = trial.m2[side] / trial.weight[side]
         for feature in range(tables.features):
-            if feature == trial.feature:
+            if feature == trial.feature or not tables.may_split[feature]:
                 continue
             found = merit_in_trial(tables, side, feature)
             if (

@@ -9,6 +9,7 @@ When memory is full, leaves are ranked by how much they lately add to the square
 tree. Those that promise least stop watching, which they need for splits.
 """
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.blend._notes import Notes, bytes_of_a_note
+from sapwood.door import Label
 from sapwood.observers.quantizer import QuantizerObserver
 from sapwood.rows.features import CATEGORY, Features, Known
 from sapwood.tree import _memory
@@ -29,7 +31,9 @@ __all__ = [
     "LEAST_BYTES",
     "RULES",
     "MemoryRules",
+    "bytes_of_names",
     "column_kinds",
+    "may_split",
     "most_notes",
     "name_bytes",
     "new_notes",
@@ -38,6 +42,8 @@ __all__ = [
 
 # What a tree may occupy has to be at least this, which is more than it does without a feature.
 LEAST_BYTES = 16_384
+# The objects that every tree has.
+FIXED_BYTES = 6_784
 # What a feature takes in the reader, and what is known of it; a new one beside that, by its name.
 FEATURE_BYTES = 624
 NAME_BYTES = 320
@@ -79,7 +85,8 @@ class MemoryRules:
     empty_observer, element_bytes : int
         The bytes of an observer that has seen nothing, and of each of its elements.
     fixed_bytes : int
-        The objects that every tree has: itself, its parts, their lists, and empty tables.
+        The objects that every tree has: itself, its parts, their lists, and empty tables; and the
+        names of features that it does not split on.
     page_overhead : int
         What a page takes beside its doubles.
     feature_bytes : int
@@ -100,7 +107,7 @@ class MemoryRules:
     max_bytes: int
     empty_observer: int
     element_bytes: int
-    fixed_bytes: int = 6_784
+    fixed_bytes: int = FIXED_BYTES
     page_overhead: int = 160
     feature_bytes: int = FEATURE_BYTES
     few_rows: float = 10.0
@@ -111,8 +118,19 @@ class MemoryRules:
     rows_without_observers: float = 1_000.0
 
     @classmethod
-    def of(cls, max_bytes: int | None, observing: LeafObservers) -> "MemoryRules":
+    def of(
+        cls, max_bytes: int | None, observing: LeafObservers, no_splits: tuple[Label, ...] = ()
+    ) -> "MemoryRules":
         """Return the rules for a limit, or for none.
+
+        Parameters
+        ----------
+        max_bytes : int, optional
+            What the tree may occupy.
+        observing : LeafObservers
+            By what its leaves watch.
+        no_splits : tuple of str or int
+            Names that it keeps.
 
         Raises
         ------
@@ -129,6 +147,7 @@ class MemoryRules:
             max_bytes or 0,
             observing.fresh(1)[0].nbytes if observing.by_observers else 0,
             ELEMENT_BYTES + (INDEX_BYTES if indexed else LINK_BYTES),
+            FIXED_BYTES + bytes_of_names(no_splits),
         )
 
     def to_record(self) -> Any:
@@ -161,7 +180,8 @@ def relay(tables: TreeTables, features: Features, known: Known, names: int | Non
     if targets != tables.targets and tables.tracking:
         notes = new_notes(tables.max_bytes, targets)
     stopping = _leaves_that_stop(tables, columns, names, targets, notes)
-    return Relay(tables, *columns, names, stopping, targets, notes)
+    allowed = may_split(tables, known)
+    return Relay(tables, *columns, names, stopping, targets, notes, allowed)
 
 
 def column_kinds(features: Features, known: Known) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
@@ -175,6 +195,11 @@ def column_kinds(features: Features, known: Known) -> tuple[NDArray[np.bool_], N
     places = np.array(known.places(features.most_labels), dtype=np.intp)
     is_category = np.array([kind == CATEGORY for kind in known.kinds], dtype=np.bool_)
     return is_category & (places < 0), places
+
+
+def may_split(tables: TreeTables, known: Known) -> NDArray[np.bool_]:
+    """Return of each feature that is known whether leaves may split on it."""
+    return np.array([name not in tables.no_splits for name in known.names], dtype=np.bool_)
 
 
 def new_notes(max_bytes: int | None, targets: int) -> Notes:
@@ -197,6 +222,11 @@ def most_notes(max_bytes: int | None, doubles: int = NOTE_DOUBLES) -> int:
     while max_bytes and notes > 1 and notes * bytes_of_a_note(doubles) > SHARE * max_bytes:
         notes //= 2
     return notes
+
+
+def bytes_of_names(no_splits: tuple[Label, ...]) -> int:
+    """Return what the names of features that no leaf splits on occupy."""
+    return sum(map(sys.getsizeof, (no_splits, *no_splits))) if no_splits else 0
 
 
 def name_bytes(features: Features, known: Known) -> int:

@@ -72,6 +72,9 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     categorical : iterable of str or int
         Names of features that are categories although their values are numbers. Features whose
         values are strings, or a pandas categorical, are so anyway.
+    no_splits : iterable of str or int
+        Names of features that no leaf splits on, such as a running number or the time: linear
+        models still use them. They may come later, or never.
 
     Attributes
     ----------
@@ -140,6 +143,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
+        no_splits: Iterable[Label] = (),
     ) -> None:
         settings = TreeSettings.checked(
             grace_period=grace_period,
@@ -152,6 +156,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             split_on=split_on,
             track=track,
             max_bytes=max_bytes,
+            no_splits=no_splits,
         )
         features = Features(categorical, labels_within(settings.parameters["max_bytes"]))
         parameters = {**settings.parameters, "categorical": features.declared}

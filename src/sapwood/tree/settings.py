@@ -1,13 +1,15 @@
 """The parameters of a tree, checked once; and empty kernels that obey them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from sapwood import door
 from sapwood.blend._notes import Notes
+from sapwood.door import Label
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
-from sapwood.rows.features import Features
+from sapwood.rows.features import Features, checked_names
 from sapwood.tree import memory
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.bounds import HoeffdingBound
@@ -61,6 +63,7 @@ class TreeSettings:
         split_on: SplitOn,
         track: Track,
         max_bytes: int | None,
+        no_splits: Iterable[Label],
     ) -> Self:
         """Return settings, or raise ValueError for a parameter that cannot be.
 
@@ -82,6 +85,7 @@ class TreeSettings:
             split_on=split_on if leaf != "mean" else "target",
         )
         limit = None if max_bytes is None else door.whole(max_bytes, "max_bytes", 1, 2**62)
+        unsplit = checked_names(no_splits, "no_splits")
         parameters = {
             "grace_period": growth.grace_period,
             "delta": growth.bound.delta,
@@ -93,15 +97,15 @@ class TreeSettings:
             "split_on": split_on,
             "track": track,
             "max_bytes": limit,
+            "no_splits": unsplit,
         }
-        return cls(parameters, growth, MemoryRules.of(limit, observing), observing)
+        return cls(parameters, growth, MemoryRules.of(limit, observing, unsplit), observing)
 
     def limited(self, max_bytes: int) -> Self:
         """Return the same with another limit of memory."""
         parameters = {**self.parameters, "max_bytes": max_bytes}
-        return replace(
-            self, parameters=parameters, memory=MemoryRules.of(max_bytes, self.observing)
-        )
+        rules = MemoryRules.of(max_bytes, self.observing, self.parameters["no_splits"])
+        return replace(self, parameters=parameters, memory=rules)
 
     def _new_notes(self) -> Notes | None:
         """Return the memory of what is said until labels come, for a tree with a last layer."""
@@ -129,6 +133,7 @@ class TreeSettings:
             self.growth.to_record(),
             self.memory.to_record(),
             name_bytes,
+            self.parameters["no_splits"],
         )
 
 

@@ -61,6 +61,7 @@ __all__ = [
     "notes_state",
     "observer_header",
     "observer_of",
+    "parameters_header",
     "restore_notes",
     "restored",
     "state_of",
@@ -70,6 +71,7 @@ Array = NDArray[Any]
 Kinds = tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]
 Tree = TypeVar("Tree", bound="HoeffdingTreeRegressor")
 
+NO_SPLITS = "no_splits"  # a parameter
 PENDING = "pending"  # a leaf that is yet to be decided on
 MOST_LABELS = "most_labels"  # of a feature, if they are not those of max_bytes
 OBSERVERS: dict[str, type[TableObserver]] = {
@@ -160,17 +162,28 @@ def _watched(kernel: TreeKernel) -> tuple[Array, ...]:
 
 def header_of(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
     """Return all of a tree that is no array: parameters, features, an outstanding decision."""
-    parameters = {
-        **tree._parameters,
-        "observer": observer_header(tree._parameters["observer"]),
-        "categorical": list(tree._parameters["categorical"]),
+    header: dict[str, Any] = {
+        "parameters": parameters_header(tree._parameters),
+        "features": tree._features.to_header(),
     }
-    header: dict[str, Any] = {"parameters": parameters, "features": tree._features.to_header()}
     most = tree._features.most_labels
     if most != labels_within(tree._parameters["max_bytes"]):
         header[MOST_LABELS] = most
     if tree._kernel.pending >= 0:
         header[PENDING] = tree._kernel.pending
+    return header
+
+
+def parameters_header(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters in terms of JSON; `no_splits` only if given, as older files lack it."""
+    header = {
+        **parameters,
+        "observer": observer_header(parameters["observer"]),
+        "categorical": list(parameters["categorical"]),
+        NO_SPLITS: list(parameters[NO_SPLITS]),
+    }
+    if not header[NO_SPLITS]:
+        del header[NO_SPLITS]
     return header
 
 
@@ -313,7 +326,17 @@ def fill_kernel(
     notes = memory.new_notes(kernel.max_bytes, targets) if is_noting else kernel.notes
     check(targets == 1 or not kernel.observing.by_observers, "observers watch several targets")
     kernel.set_tables(
-        Columns(is_category, kernel.slots, places, levels, facts, samples, units, targets),
+        Columns(
+            is_category,
+            kernel.slots,
+            places,
+            levels,
+            facts,
+            samples,
+            units,
+            targets,
+            memory.may_split(kernel, features.known),
+        ),
         roomy_nodes,
         roomy_leaves,
         len(nodes),
