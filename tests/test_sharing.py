@@ -5,6 +5,7 @@ What might hang or crash runs in a process of its own.
 
 import os
 import sys
+import textwrap
 import threading
 
 import numpy as np
@@ -598,3 +599,27 @@ assert joined(learners + started(read, read))
 print(errors, str(beside_notes(tree)) in orders)
 """
     assert run_apart(PRELUDE + program) == "[] True\n"
+
+
+def test_a_tree_is_saved_while_others_predict():
+    """What is said meanwhile is remembered, or not, in what is saved; each note as a whole."""
+    code = """
+    rows = [dict(enumerate(each)) for each in x[:500].tolist()]
+    stop = threading.Event()
+
+    def predict():
+        while not stop.is_set():
+            for each in rows:
+                tree.predict_one(each)
+
+    threads = started(predict)
+    for part in range(60):
+        twin = HoeffdingTreeRegressor.from_bytes(tree.to_bytes())
+        keys, notes = (twin.to_state().arrays[name] for name in ("note_keys", "notes"))
+        assert len(keys) == len(notes) and np.isfinite(notes).all()
+        tree.learn_many(x[300 * part : 300 * part + 300], y[300 * part : 300 * part + 300])
+    stop.set()
+    assert joined(threads) and not errors, errors
+    print("done")
+    """
+    assert run_apart(PRELUDE + textwrap.dedent(code)) == "done\n"

@@ -224,13 +224,16 @@ cdef class Notes:
 
         The age of a note here is how many notes were left since, itself included.
         """
-        cdef Py_ssize_t place, at = 0
+        cdef Py_ssize_t place, at = 0, count = -1
         cdef int64_t number
-        cdef uint64_t[::1] keys = np.zeros(self.count, np.uint64)
-        cdef int64_t[::1] ages = np.zeros(self.count, np.int64)
-        contents = np.zeros((self.count, self.width))
+        cdef uint64_t[::1] keys
+        cdef int64_t[::1] ages
+        cdef double[:, ::1] view
+        while count != self.count:  # as NumPy lets go of the GIL where it asks for zeros
+            count = self.count
+            keys, ages = np.zeros(count, np.uint64), np.zeros(count, np.int64)
+            view = contents = np.zeros((count, self.width))
         counts = [self.room, self.reach, self.misses, self.left, self.blanks]
-        cdef double[:, ::1] view = contents
         for number in range(self.first, self.next):
             place = number & (self.room - 1)
             if self.links[place] != FREE:
