@@ -519,6 +519,48 @@ class DeltaCase(Case):
         return "before" if data == self.before else "after"
 
 
+class PruneCase(Case):
+    """A node becomes a leaf again, or other features may be split on."""
+
+    def __init__(self, act, targets=1, **parameters):
+        tree = HoeffdingTreeRegressor(grace_period=30, **parameters)
+        columns, y = columns_of(rows_of(500, 1, categories=("c",)))
+        tree.learn_many(columns, y if targets == 1 else {"y": y, "z": [2.0 * each for each in y]})
+        assert tree.n_leaves > 2
+        self.change, self.before = act, tree.to_bytes()
+        self.act(tree)
+        self.after = tree.to_bytes()
+        assert self.after != self.before
+
+    def start(self):
+        return model.from_bytes(self.before)
+
+    def act(self, tree):
+        self.change(tree)
+
+    def judge(self, tree):
+        data = tree.to_bytes()
+        if data not in (self.before, self.after):
+            raise BrokenError("neither as before nor as after")
+        twin = model.from_bytes(data)
+        for each in (tree, twin):
+            each.prune(0)
+        if tree.to_bytes() != twin.to_bytes():
+            raise BrokenError("it goes on otherwise than what was saved")
+        tree.predict_one({"a": 1.0, "new": 2.0})
+        return "before" if data == self.before else "after"
+
+
+def prune_last(tree):
+    """Prune the last node that is split."""
+    nodes = tree._kernel.node_table[: tree._kernel.node_count]
+    tree.prune(int(np.flatnonzero(nodes["kind"])[-1]))
+
+
+def split_no_more(tree):
+    tree.no_splits = ["a"]
+
+
 def united(kind, **parameters):
     """Two models become one; neither is changed."""
     north, south = kind(**parameters), kind(**parameters)
@@ -851,6 +893,11 @@ CASES: dict[str, Callable[[], Case]] = {
     "looking": lambda: LoadCase(grown(categories=("c",)), look),
     "delta": DeltaCase,
     "delta, new features": partial(DeltaCase, new=True),
+    "prune": partial(PruneCase, prune_last),
+    "prune, E-BST": partial(PruneCase, prune_last, observer=EBSTObserver()),
+    "prune, targets": partial(PruneCase, prune_last, targets=2),
+    "prune, max_bytes": partial(PruneCase, prune_last, max_bytes=120_000),
+    "no splits": partial(PruneCase, split_no_more),
     "union, trees": partial(united, HoeffdingTreeRegressor),
     "union, forests": partial(united, ForestRegressor, members=2, threads=1),
     "union, max_bytes": partial(united, HoeffdingTreeRegressor, max_bytes=200_000),

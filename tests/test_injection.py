@@ -47,6 +47,8 @@ SOME_CASES = (
     "ranking, slots",
     "from_bytes",
     "delta",
+    "prune",
+    "no splits",
     "union, trees",
     "save",
     "looking",

@@ -32,7 +32,8 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
     nodes["mean"][at] = records["origin"] + records["mean"]
     with np.errstate(invalid="ignore"):
         variance = records["target_m2"] / records["weight"]
-    nodes["deviation"][at] = np.sqrt(np.where(records["weight"] > 0, variance, 0.0))
+    before = source["deviation"][at]  # of a leaf that has joined those below it, as it began
+    nodes["deviation"][at] = np.where(records["weight"] > 0, np.sqrt(variance), before)
     nodes["watching"][at] = records["watching"] != 0
     nodes["gain"][at] = 0.0
     errors = np.array([records[name] for name in _judges(kernel)])
@@ -66,7 +67,8 @@ def _of_targets(kernel: TreeKernel, leaves: NDArray[Any]) -> NDArray[Any]:
     table["mean"][leaves] = own["origin"] + own["mean"]
     with np.errstate(invalid="ignore"):
         variance = own["target_m2"] / own["weight"]
-    table["deviation"][leaves] = np.sqrt(np.where(own["weight"] > 0, variance, 0.0))
+    before = table["deviation"][leaves]
+    table["deviation"][leaves] = np.where(own["weight"] > 0, np.sqrt(variance), before)
     table["gain"][leaves] = np.nan
     return table
 

@@ -208,6 +208,11 @@ cdef class TreeTables:
         """How deep the tree may become."""
         return self.growth.max_depth
 
+    @property
+    def first_review(self):
+        """After how many rows a leaf that watches from nothing is reviewed."""
+        return self.growth.first_review
+
     def set_layer(self, double[::1] layer not None):
         """Take over the doubles of the last layer, none if there is no such layer."""
         cdef Py_ssize_t doubles = self.targets * sizeof(LayerState) // sizeof(double)

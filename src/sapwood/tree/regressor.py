@@ -16,8 +16,9 @@ from sapwood.observers.base import TableObserver
 from sapwood.regressor import Regressor
 from sapwood.rows import frames, targets
 from sapwood.rows.encoder import Plan
-from sapwood.rows.features import Features, labels_within
-from sapwood.tree import _memory, memory, one_target, tree_state
+from sapwood.rows.features import Features, checked_names, labels_within
+from sapwood.tree import _memory, memory, one_target, pruning, tree_state
+from sapwood.tree._exchange import exchange
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._relay import Registration
 from sapwood.tree.growth import SplitOn
@@ -179,8 +180,8 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         prediction : float, or dict of float
             As `predict_one` returns it.
         region : int
-            The node of the row's leaf. A node keeps its number for ever, and its place in
-            `region_parents` tells which one it was split off from.
+            The node of the row's leaf. A node keeps its number until the tree is pruned, and its
+            place in `region_parents` tells which one it was split off from.
         """
         found = self._kernel.place_one(self._reader, x, asked)
         while found is None:
@@ -271,6 +272,82 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         if self._kernel.target_stream_table[place]["rows"] == 0:
             raise ValueError(f"target = {door.shown(target)}: no y of it was learned yet")
         return place
+
+    # -- what it may split on, and what it should not have split on --------------------------------
+
+    @property
+    def no_splits(self) -> tuple[Label, ...]:
+        """The names of features that no leaf splits on; others can be assigned at any time.
+
+        Splits that there are stay: see `prune`.
+        """
+        return self._kernel.no_splits
+
+    @no_splits.setter
+    def no_splits(self, names: Iterable[Label]) -> None:
+        self._kernel.in_turn(self._change_no_splits, checked_names(names, "no_splits"))
+
+    def _change_no_splits(self, names: tuple[Label, ...]) -> None:
+        self._become(pruning.with_no_splits(self, names))
+
+    def prune(self, node: int) -> IntArray:
+        """Turn a node into a leaf again; all that is below it is forgotten.
+
+        For a split that should not be there: on a running number, or on a sensor that was broken.
+        So that it is not made again, name the feature in `no_splits` first.
+
+        The leaf knows what the leaves below knew together. Its weight and its mean are those of all
+        of their rows. Its linear models are those that least squares would have found through
+        these rows, as far as the models below tell: they are joined by their information, which is
+        the inverse of the covariance of coefficients. For the model of a single leaf need not hold
+        for the rows of others. The leaf watches its features from nothing, as the leaves below
+        watched other ranges of them, and splits again once it has seen enough. All other leaves
+        predict as before, to the last bit.
+
+        Parameters
+        ----------
+        node : int
+            Its number, as `to_frame` tells it; 0 is the root.
+
+        Returns
+        -------
+        array of int
+            The number that each node has now; those that are gone have that of the leaf.
+
+        Raises
+        ------
+        ValueError
+            If there is no such node, or if it is a leaf.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(1)
+        >>> number, x = rng.permutation(4000), rng.random(4000)
+        >>> tree = HoeffdingTreeRegressor(max_depth=1)
+        >>> tree.learn_many({"number": number, "x": x}, 5.0 * (number < 2000) + x)
+        >>> print(tree.to_text(digits=1))
+        number <= 2015  (missing: no)
+        ├─ yes: 5  (weight 2016, linear)
+        └─ no:  0.5  (weight 1984, linear)
+        >>> tree.no_splits = ["number"]
+        >>> tree.prune(0)
+        array([0, 0, 0], dtype=int32)
+        >>> print(tree.to_text(digits=1))
+        3  (weight 4000, linear)
+        """
+        places: IntArray = self._kernel.in_turn(self._prune, node)
+        return places
+
+    def _prune(self, node: int) -> IntArray:
+        state, places = pruning.pruned(self, node)
+        self._become(state)
+        return places
+
+    def _become(self, state: State) -> None:
+        """Take over what a state made from that of this tree says of its nodes and leaves."""
+        made = HoeffdingTreeRegressor.from_state(state, self.format)
+        exchange(self._kernel, made._kernel, self._parameters)
 
     # -- another site's tree --------------------------------------------------------------------
 

@@ -59,6 +59,7 @@ __all__ = [
     "header_of",
     "kernel_arrays",
     "notes_state",
+    "observer_bytes",
     "observer_header",
     "observer_of",
     "parameters_header",
@@ -151,7 +152,7 @@ def kernel_arrays(kernel: TreeKernel, watches: bool = True) -> dict[str, Array]:
 def _watched(kernel: TreeKernel) -> tuple[Array, ...]:
     """Return the last arrays of ARRAYS: by what leaves watch."""
     watches = [page for page in kernel.watch_pages if page is not None]
-    blobs = [_observer_bytes(each) for own in kernel.observers for each in own or ()]
+    blobs = [observer_bytes(each) for own in kernel.observers for each in own or ()]
     return (
         _stacked(watches, kernel.watch_doubles),
         np.array([len(blob) for blob in blobs], dtype=np.int64),
@@ -209,7 +210,7 @@ def _stacked(pages: list[Array | None], width: int) -> Array:
     return np.array(pages)
 
 
-def _observer_bytes(observer: TableObserver) -> bytes:
+def observer_bytes(observer: TableObserver) -> bytes:
     """Return an observer's bytes; what its own door would remember is made up from its elements."""
     _, table = observer._elements()
     reach = np.zeros((2, 2))
