@@ -304,6 +304,9 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         watched other ranges of them, and splits again once it has seen enough. All other leaves
         predict as before, to the last bit.
 
+        An `IntervalRegressor` around the tree knows regions by the numbers of nodes, which change:
+        make a new one around a tree that was pruned.
+
         Parameters
         ----------
         node : int
