@@ -3,6 +3,8 @@ import com.yahoo.labs.samoa.instances.DenseInstance;
 import com.yahoo.labs.samoa.instances.Instance;
 import com.yahoo.labs.samoa.instances.Instances;
 import com.yahoo.labs.samoa.instances.InstancesHeader;
+import com.yahoo.labs.samoa.instances.Prediction;
+import com.yahoo.labs.samoa.instances.Range;
 import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
 import java.io.DataInputStream;
@@ -20,17 +22,20 @@ import java.util.List;
 import moa.classifiers.AbstractClassifier;
 
 /**
- * A learner of MOA's at the end of a pipe: java -cp moa.jar Moa.java CLASS KINDS.
+ * A learner of MOA's at the end of a pipe: java -cp moa.jar Moa.java CLASS KINDS [TARGETS].
  *
  * <p>CLASS is that of the learner, such as moa.classifiers.trees.FIMTDD. KINDS tells of each feature
- * how many categories it has, 0 for a number: "0,0,5". Then commands are read, all numbers
- * big-endian, and answered:
+ * how many categories it has, 0 for a number: "0,0,5". TARGETS is how many there are; where it is
+ * given, even as 1, the learner is one for several, such as
+ * moa.classifiers.multilabel.trees.ISOUPTree. Then commands are read, all numbers big-endian, and
+ * answered:
  *
  * <ul>
  *   <li>0 and a text: start with a fresh learner and these options of MOA's; no answer.
- *   <li>1, n, and n rows of doubles, the target last: predict and then learn each row. The answer
- *       is the nanoseconds that this took of the thread's CPU time, and n predictions.
- *   <li>2, n, and rows: the same, but the answer is n nanoseconds, each row by itself, and n
+ *   <li>1, n, and n rows of doubles, the targets last: predict and then learn each row. The answer
+ *       is the nanoseconds that this took of the thread's CPU time, and what was predicted: n
+ *       numbers, or those of all targets of the first row, then of the second, and so on.
+ *   <li>2, n, and rows: the same, but the answer is n nanoseconds, each row by itself, and the
  *       predictions.
  *   <li>3: the bytes of the heap that a copy of the learner takes, and those of its serialized form;
  *       -1 where the learner is too deep or too large for that.
@@ -41,18 +46,20 @@ public class Moa {
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
     private final Class<?> kind;
+    private final int targets; // 0 for a learner that knows but one
     private final InstancesHeader header;
     private AbstractClassifier learner;
     private boolean hasCopied;
 
-    private Moa(Class<?> kind, InstancesHeader header) {
+    private Moa(Class<?> kind, String[] kinds, int targets) {
         this.kind = kind;
-        this.header = header;
+        this.targets = targets;
+        this.header = header(kinds, targets);
     }
 
     public static void main(String[] arguments) throws IOException, ReflectiveOperationException {
-        String[] kinds = arguments[1].split(",");
-        Moa program = new Moa(Class.forName(arguments[0]), header(kinds));
+        int targets = arguments.length > 2 ? Integer.parseInt(arguments[2]) : 0;
+        Moa program = new Moa(Class.forName(arguments[0]), arguments[1].split(","), targets);
         DataInputStream in = new DataInputStream(new BufferedInputStream(System.in));
         DataOutputStream out = new DataOutputStream(new BufferedOutputStream(System.out));
         for (int command = in.read(); command >= 0; command = in.read()) {
@@ -67,7 +74,7 @@ public class Moa {
         }
     }
 
-    private static InstancesHeader header(String[] kinds) {
+    private static InstancesHeader header(String[] kinds, int targets) {
         List<Attribute> attributes = new ArrayList<>();
         for (int i = 0; i < kinds.length; i++) {
             List<String> categories = new ArrayList<>();
@@ -77,8 +84,16 @@ public class Moa {
             String name = "x" + i;
             attributes.add(categories.isEmpty() ? new Attribute(name) : new Attribute(name, categories));
         }
-        attributes.add(new Attribute("y"));
-        InstancesHeader header = new InstancesHeader(new Instances("rows", attributes, 0));
+        for (int i = 0; i < Math.max(1, targets); i++) {
+            attributes.add(new Attribute("y" + i));
+        }
+        Instances rows = new Instances("rows", attributes, 0);
+        if (targets > 0) {
+            // Places are counted from 1, and the last is among them.
+            rows.setRangeOutputIndices(new Range((kinds.length + 1) + "-" + attributes.size()));
+            return new InstancesHeader(rows);
+        }
+        InstancesHeader header = new InstancesHeader(rows);
         header.setClassIndex(kinds.length);
         return header;
     }
@@ -86,8 +101,13 @@ public class Moa {
     private void start(String options) throws ReflectiveOperationException {
         learner = (AbstractClassifier) kind.getDeclaredConstructor().newInstance();
         learner.getOptions().setViaCLIString(options);
-        learner.setModelContext(header);
-        learner.prepareForUse();
+        if (targets == 0) {
+            learner.setModelContext(header);
+            learner.prepareForUse();
+        } else {
+            learner.prepareForUse(); // with which it can draw the weights of its first leaf
+            learner.setModelContext(header);
+        }
     }
 
     private List<Instance> read(DataInputStream in) throws IOException {
@@ -108,7 +128,7 @@ public class Moa {
     }
 
     private void follow(List<Instance> rows, DataOutputStream out) throws IOException {
-        double[] predictions = new double[rows.size()];
+        double[][] predictions = new double[rows.size()][];
         long start = THREADS.getCurrentThreadCpuTime();
         for (int i = 0; i < predictions.length; i++) {
             predictions[i] = predictAndLearn(rows.get(i));
@@ -118,7 +138,7 @@ public class Moa {
     }
 
     private void followSingly(List<Instance> rows, DataOutputStream out) throws IOException {
-        double[] predictions = new double[rows.size()];
+        double[][] predictions = new double[rows.size()][];
         long[] taken = new long[rows.size()];
         for (int i = 0; i < predictions.length; i++) {
             long start = THREADS.getCurrentThreadCpuTime();
@@ -132,7 +152,7 @@ public class Moa {
     }
 
     private void followLate(List<Instance> rows, DataOutputStream out) throws IOException {
-        double[] predictions = new double[rows.size()];
+        double[][] predictions = new double[rows.size()][];
         long start = THREADS.getCurrentThreadCpuTime();
         for (int i = 0; i < predictions.length; i++) {
             predictions[i] = predict(rows.get(i));
@@ -144,20 +164,30 @@ public class Moa {
         write(predictions, out);
     }
 
-    private double predictAndLearn(Instance row) {
-        double prediction = predict(row);
+    private double[] predictAndLearn(Instance row) {
+        double[] prediction = predict(row);
         learner.trainOnInstance(row);
         return prediction;
     }
 
-    private double predict(Instance row) {
-        double[] votes = learner.getVotesForInstance(row);
-        return votes.length > 0 ? votes[0] : 0.0;
+    private double[] predict(Instance row) {
+        if (targets == 0) {
+            return learner.getVotesForInstance(row);
+        }
+        Prediction prediction = learner.getPredictionForInstance(row);
+        double[] values = new double[targets];
+        for (int i = 0; i < targets; i++) {
+            double[] votes = prediction.getVotes(i);
+            values[i] = votes.length > 0 ? votes[votes.length - 1] : 0.0;
+        }
+        return values;
     }
 
-    private static void write(double[] values, DataOutputStream out) throws IOException {
-        for (double value : values) {
-            out.writeDouble(value);
+    private void write(double[][] predictions, DataOutputStream out) throws IOException {
+        for (double[] values : predictions) {
+            for (int i = 0; i < Math.max(1, targets); i++) {
+                out.writeDouble(i < values.length ? values[i] : 0.0);
+            }
         }
     }
 

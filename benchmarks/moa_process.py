@@ -50,6 +50,8 @@ class MoaProcess:
         How many categories each feature has; 0 for a number.
     learner : str
         Its class; FIMT-DD if not given.
+    targets : int, optional
+        How many it has, if it is a learner for several.
 
     Raises
     ------
@@ -57,8 +59,13 @@ class MoaProcess:
         If there is no Java or no MOA; and whenever Java gives up, with its own words.
     """
 
-    def __init__(self, kinds: Sequence[int], learner: str = FIMTDD) -> None:
-        command = moa_command(EXACT, PROGRAM.stem, learner, ",".join(map(str, kinds)))
+    def __init__(
+        self, kinds: Sequence[int], learner: str = FIMTDD, targets: int | None = None
+    ) -> None:
+        self._shape = () if targets is None else (targets,)
+        command = moa_command(
+            EXACT, PROGRAM.stem, learner, ",".join(map(str, kinds)), *map(str, self._shape)
+        )
         if isinstance(command, str):
             raise RuntimeError(f"MOA cannot be run: {command}")
         _compile()
@@ -103,13 +110,13 @@ class MoaProcess:
 
         Parameters
         ----------
-        rows : array of float, shape (rows, features + 1)
-            A category is a number from 0 on; the target is last.
+        rows : array of float, shape (rows, features + targets)
+            A category is a number from 0 on; the targets are last.
 
         Returns
         -------
         predictions : array of float
-            Each from before its row was learned.
+            Each from before its row was learned; of several targets, a column for each.
         nanoseconds : int
             What it took of the thread's CPU time.
         """
@@ -120,7 +127,7 @@ class MoaProcess:
 
         Parameters
         ----------
-        rows : array of float, shape (rows, features + 1)
+        rows : array of float, shape (rows, features + targets)
             As for `follow`.
         """
         return self._follow(FOLLOW_LATE, rows)
@@ -128,14 +135,14 @@ class MoaProcess:
     def _follow(self, command: int, rows: FloatArray) -> tuple[FloatArray, int]:
         self._say(struct.pack(">Bi", command, len(rows)) + rows.astype(">f8").tobytes())
         nanoseconds = int(self._hear(">i8", 1)[0])
-        return self._hear(">f8", len(rows)).astype(np.float64), nanoseconds
+        return self._predictions(len(rows)), nanoseconds
 
     def follow_singly(self, rows: FloatArray) -> tuple[FloatArray, IntArray]:
         """Predict and then learn rows, each by the clock.
 
         Parameters
         ----------
-        rows : array of float, shape (rows, features + 1)
+        rows : array of float, shape (rows, features + targets)
             As for `follow`.
 
         Returns
@@ -147,7 +154,11 @@ class MoaProcess:
         """
         self._say(struct.pack(">Bi", FOLLOW_SINGLY, len(rows)) + rows.astype(">f8").tobytes())
         nanoseconds = self._hear(">i8", len(rows)).astype(np.int64)
-        return self._hear(">f8", len(rows)).astype(np.float64), nanoseconds
+        return self._predictions(len(rows)), nanoseconds
+
+    def _predictions(self, rows: int) -> FloatArray:
+        said = self._hear(">f8", rows * (self._shape[0] if self._shape else 1))
+        return said.astype(np.float64).reshape(rows, *self._shape)
 
     def measure(self) -> tuple[int, int]:
         """Return the bytes of Java's heap that the learner takes, and of its serialized form.

@@ -17,6 +17,8 @@ from benchmarks.peers.page import write_page
 from benchmarks.peers.records import FAILURE, Job, Record, ResultsFile
 from benchmarks.peers.roster import DEFAULT, OURS, PEERS, learners, peer
 from benchmarks.peers.run import Run, run
+from benchmarks.target_peers import moas_isoup
+from benchmarks.target_streams import Stream
 
 from sapwood import HoeffdingTreeRegressor
 
@@ -134,6 +136,35 @@ def test_moa_goes_on_with_a_new_java_after_one_has_given_up():
     again = who.make(data, who.grid[DEFAULT])
     assert again.follow(again.calls(data))[0][0] == 0.0
     again.java.close()
+
+
+@pytest.mark.skipif(bool(peer("MOA").missing()), reason="no Java or no capymoa")
+def test_moas_isoup_predicts_all_targets_before_it_learns_them():
+    x = np.random.default_rng(1).random((400, 2))
+    stream = Stream(
+        "two lines",
+        {"a": x[:, 0], "b": x[:, 1]},
+        {"up": 1000 + 3 * x[:, 0], "down": -2 * x[:, 1]},
+        promised=True,
+    )
+    found = moas_isoup(stream, passes=2)
+    assert found is not None
+    said, microseconds = found
+    assert microseconds > 0
+    assert list(said) == ["up", "down"]
+    assert said["up"][0] == said["down"][0] == 0.0
+    assert said["up"][1] == pytest.approx(stream.targets["up"][0])
+    assert said["down"][1] == pytest.approx(stream.targets["down"][0])
+    for name, y in stream.targets.items():
+        assert np.mean((y - said[name])[200:] ** 2) < 0.2 * np.var(y)
+
+
+def test_rows_without_gaps_lack_nothing():
+    columns = {"a": np.array([1.0, np.nan, 3.0]), "word": np.array(["x", "y", "z"], dtype=object)}
+    targets = {"y": np.array([1.0, 2.0, 3.0]), "z": np.array([4.0, 5.0, np.nan])}
+    stream = Stream("gaps", columns, targets, promised=False).without_gaps()
+    assert stream.columns["word"].tolist() == ["x"]
+    assert stream.targets["z"].tolist() == [4.0]
 
 
 # -- what is measured -----------------------------------------------------------------------------
