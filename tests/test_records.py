@@ -28,6 +28,7 @@ RECORDS = {
     "TargetStream": layout.TARGET_STREAMS,
     "TargetLeaf": layout.TARGET_LEAVES,
     "TargetNode": layout.TARGET_NODES,
+    "TargetCost": layout.TARGET_COSTS,
 }
 RULES = {
     "GrowthRules": growth.RULES,

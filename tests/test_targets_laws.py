@@ -179,6 +179,7 @@ def test_nbytes_are_those_that_there_are():
     pages = sum(page.nbytes for page in (*kernel.model_pages, *kernel.watch_pages))
     tables = [kernel.node_table, kernel.leaf_table, kernel.target_node_table]
     tables += [kernel.target_leaf_table, kernel.target_stream_table, kernel.layer_table]
+    tables += [kernel.columns.known_costs, kernel.columns.known_samples]
     least = pages + sum(table.nbytes for table in tables)
     assert least < tree.nbytes < 1.2 * least + 50_000
 

@@ -24,7 +24,7 @@ from sapwood.tree._recall cimport has_learned, note_key
 from sapwood.tree._records cimport CATEGORIES
 from sapwood.tree._relay cimport Registration
 from sapwood.tree._sharing cimport Sharing, give_turn, start_writing, stop_writing, take_turn
-from sapwood.tree._targets cimport look_at_targets, outlooks_in
+from sapwood.tree._target_outlook cimport look_at_targets, outlooks_in
 from sapwood.tree._walk cimport leaf_of
 
 from sapwood.ensemble._workers cimport Worker

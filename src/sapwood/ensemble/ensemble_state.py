@@ -16,7 +16,7 @@ from sapwood.limits import FAR, MOST_ROWS, MOST_WEIGHT, NEAR, SQUARE
 from sapwood.model import State, check_unchanged
 from sapwood.records import check, doubles
 from sapwood.rows.features import Features
-from sapwood.tree import tree_state
+from sapwood.tree import older_formats, tree_state
 from sapwood.tree.tree_state import NOTES
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ def restored(kind: type[Kind], state: State) -> Kind:
     of_trees = (*tree_state.ARRAYS, *(tree_state.TARGET_ARRAYS if targets > 1 else ()))
     names = {*OWN, *(f"{place} {name}" for place in places for name in of_trees)}
     names |= set(OWN_OF_TARGETS if targets > 1 else ())
-    check(arrays.keys() == names, "its arrays are others than those of its trees")
+    later = {f"{place} {name}" for place in places for name in older_formats.LATER}
+    good = names - later <= arrays.keys() <= names
+    check(good, "its arrays are others than those of its trees")
     table = arrays["trees"]
     check(table.dtype == TREE_RECORD, "its trees are no records of trees")
     check(table.shape == (len(places),), f"there are {len(table)} trees, not {len(places)}")
@@ -111,7 +113,8 @@ def restored(kind: type[Kind], state: State) -> Kind:
     trees = []
     for place, record in enumerate(table):
         tree = model._new_tree_like(table, place)
-        own = {name: arrays[f"{place} {name}"] for name in of_trees}
+        known = {name: f"{place} {name}" for name in of_trees}
+        own = {name: arrays[saved] for name, saved in known.items() if saved in arrays}
         leaf = None if pending[place] == -1 else pending[place]
         name_bytes = model._target_bytes(targets)
         tree_state.fill_kernel(tree, model._features, own, leaf, name_bytes=name_bytes)

@@ -18,6 +18,8 @@ __all__ = ["explain", "picture", "shares_of", "unit_changes"]
 
 FloatArray = NDArray[np.float64]
 
+MOST_SHARE = 1e100  # of a variance; more is only where the variance is next to none
+
 
 def picture(kernel: TreeKernel, features: Features) -> TreePicture:
     """Return a tree as the views see it."""
@@ -40,7 +42,7 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
     by_mean = not kernel.linear or (kernel.averaging & (errors[0] <= errors[1:].min(axis=0)))
     nodes["model"][at] = np.where(by_mean, "mean", "linear")
     nodes["kind"][nodes["kind"] == LISTED] = CATEGORY
-    names, known, facts = _texts(features), features.known, kernel.columns.known_facts.copy()
+    names, known, facts = _texts(features), features.known, _facts(kernel)
     labels = [[str(label) for label in islice(table, OTHERS + 1)] for table in known.categories]
     if kernel.targets > 1:
         nodes["mean"] = nodes["deviation"] = np.nan
@@ -57,6 +59,28 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
         nodes["threshold"][by_level] += kernel.first
     ids = [name for name, kind in zip(names, known.kinds, strict=True) if kind == IDENTIFIER]
     return TreePicture(nodes, names, labels, levels, ids, facts)
+
+
+def _facts(kernel: TreeKernel) -> NDArray[Any]:
+    """Return what is known of each feature; of several targets, its mean cost.
+
+    That is the mean over targets of the squared errors as shares of each one's variance.
+    """
+    facts = kernel.columns.known_facts.copy()
+    if kernel.targets == 1:
+        return facts
+    costs = kernel.columns.known_costs.reshape(-1, kernel.targets)
+    streams = kernel.target_stream_table
+    known = streams["m2"] > 0.0
+    variance = streams["m2"][known] / streams["weight"][known]
+    for prefix in ("", "late_"):
+        weight, cost = costs[f"{prefix}weight"][:, known], costs[f"{prefix}cost"][:, known]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            shares = np.where(weight > 0.0, cost / weight / variance, 0.0)
+        shares = np.clip(shares, -MOST_SHARE, MOST_SHARE)
+        facts[f"{prefix}cost"] = shares.sum(axis=1) / max(1, int(known.sum()))
+        facts[f"{prefix}weight"] = (weight > 0.0).any(axis=1)
+    return facts
 
 
 def _of_targets(kernel: TreeKernel, leaves: NDArray[Any]) -> NDArray[Any]:

@@ -15,8 +15,8 @@ from sapwood.tree._pace cimport rows_between_looks
 from sapwood.tree._recall cimport note_key, take_down
 from sapwood.tree._records cimport EXPERTS, TreeNote
 from sapwood.tree._sharing cimport begin_glance, end_glance
+from sapwood.tree._target_outlook cimport look_at_targets, outlooks_in, take_down_targets
 from sapwood.tree._target_records cimport TargetOutlook, row_doubles, terms_doubles
-from sapwood.tree._targets cimport look_at_targets, outlooks_in, take_down_targets
 from sapwood.tree._walk cimport AHEAD, leaf_of, walk_ahead
 
 

@@ -1,6 +1,7 @@
 """What of a tree's tables depends on its features."""
 
 from sapwood.tree._facts cimport ColumnFacts
+from sapwood.tree._target_records cimport TargetCost
 from sapwood.tree._units cimport ColumnUnits
 from sapwood.tree._watch cimport Slot
 
@@ -27,6 +28,8 @@ cdef class Columns:
     cdef readonly object fact_table    # what is known of each feature; see _facts.pxd
     cdef readonly object sample_table  # rows of the past
     cdef readonly object unit_table    # of y and of each feature; see _units.pxd
+    cdef readonly object cost_table    # of each feature and each of several targets
+    cdef TargetCost* costs             # of `cost_table`
     cdef ColumnUnits* units            # of `unit_table`
     cdef ColumnFacts* facts            # of `fact_table`
     cdef double* samples               # of `sample_table`

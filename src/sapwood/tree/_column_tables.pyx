@@ -4,12 +4,14 @@ import numpy as np
 
 from sapwood.tree._facts cimport COARSEST, NO_GRID, SAMPLES, ColumnFacts
 from sapwood.tree._levels cimport HEAD
-from sapwood.tree._records cimport CATEGORIES, terms_of
-from sapwood.tree._target_records cimport gap_doubles, slot_doubles, work_doubles
+from sapwood.tree._records cimport CATEGORIES
+from sapwood.tree._target_records cimport (
+    TargetCost, costs_of, gap_doubles, permuted_doubles, slot_doubles, work_doubles,
+)
 from sapwood.tree._units cimport ColumnUnits
 from sapwood.tree._watch cimport Grid, Slot
 
-from sapwood.tree.layout import FACTS_RECORD, UNITS_RECORD
+from sapwood.tree.layout import FACTS_RECORD, TARGET_COST, UNITS_RECORD
 
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
 SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
@@ -101,6 +103,7 @@ cdef class Columns:
         self.levels = &level_view[0, 0] if features else NULL
         self.many_levels = self.levels + 2 * CATEGORIES * features
         self.set_facts(facts, samples)
+        self.set_costs(None)
         self.set_units(units)
 
     def allow_splits(self, may_split):
@@ -127,10 +130,20 @@ cdef class Columns:
         self.fact_table["decimals"][:features][~numbers] = NO_GRID
         cdef unsigned char[::1] fact_bytes = self.fact_table.view(np.uint8)
         cdef double[::1] sample_view = self.sample_table
-        cdef double[::1] permuted = np.zeros(4 * features + terms_of(features) + 1)
+        cdef double[::1] permuted = np.zeros(
+            1 + permuted_doubles(features, self.targets, self.separate)
+        )
         self.facts, self.samples = <ColumnFacts*>&fact_bytes[0], &sample_view[0]
         self.permuted = &permuted[0]
         self.buffers.append(permuted.base)
+
+    def set_costs(self, costs):
+        """Copy what it costs each of several targets to get the first features wrong."""
+        self.cost_table = np.zeros(1 + costs_of(self.features, self.targets), TARGET_COST)
+        if costs is not None:
+            self.cost_table[: len(costs)] = costs
+        cdef unsigned char[::1] cost_bytes = self.cost_table.view(np.uint8)
+        self.costs = <TargetCost*>&cost_bytes[0]
 
     def set_units(self, units):
         """Copy what is known of the units of y and of the first features."""
@@ -144,6 +157,11 @@ cdef class Columns:
     def known_facts(self):
         """What is known of each feature."""
         return self.fact_table[: self.features]
+
+    @property
+    def known_costs(self):
+        """What it costs to get each feature wrong, of all targets feature by feature."""
+        return self.cost_table[: costs_of(self.features, self.targets)]
 
     @property
     def known_samples(self):

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from sapwood.tree._facts cimport NO_GRID, PERMUTED, RENEWED, SAMPLES, hashed, leaves_grids
 from sapwood.tree._outlook cimport Outlook
+from sapwood.tree._records cimport NodeRecord
 from sapwood.tree._tables cimport TreeTables
 from sapwood.tree._units cimport SAMPLED
 
@@ -13,7 +14,8 @@ cdef inline bint see_columns(
     TreeTables tables, const double* row, double y, double w, const Outlook* outlook
 ) noexcept nogil:
     """Note what a row tells of its columns, see _facts.pxd; with several targets, whose outlook
-    is NULL, but for what it costs to get them wrong. Whether it is a sample of units."""
+    is NULL, but for what it costs to get them wrong (see _target_columns.pyx). Whether it is a
+    sample of units."""
     cdef uint64_t bits = hashed(<uint64_t>tables.rows)
     cdef Py_ssize_t feature, sample
     cdef double value
@@ -37,6 +39,9 @@ cdef inline bint see_columns(
 
 
 cdef void keep_sample(TreeTables tables, const double* row, Py_ssize_t sample) noexcept nogil
+cdef Py_ssize_t find_moving(
+    const NodeRecord* nodes, const double* row, const double* past, Py_ssize_t* moving
+) noexcept nogil
 cdef void permute(
     TreeTables tables, const double* row, double y, double w, const Outlook* outlook, uint64_t bits
 ) noexcept nogil

@@ -6,12 +6,12 @@ See _facts.pxd for what a column is worth, and _units.pxd for columns that come 
 from libc.math cimport fabs
 
 from sapwood.tree._experts cimport MARGIN
-from sapwood.tree._facts cimport MOST_MOVING, SAMPLES, ColumnFacts, add_cost
+from sapwood.tree._facts cimport MOST_MOVING, SAMPLES, ColumnFacts, add_cost, slope_of
 from sapwood.tree._levels cimport set_many_levels
 from sapwood.tree._model cimport standardise
 from sapwood.tree._outlook cimport ask_experts, mix_experts, set_levels
 from sapwood.tree._records cimport (
-    EXPERTS, LEAF, RATES, LeafRecord, NodeRecord, centres_at, scales_at,
+    EXPERTS, LEAF, RATES, LeafRecord, centres_at, scales_at,
 )
 from sapwood.tree._units cimport CALM, KINDS, Unrest, find_map
 from sapwood.tree._walk cimport find_shares, leaf_of, step_down
@@ -66,13 +66,15 @@ cdef void permute(
             # Half of what the squared error grows by, which is uncertain where errors are large,
             # and half of the squared change of the prediction: the same in the mean, if errors
             # are noise.
-            add_cost(tables.facts + feature, changes[feature] * (changes[feature] + error), w)
+            add_cost(
+                &tables.facts[feature].cost, changes[feature] * (changes[feature] + error), w
+            )
     if place >= 0:
         for feature in range(tables.features):
             tables.permuted[feature] = row[-1 - feature] if tables.has_many else row[feature]
         tables.permuted[place] = sample[place]
         change = outlook.tree - say_aside(tables, tables.permuted)
-        add_cost(tables.facts + place, 2.0 * count * (change * (change + error)), w)
+        add_cost(&tables.facts[place].cost, 2.0 * count * (change * (change + error)), w)
 
 
 cdef Py_ssize_t find_moving(
@@ -128,8 +130,7 @@ cdef void find_changes(
     find_shares(&record.said[0] if tables.tracking else &record.errors[0], tables.averaging, shares)
     for feature in range(1, 1 + tables.features):
         page += RATES
-        change = shares[1] * page[0] + shares[2] * page[1] + shares[3] * page[2]
-        change = (change + shares[4] * page[3]) * (z[feature] - terms[feature])
+        change = slope_of(page, shares) * (z[feature] - terms[feature])
         change = change if change < most else most
         terms[feature] = change if change > least else least
 

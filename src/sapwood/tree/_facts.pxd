@@ -24,7 +24,7 @@ cdef enum:
     MOST_MOVING = 64  # columns of a row in which another value leads to another leaf
 
 cdef struct ColumnFacts:
-    # As FACTS_RECORD of layout.py.
+    # As FACTS_RECORD of layout.py. With several targets, each has a cost of its own elsewhere.
     double decimals
     double cost
     double weight
@@ -86,9 +86,19 @@ cdef inline uint64_t hashed(uint64_t number) noexcept nogil:
     return number ^ (number >> 31)
 
 
-cdef inline void add_cost(ColumnFacts* facts, double cost, double w) noexcept nogil:
-    """Add what it cost to get a column wrong, to all so far and to a faded sum."""
-    facts.cost += w * cost
-    facts.weight += w
-    facts.late_cost = (1.0 - 1.0 / LATELY) * facts.late_cost + w * cost
-    facts.late_weight = (1.0 - 1.0 / LATELY) * facts.late_weight + w
+cdef inline void add_cost(double* facts, double cost, double w) noexcept nogil:
+    """Add what it cost to get a column wrong, to all so far and to a faded sum.
+
+    They start with the field `cost` of a record, which has that, its weight, and both faded in a row.
+    """
+    facts[0] += w * cost
+    facts[1] += w
+    facts[2] = (1.0 - 1.0 / LATELY) * facts[2] + w * cost
+    facts[3] = (1.0 - 1.0 / LATELY) * facts[3] + w
+
+
+cdef inline double slope_of(const double* coefficients, const double* shares) noexcept nogil:
+    """By how much what experts say together changes with a term, given its coefficients."""
+    cdef double slope = shares[1] * coefficients[0] + shares[2] * coefficients[1]
+    slope = slope + shares[3] * coefficients[2]
+    return slope + shares[4] * coefficients[3]

@@ -31,7 +31,8 @@ from sapwood.tree._sharing cimport (
     Sharing, Waiter, atomic_load_explicit, give_turn, memory_order_relaxed, start_writing,
     stop_writing, take_turn,
 )
-from sapwood.tree._targets cimport fetch_leaf, learn_targets, look_at_targets, outlooks_in
+from sapwood.tree._target_outlook cimport look_at_targets, outlooks_in
+from sapwood.tree._targets cimport fetch_leaf, learn_targets
 from sapwood.tree._walk cimport AHEAD, leaf_of, walk_ahead
 
 cdef extern from "Python.h":

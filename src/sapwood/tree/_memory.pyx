@@ -21,7 +21,8 @@ from sapwood.tree._records cimport (
 from sapwood.tree._tables cimport Ranked, TreeTables, Watchers
 from sapwood.tree._target_growth cimport error_of_targets
 from sapwood.tree._target_records cimport (
-    TargetLeaf, TargetNode, TargetStream, terms_doubles, work_doubles,
+    TargetCost, TargetLeaf, TargetNode, TargetStream, costs_of, permuted_doubles, terms_doubles,
+    work_doubles,
 )
 from sapwood.tree._watch cimport Slot
 
@@ -130,8 +131,17 @@ cdef int64_t further_bytes(
     """The bytes that several targets take beside tables and pages: records, and room to work."""
     if targets == 1:
         return 0
-    return TARGET_OBJECTS + targets * <int64_t>sizeof(TargetStream) + 8 * (
-        <int64_t>work_doubles(features, targets, separate) - <int64_t>terms_doubles(features)
+    return (
+        TARGET_OBJECTS
+        + targets * <int64_t>sizeof(TargetStream)
+        + costs_of(features, targets) * <int64_t>sizeof(TargetCost)
+        + 8 * (
+            <int64_t>work_doubles(features, targets, separate) - <int64_t>terms_doubles(features)
+        )
+        + 8 * (
+            <int64_t>permuted_doubles(features, targets, separate)
+            - <int64_t>permuted_doubles(features, 1, False)
+        )
     )
 
 

@@ -73,6 +73,8 @@ cdef class Relay:
             is_category, tables.slots, places, levels_for(old, places, targets), old.known_facts,
             old.known_samples, old.unit_table, targets, may_split,
         )
+        if targets == tables.targets:
+            self.columns.set_costs(old.known_costs)
         if not self.is_relaid:
             return
         if targets != tables.targets:

@@ -9,7 +9,7 @@ from sapwood.tree._facts cimport ColumnFacts
 from sapwood.tree._pages cimport Pages
 from sapwood.tree._records cimport GrowthRules, LeafRecord, MemoryRules, NodeRecord, Trial
 from sapwood.tree._sharing cimport Sharing
-from sapwood.tree._target_records cimport TargetLeaf, TargetNode, TargetStream
+from sapwood.tree._target_records cimport TargetCost, TargetLeaf, TargetNode, TargetStream
 from sapwood.tree._units cimport ColumnUnits, UnitChange, Unrest
 from sapwood.tree._watch cimport Grid, Slot
 
@@ -104,6 +104,7 @@ cdef class TreeTables:
     cdef Slot** found
     cdef double* levels
     cdef ColumnFacts* facts
+    cdef TargetCost* costs
     cdef double* samples
     cdef double* permuted
     cdef ColumnUnits* units

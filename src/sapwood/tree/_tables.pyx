@@ -304,7 +304,7 @@ cdef class TreeTables:
         self.may_split = columns.may_split
         self.scratch, self.found = columns.scratch, columns.found
         self.levels = columns.levels
-        self.facts, self.samples = columns.facts, columns.samples
+        self.facts, self.costs, self.samples = columns.facts, columns.costs, columns.samples
         self.permuted = columns.permuted
         self.units = columns.units
         self.gridded = 0

@@ -5,7 +5,8 @@ A tree of one target has none of these: it keeps all in `LeafRecord`, and its pa
 
 - a TargetStream: what is known of its y over all rows;
 - a TargetLeaf a leaf: where its y are measured from, its mean, moments and experts' errors;
-- a TargetNode a node.
+- a TargetNode a node;
+- a TargetCost a feature.
 
 Its *model page* is that of one target, followed by the coefficients of each further one: they share
 centres, scales and covariance. Where there are categories, which enter the models by the mean of
@@ -60,6 +61,14 @@ cdef struct TargetNode:
     double gain
 
 
+cdef struct TargetCost:
+    # As the fields of the same names in ColumnFacts; of a feature and a target.
+    double cost
+    double weight
+    double late_cost
+    double late_weight
+
+
 cdef inline Py_ssize_t models_size(
     Py_ssize_t features, Py_ssize_t targets, bint separate
 ) noexcept nogil:
@@ -93,6 +102,11 @@ cdef inline Py_ssize_t slot_doubles(Py_ssize_t targets) noexcept nogil:
 cdef inline Py_ssize_t gap_doubles(Py_ssize_t targets) noexcept nogil:
     """Weights that may be missing in a slot."""
     return targets if targets > 1 else 0
+
+
+cdef inline Py_ssize_t costs_of(Py_ssize_t features, Py_ssize_t targets) noexcept nogil:
+    """How many costs of columns there are: of all targets, feature by feature."""
+    return features * targets if targets > 1 else 0
 
 
 cdef struct TargetOutlook:
@@ -147,6 +161,20 @@ cdef inline Py_ssize_t row_doubles(
         return terms_doubles(features)
     return outlooks_at(features, targets, separate) + (
         targets * <Py_ssize_t>sizeof(TargetOutlook) // <Py_ssize_t>sizeof(double)
+    )
+
+
+cdef inline Py_ssize_t permuted_doubles(
+    Py_ssize_t features, Py_ssize_t targets, bint separate
+) noexcept nogil:
+    """Doubles to predict a row once more, as if a column said something else: with several targets
+    its values, by how much terms change, and room to predict it; with one, see _columns.pyx."""
+    if targets == 1:
+        return 4 * features + terms_of(features)
+    return (
+        features
+        + outlooks_at(features, targets, separate)
+        + row_doubles(features, targets, separate)
     )
 
 

@@ -3,14 +3,7 @@
 from libc.stdint cimport uint64_t
 
 from sapwood.tree._tables cimport TreeTables
-from sapwood.tree._target_records cimport TargetNote, TargetOutlook, outlooks_at
-
-
-cdef inline TargetOutlook* outlooks_in(TreeTables tables, double* work) noexcept nogil:
-    """What `look_at_targets` has found, in the room to work on a row."""
-    return <TargetOutlook*>(
-        work + outlooks_at(tables.features, tables.targets, tables.separate)
-    )
+from sapwood.tree._target_records cimport TargetNote
 
 
 cdef inline Py_ssize_t note_doubles(Py_ssize_t targets) noexcept nogil:
@@ -18,13 +11,7 @@ cdef inline Py_ssize_t note_doubles(Py_ssize_t targets) noexcept nogil:
     return 1 + targets * <Py_ssize_t>sizeof(TargetNote) // <Py_ssize_t>sizeof(double)
 
 
-cdef void look_at_targets(
-    TreeTables tables, Py_ssize_t leaf, const double* row, double* work
-) noexcept nogil
 cdef void fetch_leaf(TreeTables tables, Py_ssize_t leaf) noexcept nogil
-cdef void take_down_targets(
-    TreeTables tables, Py_ssize_t leaf, const double* work, double* note
-) noexcept nogil
 cdef void learn_targets(
     TreeTables tables, Py_ssize_t leaf, const double* row, const double* y, double w,
     uint64_t key, bint at_once,

@@ -5,136 +5,33 @@ done once: its leaf, its terms and their direction, its slots. Where a target is
 models, moments and last layer stay as they are.
 """
 
-from libc.math cimport NAN, fabs
+from libc.math cimport fabs
 from libc.stdint cimport int64_t, uint64_t
 
-from sapwood.blend._layer cimport Saying, follow, judge, say, start_layer
+from sapwood.blend._layer cimport Saying, follow, judge, start_layer
 from sapwood.blend._notes cimport count_at_once, take_blank
-from sapwood.tree._experts cimport EARLY, FADE, FAST, LEAST, MARGIN, NEARER
+from sapwood.tree._experts cimport EARLY, FADE, FAST, LEAST, NEARER
 from sapwood.tree._guard cimport held_near
 from sapwood.tree._model cimport (
-    HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, direction, move_coefficients, multiply_block,
-    shrink_covariance, standardise,
+    HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, direction, move_coefficients, shrink_covariance,
 )
 from sapwood.tree._prefetch cimport prefetch_for_write
 from sapwood.tree._records cimport (
-    CATEGORIES, EXPERTS, RATES, LeafRecord, centres_at, covariance_at, scales_at, terms_of,
+    CATEGORIES, EXPERTS, RATES, LeafRecord, covariance_at, terms_of,
 )
 from sapwood.tree._tables cimport TreeTables, slots_between
+from sapwood.tree._target_columns cimport TriedRow, add_costs, try_row
+from sapwood.tree._target_outlook cimport look_at_targets, outlooks_in, take_down_targets
 from sapwood.tree._target_records cimport (
     TargetLeaf, TargetNote, TargetOutlook, TargetStream, coefficients_of, kept_doubles,
     model_of, row_doubles, slot_doubles, terms_doubles,
 )
-from sapwood.tree._walk cimport hold_within, mixed
 from sapwood.tree._watch cimport RAW, Grid, KeptRow, Slot, lay_grid, most_kept, slot_at, slot_of
 
 
 def note_size(Py_ssize_t targets):
     """Return how many doubles a note about several targets has."""
     return note_doubles(targets)
-
-
-# -- predicting -------------------------------------------------------------------------------
-
-
-cdef void look_at_targets(
-    TreeTables tables, Py_ssize_t leaf, const double* row, double* work
-) noexcept nogil:
-    """Predict a row whose leaf is known; outlooks are left in the room to work."""
-    cdef TargetOutlook* outlooks = outlooks_in(tables, work)
-    cdef Py_ssize_t target
-    ask_experts(tables, leaf, row, work)
-    for target in range(tables.targets):
-        mix_experts(tables, leaf, target, outlooks + target)
-
-
-cdef void ask_experts(
-    TreeTables tables, Py_ssize_t leaf, const double* row, double* work
-) noexcept nogil:
-    """Let the mean and the linear models of each target predict; the terms are left behind."""
-    cdef Py_ssize_t features = tables.features, terms = terms_of(features), target
-    cdef TargetOutlook* outlooks = outlooks_in(tables, work)
-    cdef double* page = tables.models[leaf]
-    cdef const double* model
-    cdef const double* values = row
-    cdef double* room = work
-    for target in range(tables.targets):
-        outlooks[target].experts[0] = tables.target_leaf(leaf, target).mean
-    if not tables.linear:
-        return
-    for target in range(tables.targets):
-        if target == 0 or tables.separate:
-            room = work + (target * terms_doubles(features) if tables.separate else 0)
-            if tables.separate:
-                set_levels(tables, target, row, room)
-                values = room
-            model = model_of(page, features, tables.separate, target)
-            standardise(
-                model + centres_at(features), model + scales_at(features), values, features,
-                room + features,
-            )
-        multiply_block(
-            coefficients_of(page, features, tables.separate, target), RATES, room + features,
-            terms, outlooks[target].experts + 1,
-        )
-
-
-cdef void set_levels(
-    TreeTables tables, Py_ssize_t target, const double* row, double* values
-) noexcept nogil:
-    """Copy a row, with the mean y of a category in place of its code."""
-    cdef const double* levels = tables.levels + 2 * CATEGORIES * tables.features * target
-    cdef Py_ssize_t feature, code
-    for feature in range(tables.features):
-        values[feature] = row[feature]
-        if tables.is_category[feature] and row[feature] == row[feature]:
-            code = CATEGORIES * feature + <Py_ssize_t>row[feature]
-            # A category of which no y was learned is treated as missing.
-            values[feature] = levels[2 * code + 1] if levels[2 * code] > 0.0 else NAN
-
-
-cdef inline void mix_experts(
-    TreeTables tables, Py_ssize_t leaf, Py_ssize_t target, TargetOutlook* outlook
-) noexcept nogil:
-    """Predict a target, from what its experts do; 0 before its first y."""
-    cdef const TargetLeaf* own = tables.target_leaf(leaf, target)
-    cdef const TargetStream* stream = tables.target_streams + target
-    cdef double margin = MARGIN * (stream.high - stream.low)
-    cdef double lowest = stream.low - margin - own.origin
-    cdef double highest = stream.high + margin - own.origin
-    outlook.tree = own.origin + own.mean
-    if tables.linear and stream.rows > 0.0:
-        hold_within(outlook.experts, lowest, highest)
-        outlook.tree = own.origin + mixed(
-            outlook.experts, &own.said[0] if tables.tracking else &own.errors[0],
-            tables.averaging,
-        )
-    outlook.saying.prediction = outlook.tree
-    if tables.tracking and stream.rows > 0.0:
-        say(
-            tables.layer + target, tables.layer_rules, outlook.tree, stream.rows, &outlook.saying
-        )
-
-
-cdef void take_down_targets(
-    TreeTables tables, Py_ssize_t leaf, const double* work, double* note
-) noexcept nogil:
-    """Write down what was said about a row; nothing of targets that were never seen."""
-    cdef const TargetOutlook* outlooks = outlooks_in(tables, <double*>work)
-    cdef TargetNote* notes = <TargetNote*>(note + 1)
-    cdef Py_ssize_t target, expert, place
-    note[0] = tables.rows
-    for target in range(tables.targets):
-        if tables.target_streams[target].rows == 0.0:
-            for place in range(<Py_ssize_t>(sizeof(TargetNote) // sizeof(double))):
-                (<double*>(notes + target))[place] = 0.0
-            continue
-        notes[target].saying = outlooks[target].saying
-        notes[target].origin = tables.target_leaf(leaf, target).origin
-        for expert in range(EXPERTS):
-            notes[target].experts[expert] = (
-                outlooks[target].experts[expert] if tables.linear or expert == 0 else 0.0
-            )
 
 
 # -- learning ---------------------------------------------------------------------------------
@@ -155,6 +52,7 @@ cdef void learn_targets(
     )
     cdef const TargetNote* notes
     cdef bint any_missing = False
+    cdef TriedRow tried
     cdef Py_ssize_t target
     if record.watching:
         find_slots(tables, leaf, row)
@@ -162,6 +60,7 @@ cdef void learn_targets(
     if tables.linear:
         find_directions(tables, leaf)
     notes = recall(tables, leaf, key, at_once)
+    try_row(tables, leaf, row, &tried)
     if tables.rows == 0.0:
         # The first review is due after so many rows, whatever they weigh.
         record.due *= w
@@ -173,7 +72,7 @@ cdef void learn_targets(
             any_missing = True
             continue
         learn_target(
-            tables, leaf, target, row, y[target], w, at_once,
+            tables, leaf, target, row, y[target], w, at_once, &tried,
             NULL if notes == NULL else notes + target, outlooks + target, added + 1 + 2 * target,
         )
     if tables.linear:
@@ -250,7 +149,8 @@ cdef inline const Saying* set_said(
 
 cdef void learn_target(
     TreeTables tables, Py_ssize_t leaf, Py_ssize_t target, const double* row, double y, double w,
-    bint at_once, const TargetNote* note, TargetOutlook* outlook, double* added,
+    bint at_once, const TriedRow* tried, const TargetNote* note, TargetOutlook* outlook,
+    double* added,
 ) noexcept nogil:
     """Learn the y of a target, which was predicted just before; what slots are to add is set."""
     cdef TargetStream* stream = tables.target_streams + target
@@ -268,6 +168,8 @@ cdef void learn_target(
             if said != NULL:
                 judge(tables.layer + target, tables.layer_rules, said, y, w, stream.rows)
             follow(tables.layer + target, outlook.tree, y, w)
+        if tried.is_tried:
+            add_costs(tables, leaf, target, tried, y, w, outlook)
     else:
         start_target(tables, leaf, target, y)
     distance = y - own.origin

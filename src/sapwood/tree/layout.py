@@ -45,6 +45,8 @@ __all__ = [
     "SAMPLE_ROWS",
     "STREAM",
     "STREAM_NUMBERS",
+    "TARGET_COST",
+    "TARGET_COSTS",
     "TARGET_LEAF",
     "TARGET_LEAVES",
     "TARGET_NODE",
@@ -394,6 +396,15 @@ TARGET_NODES = Record(
     finite="the {name} of target {place} is not finite",
 )
 
+TARGET_COSTS = Record(  # as the fields of the same names in FACTS, of each feature and target
+    Field("cost", Times("weight", -SQUARE), Times("weight", SQUARE)),
+    Field("weight", 0, _weight),
+    Field("late_cost", Times("late_weight", -SQUARE), Times("late_weight", SQUARE)),
+    Field("late_weight", 0, _weight),
+    complaint="the {name} of target of a feature {place} is wrong",
+    finite="the {name} of target of a feature {place} is not finite",
+)
+
 # -- what arrays are made of ----------------------------------------------------------------------
 
 NODE_RECORD = NODES.dtype
@@ -406,6 +417,7 @@ TRIAL_RECORD = TRIAL.dtype
 TARGET_STREAM = TARGET_STREAMS.dtype
 TARGET_LEAF = TARGET_LEAVES.dtype
 TARGET_NODE = TARGET_NODES.dtype
+TARGET_COST = TARGET_COSTS.dtype
 
 
 def no_trial() -> NDArray[Any]:

@@ -23,14 +23,18 @@ from sapwood.tree.layout import (
     MOST_UNIT_CHANGES,
     SAMPLE_ROWS,
     STREAM,
+    TARGET_COST,
     UNITS_RECORD,
     UNREST_RECORD,
     no_trial,
 )
 
-__all__ = ["is_older", "upgraded"]
+__all__ = ["LATER", "is_older", "upgraded"]
 
 Array = NDArray[Any]
+
+LATER = ("target_costs",)
+"""The arrays of a tree of several targets that files of ensembles may lack, too."""
 
 RATES = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9)
 NEAREST = [int(np.argmin(np.abs(np.array(RATES) - rate))) for rate in LEVEL_RATES]
@@ -39,7 +43,7 @@ NEAREST = [int(np.argmin(np.abs(np.array(RATES) - rate))) for rate in LEVEL_RATE
 
 def is_older(arrays: dict[str, Array]) -> bool:
     """Say whether a file was written when less was kept of each feature than now."""
-    return "units" not in arrays
+    return "units" not in arrays or ("target_streams" in arrays and "target_costs" not in arrays)
 
 
 def upgraded(arrays: dict[str, Array], tracking: bool, features: int) -> dict[str, Array]:
@@ -62,6 +66,9 @@ def upgraded(arrays: dict[str, Array], tracking: bool, features: int) -> dict[st
     }
     if not later.keys() & arrays.keys():
         arrays = arrays | later
+    if "target_streams" in arrays and "target_costs" not in arrays:
+        costs = np.zeros(features * arrays["target_streams"].size, TARGET_COST)
+        arrays = arrays | {"target_costs": costs}
     later = _facts(arrays.get("watches"), features)
     return arrays | later if "watches" in arrays and not later.keys() & arrays.keys() else arrays
 

@@ -51,14 +51,28 @@ def state_of_target(tree: "HoeffdingTreeRegressor", place: int) -> State:
         "stream": np.array([stream[name] for name in STREAM]),
         "layer": np.array_split(arrays["layer"], targets)[place].copy(),
         "levels": arrays["levels"].reshape(targets, -1, 2)[place].copy(),
+        "facts": _facts(arrays, targets, place),
         "models": _models(arrays["models"], kernel, place),
-        "watches": _watches(arrays["watches"], kernel, place),
+        "watches": _watches(
+            arrays["watches"], kernel, place, leaves["weight"][leaves["watching"] != 0]
+        ),
     }
     found["trial_watches"] = np.zeros((0, found["watches"].shape[1]))
     notes = memory.new_notes(kernel.max_bytes, 1) if kernel.tracking else None
     found |= dict(zip(tree_state.NOTES, tree_state.notes_state(notes), strict=True))
     rest = {name: entry for name, entry in header.items() if name != tree_state.PENDING}
     return State({**rest, "features": features}, found)
+
+
+def _facts(arrays: dict[str, Array], targets: int, place: int) -> Array:
+    """Return what is known of features, with what it costs a target to get them wrong."""
+    facts = arrays["facts"].copy()
+    own = arrays["target_costs"].reshape(-1, targets)[:, place]
+    for name in own.dtype.names or ():
+        facts[name] = own[name]
+    # Samples are of all rows, of which the target may have seen few.
+    facts["rises"] = np.minimum(facts["rises"], arrays["target_streams"][place]["rows"])
+    return facts
 
 
 def _models(pages: Array, kernel: "TreeKernel", place: int) -> Array:
@@ -71,8 +85,8 @@ def _models(pages: Array, kernel: "TreeKernel", place: int) -> Array:
     return own
 
 
-def _watches(pages: Array, kernel: "TreeKernel", place: int) -> Array:
-    """Return what leaves watch, by the rows in which a target is present."""
+def _watches(pages: Array, kernel: "TreeKernel", place: int, weights: Array) -> Array:
+    """Return what leaves watch, by the rows of the given weights in which a target is present."""
     grids = GRID_DOUBLES * kernel.features
     parts = [pages[:, :grids].copy()]
     for feature in range(kernel.features):
@@ -82,30 +96,37 @@ def _watches(pages: Array, kernel: "TreeKernel", place: int) -> Array:
         for page in range(len(pages)):
             grid = parts[0][page, GRID_DOUBLES * feature : GRID_DOUBLES * (feature + 1)]
             missing = gaps[page].reshape(-1, kernel.targets)[:, place]
-            own[page] = _slots(slots[page], missing, grid, place)
+            own[page] = _slots(slots[page], missing, grid, place, weights[page])
         parts.append(own)
     return np.ascontiguousarray(np.hstack(parts))
 
 
-def _slots(slots: Array, missing: Array, grid: Array, place: int) -> Array:
+def _slots(slots: Array, missing: Array, grid: Array, place: int, most: float) -> Array:
     """Return the slots of one target, of several; rows that are kept are counted anew."""
     size = len(slots) // len(missing)
     table = slots.reshape(-1, size)
     if grid[2] > 0.0:
-        return _sums(table, missing, place).reshape(-1)
+        return _sums(table, missing, place, most).reshape(-1)
     own = np.zeros(len(missing) * SLOT_DOUBLES)
     count = int(grid[3])
     rows = slots[: count * (size + 1)].reshape(count, size + 1)
-    sums = np.column_stack([_sums(rows, missing[:count], place), rows[:, size]])
+    sums = np.column_stack([_sums(rows, missing[:count], place, most), rows[:, size]])
     sums = sums[sums[:, 0] > 0.0]
     grid[3] = len(sums)
     own[: sums.size] = sums.reshape(-1)
-    own[-SLOT_DOUBLES:] = _sums(table[-1:], missing[-1:], place)[0]
+    own[-SLOT_DOUBLES:] = _sums(table[-1:], missing[-1:], place, most)[0]
     return own
 
 
-def _sums(slots: Array, missing: Array, place: int) -> Array:
+def _sums(slots: Array, missing: Array, place: int, most: float) -> Array:
+    """Return the weight and the sums of a target; together they weigh no more than their leaf.
+
+    For what is left of weights where most is missing is inexact.
+    """
     weight = np.maximum(slots[:, 0] - missing, 0.0)
+    total = weight.sum()
+    if total > most:
+        weight *= most / total
     sums = np.column_stack([weight, slots[:, 1 + 2 * place], slots[:, 2 + 2 * place]])
     sums[weight == 0.0] = 0.0
     return sums

@@ -407,8 +407,8 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         It is permutation importance, estimated while the tree learns; before that has begun, the
         share of each feature in the squared error that splits removed.
 
-        Of several targets, it is always that share, in the mean of the errors as shares of each
-        target's variance; those of one of them are ``tree.of_target(name).feature_importances``.
+        Of several targets, it is the mean over targets, of squared errors as shares of each one's
+        variance; those of one of them are ``tree.of_target(name).feature_importances``.
         """
         return view.feature_importances(self._picture())
 

@@ -37,6 +37,8 @@ from sapwood.tree.layout import (
     NODE_RECORD,
     SAMPLE_ROWS,
     STREAM,
+    TARGET_COST,
+    TARGET_COSTS,
     TARGET_LEAF,
     TARGET_NODE,
     TARGET_STREAM,
@@ -98,7 +100,8 @@ ARRAYS = (
     "trial_watches",
 )
 
-TARGET_ARRAYS = ("target_streams", "target_leaves", "target_nodes")  # of several targets alone
+# of several targets alone
+TARGET_ARRAYS = ("target_streams", "target_leaves", "target_nodes", "target_costs")
 
 NO_NOTES: tuple[Array, ...] = (
     np.zeros(0),
@@ -144,6 +147,7 @@ def kernel_arrays(kernel: TreeKernel, watches: bool = True) -> dict[str, Array]:
             kernel.target_stream_table,
             kernel.target_leaf_table[: kernel.targets * kernel.leaf_count],
             kernel.target_node_table[: kernel.targets * kernel.node_count],
+            kernel.columns.known_costs,
         )
         found |= dict(zip(TARGET_ARRAYS, records, strict=True))
     return found
@@ -326,18 +330,19 @@ def fill_kernel(
     is_noting = records is not None and kernel.tracking
     notes = memory.new_notes(kernel.max_bytes, targets) if is_noting else kernel.notes
     check(targets == 1 or not kernel.observing.by_observers, "observers watch several targets")
+    columns = Columns(
+        is_category,
+        kernel.slots,
+        places,
+        levels,
+        facts,
+        samples,
+        units,
+        targets,
+        memory.may_split(kernel, features.known),
+    )
     kernel.set_tables(
-        Columns(
-            is_category,
-            kernel.slots,
-            places,
-            levels,
-            facts,
-            samples,
-            units,
-            targets,
-            memory.may_split(kernel, features.known),
-        ),
+        _with_costs(columns, arrays, limits),
         roomy_nodes,
         roomy_leaves,
         len(nodes),
@@ -418,6 +423,17 @@ def _facts(arrays: dict[str, Array], limits: Limits, kinds: Kinds) -> tuple[Arra
     return facts, samples
 
 
+def _with_costs(columns: Columns, arrays: dict[str, Array], limits: Limits) -> Columns:
+    """Let columns have what it costs each of several targets to get them wrong, if it is good."""
+    if columns.targets > 1:
+        costs = _records(arrays["target_costs"], TARGET_COST, "target costs")
+        good = len(costs) == columns.targets * limits.features
+        check(good, "there is not a cost for each target of each feature")
+        TARGET_COSTS.check(costs, limits)
+        columns.set_costs(costs)
+    return columns
+
+
 def _units(
     arrays: dict[str, Array], limits: Limits, kinds: Kinds, kernel: TreeKernel
 ) -> tuple[Array, Array, Array]:
@@ -458,7 +474,7 @@ def _target_records(
     streams, own_leaves, own_nodes = (
         _records(arrays[name], record, f"{name.replace('_', ' ')}")
         for name, record in zip(
-            TARGET_ARRAYS, (TARGET_STREAM, TARGET_LEAF, TARGET_NODE), strict=True
+            TARGET_ARRAYS, (TARGET_STREAM, TARGET_LEAF, TARGET_NODE), strict=False
         )
     )
     good = (len(streams), len(own_leaves), len(own_nodes)) == tuple(

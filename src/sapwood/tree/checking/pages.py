@@ -25,6 +25,7 @@ MOST_SCALE, MOST_COEFFICIENT = 1e300, 1e150
 LEAST_VARIANCE, MOST_VARIANCE, MOST_OF_CONSTANT = 1e-31, 1e3, 1e6
 # A covariance is positive definite; in terms of correlations, rounding makes up for less than this.
 DEFINITE = 1e-9
+INEXACT = 1e-8  # share of a leaf's weight by which that of one of its targets may be off
 KEPT_ROW = SLOT_DOUBLES + 1  # doubles
 MORE_ROWS = "slots have seen more rows than their leaf"
 
@@ -131,7 +132,9 @@ def check_watches(
         size = kernel.slot_doubles
         for target in range(kernel.targets):
             own = _of_target(page, gaps, raw, kept[:, feature], target)
-            _check_slots(own, of_targets[:, target], raw, kept[:, feature], weightless=True)
+            _check_slots(
+                own, of_targets[:, target], raw, kept[:, feature], INEXACT * leaves["weight"]
+            )
         slots = page[~raw].reshape(np.count_nonzero(~raw), page.shape[1] // size, size)
         weight = slots[..., 0]
         check_all(weight.sum(axis=1) <= ROUNDING * leaves["weight"][~raw] + 1e-300, MORE_ROWS)
@@ -166,35 +169,37 @@ def _sums(slots: Array, missing: Array, target: int) -> Array:
     """Return weight and sums of a target in slots; rounding alone may make the weight negative."""
     gap = missing[:, target]
     check_all((gap >= 0) & (gap <= ROUNDING * slots[:, 0]), "a slot lacks more than it has")
-    weight = np.maximum(slots[:, 0] - gap, 1e-9 * slots[:, 0])
+    weight = np.maximum(slots[:, 0] - gap, 0.1 * INEXACT * slots[:, 0])
     return np.column_stack([weight, slots[:, 1 + 2 * target], slots[:, 2 + 2 * target]])
 
 
 def _check_slots(
-    page: Array, leaves: Array, raw: BoolArray, kept: Array, *, weightless: bool = False
+    page: Array, leaves: Array, raw: BoolArray, kept: Array, slack: Array | None = None
 ) -> None:
-    """Check the slots of a feature in all pages, or the rows that are kept in their place."""
+    """Check the slots of a feature in all pages, or the rows that are kept in their place.
+
+    Of several targets the weight that is there is told by that which is missing, and is no more
+    exact than that: there is some slack in each page.
+    """
     size = SLOT_DOUBLES
     slots = page.reshape(len(page), page.shape[1] // size, size)
-    _check_sums(slots[~raw], leaves[~raw], weightless)
-    _check_sums(slots[raw, -1:], leaves[raw], weightless)
+    room = np.zeros(len(page)) if slack is None else slack
+    _check_sums(slots[~raw], leaves[~raw], room[~raw])
+    _check_sums(slots[raw, -1:], leaves[raw], room[raw])
     for at in np.flatnonzero(raw):
         own, count = page[at, :-size], KEPT_ROW * int(kept[at])
         rows = own[:count].reshape(1, -1, KEPT_ROW)
-        check(weightless or bool((rows[..., 0] > 0).all()), "a row that is kept has no weight")
-        _check_sums(rows, leaves[at : at + 1], weightless)
+        good = slack is not None or bool((rows[..., 0] > 0).all())
+        check(good, "a row that is kept has no weight")
+        _check_sums(rows, leaves[at : at + 1], room[at : at + 1])
 
 
-def _check_sums(slots: Array, leaves: Array, weightless: bool = False) -> None:
-    """Check weights and sums of slots, and that they are not of more rows than a leaf has seen.
-
-    Of several targets the weight that is there is told by that which is missing, and is no more
-    exact than that: where it is `weightless`, it is not compared.
-    """
+def _check_sums(slots: Array, leaves: Array, slack: Array) -> None:
+    """Check weights and sums of slots, and that they are not of more rows than a leaf has seen."""
     weight, target, residual = slots[..., 0], slots[..., 1], slots[..., 2]
     check_all(weight >= 0, "the weight of a slot is negative")
-    good = weight.sum(axis=1) <= ROUNDING * leaves["weight"] + 1e-300
-    check_all(good | weightless, MORE_ROWS)
+    good = weight.sum(axis=1) <= ROUNDING * leaves["weight"] + slack + 1e-300
+    check_all(good, MORE_ROWS)
     # The mean of some of them becomes the origin of a child.
     from_origin = abs(target + leaves["origin"][:, None] * weight)
     check_all(from_origin <= NEAR * weight, "the sum of y of a slot is wrong")
