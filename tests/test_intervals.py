@@ -233,13 +233,13 @@ def test_what_was_said_counts_and_not_what_would_be_said_now():
     for model in (said, unsaid):  # meanwhile the model learns that y is at 1000 by now
         for _ in range(400):
             model.learn_one({"a": 0.5, "b": 0.1, "city": "Rome"}, 1000.0)
-    before = said._overall.copy()
-    assert unsaid._overall.tolist() == before.tolist()
+    before = said._bounds.overall[0].copy()
+    assert unsaid._bounds.overall[0].tolist() == before.tolist()
     said.learn_one(row, told.upper + 0.01)
     unsaid.learn_one(row, told.upper + 0.01)
     # An error of a little more than the bound for the one, of a thousand for the other.
-    assert 0 < said._overall[1] - 0.999 * before[1] < 50
-    assert unsaid._overall[1] - 0.999 * before[1] > 500
+    assert 0 < said._bounds.overall[0][1] - 0.999 * before[1] < 50
+    assert unsaid._bounds.overall[0][1] - 0.999 * before[1] > 500
 
 
 def test_with_late_rows_coverage_is_still_as_asked_for():
@@ -263,8 +263,8 @@ def test_predictions_that_are_never_learned_do_no_harm():
         for model in (asked, plain):
             model.predict_many(some)
             model.learn_many(some, y[start : start + 100])
-    assert (asked._table == plain._table).all()
-    assert (asked._overall == plain._overall).all()
+    assert (asked._bounds.table == plain._bounds.table).all()
+    assert (asked._bounds.overall[0] == plain._bounds.overall[0]).all()
 
 
 def test_what_is_remembered_is_bounded_and_equal_rows_come_in_order():
@@ -323,8 +323,8 @@ def test_any_model_can_have_bounds(name):
     for place, row in enumerate(rows_of(part(x, 0, 300))):
         assert twin.predict_one(row) == told[place]
         twin.learn_one(row, y[place])
-    assert (twin._table == single._table).all()
-    assert (twin._overall == single._overall).all()
+    assert (twin._bounds.table == single._bounds.table).all()
+    assert (twin._bounds.overall[0] == single._bounds.overall[0]).all()
     with pytest.raises(TypeError, match="cannot be saved"):
         model.to_bytes()
     again = pickle.loads(pickle.dumps(single))
@@ -365,7 +365,7 @@ def test_predictions_that_are_no_numbers_have_no_bounds_and_teach_nothing():
     assert np.isfinite(bounds[80::4]).all()
     assert np.isnan(bounds[1::4]).all()
     assert np.isnan(bounds[2::4]).all()
-    assert model._overall[0] == 100
+    assert model._bounds.overall[0][0] == 100
     assert model.predict_many({"a": [0.5]}).tolist() == [1.0]
 
 

@@ -4,15 +4,30 @@ import numpy as np
 import pytest
 
 import naive_intervals
-from sapwood.intervals import IntervalRegressor, _bounds
-from sapwood.tree import HoeffdingTreeRegressor
+from sapwood.intervals import _bounds
+from sapwood.intervals.bound_table import BoundTable
 
 LEVELS = (0.2, 0.5, 0.9, 0.99)
 
 
 def state():
-    made = IntervalRegressor(HoeffdingTreeRegressor(), LEVELS)
-    return made._table, made._overall, np.array(LEVELS)
+    known = BoundTable(np.array(LEVELS))
+    return known.table[0], known.overall, known.levels
+
+
+def column(values):
+    return values[:, np.newaxis]
+
+
+def learn(*given):
+    """Learn rows of one target, given what the kernel takes of several."""
+    predictions, y = map(column, given[5:7])
+    _bounds.learn(*given[:5], predictions, y, *given[7:])
+
+
+def foresee(*given):
+    """Say the bounds of rows of one target, likewise."""
+    _bounds.foresee(*given[:5], column(given[5]), given[6])
 
 
 def stream(kind, kept=1200):
@@ -49,7 +64,7 @@ def test_bounds_are_those_of_the_twin(kind):
     parents, regions, predictions, y, w = stream(kind)
     table, overall, levels = state()
     bounds = np.empty((len(y), 2 * len(LEVELS)))
-    _bounds.learn(table, overall, levels, parents, regions, predictions, y, w, None, bounds)
+    learn(table, overall, levels, parents, regions, predictions, y, w, None, bounds)
     twin = naive_intervals.Bounds(LEVELS, parents.tolist())
     for row, (region, prediction) in enumerate(zip(regions.tolist(), predictions, strict=True)):
         said = twin.say(region, prediction)
@@ -70,9 +85,7 @@ def test_rows_that_come_late_are_judged_by_what_was_said(kind):
     for row in range(len(y) + late):
         if row < len(y):
             one = slice(row, row + 1)
-            _bounds.foresee(
-                table, overall, levels, parents, regions[one], predictions[one], said[one]
-            )
+            foresee(table, overall, levels, parents, regions[one], predictions[one], said[one])
             twins.append(twin.say(int(regions[row]), predictions[row]))
             told = np.empty((1, 2 * len(LEVELS)))
             _bounds.publish(said[one], overall, told)
@@ -83,7 +96,7 @@ def test_rows_that_come_late_are_judged_by_what_was_said(kind):
             # What the model would say by now does not matter.
             now = predictions[old] + 1.0
             rows = (regions[old], now, y[old], w[old], said[old])
-            _bounds.learn(table, overall, levels, parents, *rows)
+            learn(table, overall, levels, parents, *rows)
             if np.isnan(predictions[row - late]):
                 twins[row - late] = twin.say(int(regions[row - late]), now[0])
             twin.judge(int(regions[row - late]), twins[row - late], y[row - late], w[row - late])
@@ -93,19 +106,19 @@ def test_rows_in_parts_and_foreseen_are_the_same_as_at_once():
     parents, regions, predictions, y, w = stream("plain")
     whole, parts = state(), state()
     bounds = np.empty((len(y), 2 * len(LEVELS)))
-    _bounds.learn(*whole, parents, regions, predictions, y, w, None, bounds)
+    learn(*whole, parents, regions, predictions, y, w, None, bounds)
     for start in range(0, len(y), 7):
         some = slice(start, start + 7)
         said = np.empty((1, 2 + 2 * len(LEVELS)))
         told = np.empty((1, 2 * len(LEVELS)))
         before = parts[0].copy(), parts[1].copy()
         first = slice(start, start + 1)
-        _bounds.foresee(*parts, parents, regions[first], predictions[first], said)
+        foresee(*parts, parents, regions[first], predictions[first], said)
         _bounds.publish(said, parts[1], told)
         assert told[0].tolist() == pytest.approx(bounds[start].tolist(), nan_ok=True, rel=0, abs=0)
         assert (before[0] == parts[0]).all()
         assert (before[1] == parts[1]).all()
-        _bounds.learn(*parts, parents, regions[some], predictions[some], y[some], w[some])
+        learn(*parts, parents, regions[some], predictions[some], y[some], w[some])
     assert (whole[0] == parts[0]).all()
     assert (whole[1] == parts[1]).all()
 
@@ -119,7 +132,7 @@ def test_extreme_numbers_leave_all_finite():
     bounds = np.empty((rows, 2 * len(LEVELS)))
     regions, parents = np.zeros(rows, np.int32), np.array([-1], np.int32)
     w = rng.choice([1e-12, 1.0, 1e12], rows)
-    _bounds.learn(table, overall, levels, parents, regions, predictions, y, w, None, bounds)
+    learn(table, overall, levels, parents, regions, predictions, y, w, None, bounds)
     assert np.isfinite(table[0]).all()
     assert np.isfinite(overall).all()
     known = np.isfinite(predictions) & (np.abs(predictions) <= 1e140)
@@ -156,5 +169,95 @@ def test_arrays_that_do_not_fit_are_refused(wrong):
         bounds = np.zeros((49, 2 * len(LEVELS)))
     before = table.copy()
     with pytest.raises(ValueError, match=r"region|fit|levels"):
-        _bounds.learn(table, overall, levels, parents, regions, predictions, y, w, said, bounds)
+        learn(table, overall, levels, parents, regions, predictions, y, w, said, bounds)
     assert (before == table).all()
+
+
+# -- several targets -------------------------------------------------------------------------------
+
+
+def targets_of(kinds, kept=1200):
+    """Rows of several targets, each of which is missing here and there, and the last always."""
+    found = [stream(kind, kept) for kind in kinds]
+    predictions = np.column_stack([each[2] for each in found])
+    y = np.column_stack([each[3] for each in found])
+    y[np.random.default_rng(7).random(y.shape) < 0.3] = np.nan
+    y[:, -1] = np.nan
+    return *found[0][:2], predictions, y, found[0][4]
+
+
+def test_each_of_several_targets_has_the_bounds_of_its_twin():
+    parents, regions, predictions, y, w = targets_of(KINDS, 700)
+    known = BoundTable(np.array(LEVELS), len(KINDS))
+    bounds = np.empty((*y.shape, len(LEVELS), 2))
+    known.judge(parents, regions, predictions, y, w, bounds=bounds)
+    for target, kind in enumerate(KINDS):
+        twin = naive_intervals.Bounds(LEVELS, parents.tolist())
+        for row, region in enumerate(regions.tolist()):
+            said = twin.say(region, predictions[row, target])
+            right = np.array(twin.tell(said))
+            told = bounds[row, target]
+            assert told == pytest.approx(right, rel=1e-6, abs=1e-9, nan_ok=True), (kind, row)
+            if not np.isnan(y[row, target]):
+                twin.judge(region, said, y[row, target], w[row])
+    assert np.isnan(bounds[:, -1]).all()
+    assert (known.table[-1] == BoundTable(np.array(LEVELS)).table[0]).all()
+
+
+def test_what_is_said_of_several_targets_is_what_is_said_of_each_alone():
+    parents, regions, predictions, y, w = targets_of(["plain", "counts", "shock"], 800)
+    known = BoundTable(np.array(LEVELS), 3)
+    said = known.say(parents, regions[:40], predictions[:40])
+    assert np.isnan(known.told(said)).all()
+    known.judge(parents, regions, predictions, y, w)
+    said = known.say(parents, regions, predictions)
+    late = np.full((len(y), 3, known.record), np.nan)
+    late[::3] = said[::3]
+    for target in range(2):
+        alone = BoundTable(np.array(LEVELS))
+        has = ~np.isnan(y[:, target])
+        one = predictions[:, target : target + 1]
+        alone.judge(parents, regions[has], one[has], y[has, target : target + 1], w[has])
+        assert (alone.table == known.table[target]).all()
+        assert (alone.overall == known.overall[target]).all()
+        assert (alone.say(parents, regions, one)[:, 0] == said[:, target]).all()
+        assert (alone.told(said[:, target : target + 1])[:, 0] == known.told(said)[:, target]).all()
+        level = known.between(said, 0.7)[:, target]
+        assert (alone.between(said[:, target : target + 1], 0.7)[:, 0] == level).all()
+        assert (known.of_target(target).table == alone.table).all()
+        alone.judge(
+            parents,
+            regions[has],
+            one[has],
+            y[has, target : target + 1],
+            w[has],
+            said=late[has, target : target + 1].copy(),
+        )
+        both = BoundTable(np.array(LEVELS), 3)
+        both.fill(known.table, known.overall)
+        both.judge(parents, regions, predictions, y, w, said=late)
+        assert (alone.table == both.table[target]).all()
+        assert (alone.overall == both.overall[target]).all()
+
+
+@pytest.mark.parametrize("wrong", ["predictions", "y", "said", "bounds", "table", "overall"])
+def test_arrays_of_other_targets_are_refused(wrong):
+    parents, regions, predictions, y, w = targets_of(["plain", "counts"], 50)
+    known = BoundTable(np.array(LEVELS), 2)
+    said, bounds = None, None
+    if wrong == "predictions":
+        predictions = predictions[:, :1].copy()
+    elif wrong == "y":
+        y = y[:, :1].copy()
+    elif wrong == "said":
+        said = np.zeros((50, 1, known.record))
+    elif wrong == "bounds":
+        bounds = np.zeros((50, 1, len(LEVELS), 2))
+    elif wrong == "table":
+        known.table = known.table[:1, :63].copy()
+    else:
+        known.overall = known.overall[:1].copy()
+    before = known.table.copy()
+    with pytest.raises(ValueError, match="fit"):
+        known.judge(parents, regions, predictions, y, w, said=said, bounds=bounds)
+    assert (known.table == before).all()

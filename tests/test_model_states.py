@@ -29,8 +29,17 @@ pytestmark = pytest.mark.filterwarnings("ignore:x names .* and no feature that t
 SMALL = {"grace_period": 20, "observer": QuantizerObserver(slots=8)}
 
 
+def two_targets(y):
+    """Two targets made of one, each of them missing now and then."""
+    if np.ndim(y) == 0:
+        return {"one": y, "other": None if y > 0 else -y}
+    rows = np.arange(len(y))
+    one, other = np.where(rows % 5 == 1, np.nan, y), np.where(rows % 3 == 2, np.nan, 2 - y)
+    return {"one": one, "other": other}
+
+
 class TargetStates(ModelStates):
-    """A tree of two targets, each of them missing now and then."""
+    """A tree of two targets."""
 
     seen: ClassVar[Counter] = Counter()
 
@@ -39,11 +48,7 @@ class TargetStates(ModelStates):
         self.begin(HoeffdingTreeRegressor(**SMALL, max_bytes=limit))
 
     def labels(self, y):
-        if np.ndim(y) == 0:
-            return {"one": y, "other": None if y > 0 else -y}
-        rows = np.arange(len(y))
-        one, other = np.where(rows % 5 == 1, np.nan, y), np.where(rows % 3 == 2, np.nan, 2 - y)
-        return {"one": one, "other": other}
+        return two_targets(y)
 
 
 class ForestStates(ModelStates):
@@ -76,7 +81,16 @@ class IntervalStates(ModelStates):
         self.begin(IntervalRegressor(make(**SMALL)))
 
 
-MACHINES = (TargetStates, ForestStates, AdaptiveStates, IntervalStates)
+class IntervalTargetStates(IntervalStates):
+    """Bounds around the same of two targets."""
+
+    seen: ClassVar[Counter] = Counter()
+
+    def labels(self, y):
+        return two_targets(y)
+
+
+MACHINES = (TargetStates, ForestStates, AdaptiveStates, IntervalStates, IntervalTargetStates)
 
 
 @pytest.mark.parametrize("machine", MACHINES)

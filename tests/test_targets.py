@@ -10,7 +10,7 @@ import pytest
 from river.checks import yield_checks
 
 import sapwood
-from sapwood import HoeffdingTreeRegressor, IntervalRegressor
+from sapwood import HoeffdingTreeRegressor
 from sapwood.export import ExportError, to_sklearn
 from sapwood.merge import MergeError, take_snapshot
 from sapwood.river import MultiTargetTreeRegressor
@@ -142,10 +142,8 @@ def test_values_that_no_target_may_have():
     refused(tree, "at most 1024 targets", X[:2], np.zeros((2, 1025)))
 
 
-def test_models_of_one_target_say_so():
+def test_what_is_for_one_target_says_so():
     X, Y = tables()
-    with pytest.raises(ValueError, match="one dimension is expected"):
-        IntervalRegressor(HoeffdingTreeRegressor()).learn_many(X, Y)
     with pytest.raises(MergeError, match="the tree has 3 targets, and deltas are of a tree of one"):
         take_snapshot(learned(X, Y))
     with pytest.raises(ExportError, match="the tree has 3 targets: export one of them"):

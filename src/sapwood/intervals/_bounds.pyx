@@ -16,6 +16,8 @@ half of its sums, and its quantiles.
 
 What was *said* of a row is a record: the prediction, what was usual, and the bounds of all levels.
 A row is judged by it when its y comes, however late that is.
+
+Of several targets each has all of that for itself, but for the regions, which they share.
 """
 
 from libc.math cimport NAN, exp, fabs, pow, sqrt
@@ -232,14 +234,16 @@ cdef inline void meet(
 
 
 cdef int check(
-    double[:, ::1] table, double[::1] overall, const double[::1] levels,
-    const int32_t[::1] parents, const int32_t[::1] regions, const double[::1] predictions,
+    double[:, ::1] table, double[:, ::1] overall, const double[::1] levels,
+    const int32_t[::1] parents, const int32_t[::1] regions, const double[:, ::1] predictions,
 ) except -1:
     """Raise unless all fits together, so that no index is out of range."""
-    cdef Py_ssize_t row, count = levels.shape[0]
-    if not 0 < count <= LEVELS or overall.shape[0] != FACTOR + count:
+    cdef Py_ssize_t row, count = levels.shape[0], targets = overall.shape[0]
+    if not 0 < count <= LEVELS or overall.shape[1] != FACTOR + count:
         raise ValueError("there are too many levels, or factors for others")
-    if table.shape[1] != QUANTILE + 2 * count or parents.shape[0] > table.shape[0]:
+    if targets < 1 or predictions.shape[1] != targets or table.shape[0] % targets:
+        raise ValueError("the arrays do not fit together")
+    if table.shape[1] != QUANTILE + 2 * count or parents.shape[0] > table.shape[0] // targets:
         raise ValueError("the table of regions does not fit")
     if parents.shape[0] < 1 or regions.shape[0] != predictions.shape[0]:
         raise ValueError("the arrays do not fit together")
@@ -254,48 +258,59 @@ cdef int check(
 
 def foresee(
     double[:, ::1] table not None,
-    double[::1] overall not None,
+    double[:, ::1] overall not None,
     const double[::1] levels not None,
     const int32_t[::1] parents not None,
     const int32_t[::1] regions not None,
-    const double[::1] predictions not None,
+    const double[:, ::1] predictions not None,
     double[:, ::1] said not None,
 ):
     """Say the bounds of rows; nothing but `said` is changed.
 
     Parameters
     ----------
-    table, overall : arrays of float
-        What is known of regions and of all together.
+    table : array of float, shape (targets times regions, 3 + 2 levels)
+        What is known of regions: those of one target after those of another.
+    overall : array of float, shape (targets, 8 + levels)
+        What is known of all together.
     levels : array of float
         Ascending.
     parents : array of int32
         The region that each one was split off from, which has a smaller number.
-    regions, predictions : arrays
+    regions : array of int32
         Of each row.
-    said : array of float, shape (rows, 2 + 2 levels)
-        Gets the record of each row.
+    predictions : array of float, shape (rows, targets)
+        What was predicted.
+    said : array of float, shape (rows, targets times 2 + 2 levels)
+        Gets the records of each row.
     """
-    cdef Py_ssize_t row, width = table.shape[1], count = levels.shape[0]
+    cdef Py_ssize_t row, target, width = table.shape[1], count = levels.shape[0]
+    cdef Py_ssize_t targets = overall.shape[0], record = BOUND + 2 * count, size
+    cdef const double* first
     cdef const double* own
     check(table, overall, levels, parents, regions, predictions)
-    if said.shape[0] != regions.shape[0] or said.shape[1] != BOUND + 2 * count:
+    if said.shape[0] != regions.shape[0] or said.shape[1] != targets * record:
         raise ValueError("the arrays do not fit together")
+    size = table.shape[0] // targets * width
     with nogil:
         for row in range(regions.shape[0]):
-            own = nearest(&table[0, 0], width, &parents[0], regions[row])
-            say(
-                own,
-                1.0 if own == &table[regions[row], 0] else INHERITED,
-                &overall[0],
-                count,
-                predictions[row],
-                &said[row, 0],
-            )
+            for target in range(targets):
+                first = &table[0, 0] + size * target
+                own = nearest(first, width, &parents[0], regions[row])
+                say(
+                    own,
+                    1.0 if own == first + width * regions[row] else INHERITED,
+                    &overall[target, 0],
+                    count,
+                    predictions[row, target],
+                    &said[row, record * target],
+                )
 
 
 def publish(
-    const double[:, ::1] said not None, double[::1] overall not None, double[:, ::1] bounds not None
+    const double[:, ::1] said not None,
+    double[:, ::1] overall not None,
+    double[:, ::1] bounds not None,
 ):
     """Turn what was said of rows into bounds to be told: nested, and not beyond what y never passes.
 
@@ -303,27 +318,34 @@ def publish(
     ----------
     said, overall : arrays of float
         As for `foresee`.
-    bounds : array of float, shape (rows, 2 levels)
+    bounds : array of float, shape (rows, targets times 2 levels)
         Gets the lower and the upper bound of each level.
     """
-    cdef Py_ssize_t row, count = overall.shape[0] - FACTOR
-    if said.shape[0] != bounds.shape[0] or bounds.shape[1] != 2 * count or count < 1:
+    cdef Py_ssize_t row, target, targets = overall.shape[0], count = overall.shape[1] - FACTOR
+    cdef Py_ssize_t record = BOUND + 2 * count
+    if said.shape[0] != bounds.shape[0] or count < 1:
         raise ValueError("the arrays do not fit together")
-    if said.shape[1] != BOUND + 2 * count:
+    if said.shape[1] != targets * record or bounds.shape[1] != targets * 2 * count:
         raise ValueError("the arrays do not fit together")
     with nogil:
         for row in range(said.shape[0]):
-            tell(&said[row, 0], &overall[0], count, &bounds[row, 0])
+            for target in range(targets):
+                tell(
+                    &said[row, record * target],
+                    &overall[target, 0],
+                    count,
+                    &bounds[row, 2 * count * target],
+                )
 
 
 def learn(
     double[:, ::1] table not None,
-    double[::1] overall not None,
+    double[:, ::1] overall not None,
     const double[::1] levels not None,
     const int32_t[::1] parents not None,
     const int32_t[::1] regions not None,
-    const double[::1] predictions not None,
-    const double[::1] y not None,
+    const double[:, ::1] predictions not None,
+    const double[:, ::1] y not None,
     const double[:] w not None,
     const double[:, ::1] said=None,
     double[:, ::1] bounds=None,
@@ -334,44 +356,66 @@ def learn(
     ----------
     table, overall, levels, parents, regions, predictions
         As for `foresee`; the first two are changed.
-    y, w : arrays of float
-        What came, not beyond `LARGEST`, and the weights of rows.
+    y : array of float, shape (rows, targets)
+        What came, not beyond `LARGEST`; NaN where a target is missing: then nothing that is known
+        of it changes.
+    w : array of float
+        The weights of rows.
     said : array of float, optional
-        What was said of each row when it was predicted; NaN as its prediction if nothing was, so
+        What was said of each row when it was predicted; NaN as its predictions if nothing was, so
         that it is judged by what is said now.
-    bounds : array of float, shape (rows, 2 levels), optional
+    bounds : array of float, shape (rows, targets times 2 levels), optional
         Gets the bounds as `publish` would tell them, if they were told now.
     """
-    cdef Py_ssize_t row, width = table.shape[1], count = levels.shape[0]
+    cdef Py_ssize_t row, target, width = table.shape[1], count = levels.shape[0]
+    cdef Py_ssize_t targets = overall.shape[0], length = BOUND + 2 * count, size
     cdef double now[BOUND + 2 * LEVELS]
     cdef double moves[2 * LEVELS]
     cdef const double* record
+    cdef const double* own
+    cdef double* first
+    cdef bint missing
     check(table, overall, levels, parents, regions, predictions)
-    if y.shape[0] != regions.shape[0] or w.shape[0] != regions.shape[0]:
+    if y.shape[0] != regions.shape[0] or w.shape[0] != regions.shape[0] or y.shape[1] != targets:
         raise ValueError("the arrays do not fit together")
-    if said is not None and (
-        said.shape[0] != y.shape[0] or said.shape[1] != BOUND + 2 * count
+    if said is not None and (said.shape[0] != y.shape[0] or said.shape[1] != targets * length):
+        raise ValueError("the arrays do not fit together")
+    if bounds is not None and (
+        bounds.shape[0] != y.shape[0] or bounds.shape[1] != targets * 2 * count
     ):
         raise ValueError("the arrays do not fit together")
-    if bounds is not None and (bounds.shape[0] != y.shape[0] or bounds.shape[1] != 2 * count):
-        raise ValueError("the arrays do not fit together")
+    size = table.shape[0] // targets * width
     with nogil:
         set_moves(&levels[0], count, moves)
         for row in range(y.shape[0]):
-            meet(&table[0, 0], width, &parents[0], regions[row])
-            record = now
-            say(&table[regions[row], 0], 1.0, &overall[0], count, predictions[row], now)
-            if bounds is not None:
-                tell(now, &overall[0], count, &bounds[row, 0])
-            if said is not None and said[row, PREDICTION] == said[row, PREDICTION]:
-                record = &said[row, 0]
-            judge(
-                &table[regions[row], 0],
-                &overall[0],
-                &levels[0],
-                moves,
-                count,
-                record,
-                y[row],
-                w[row],
-            )
+            for target in range(targets):
+                first = &table[0, 0] + size * target
+                missing = y[row, target] != y[row, target]
+                if not missing:
+                    meet(first, width, &parents[0], regions[row])
+                own = nearest(first, width, &parents[0], regions[row])
+                record = now
+                say(
+                    own,
+                    1.0 if own == first + width * regions[row] else INHERITED,
+                    &overall[target, 0],
+                    count,
+                    predictions[row, target],
+                    now,
+                )
+                if bounds is not None:
+                    tell(now, &overall[target, 0], count, &bounds[row, 2 * count * target])
+                if missing:
+                    continue
+                if said is not None and said[row, length * target] == said[row, length * target]:
+                    record = &said[row, length * target]
+                judge(
+                    first + width * regions[row],
+                    &overall[target, 0],
+                    &levels[0],
+                    moves,
+                    count,
+                    record,
+                    y[row, target],
+                    w[row],
+                )

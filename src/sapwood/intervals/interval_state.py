@@ -1,5 +1,6 @@
 """A model with bounds as a header and arrays, and back: every value is checked before its use."""
 
+import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -29,10 +30,12 @@ FARTHEST = 1e6
 
 def parts_of(own: Bounded, inner: Any) -> tuple[type[Bounded], Any, dict[str, Any], dict[str, Any]]:
     """Return the class, a model in place of the one that is wrapped, and all beside it."""
-    errors = own._wrapped.errors
+    own.meet_targets()
+    errors, bounds = own._wrapped.errors, own._bounds
+    table = bounds.of_regions(len(own._wrapped.parents))
     arrays = {
-        TABLE: own._table[: len(own._wrapped.parents)].copy(),
-        OVERALL: own._overall.copy(),
+        TABLE: table.reshape(-1, table.shape[2]).copy(),  # those of one target after another's
+        OVERALL: bounds.overall.reshape(-1).copy(),
         ERRORS: _bytes(b"" if errors is None else errors.to_bytes()),
         **own._said.to_arrays(),
     }
@@ -72,21 +75,31 @@ def fill(own: "IntervalRegressor", header: dict[str, Any], arrays: dict[str, Arr
         tree = HoeffdingTreeRegressor.from_bytes(errors, "the tree of errors")
         own._wrapped = wrapped(inner, tree)
     _check(bool(errors) == (own._wrapped.errors is not None), "it lacks, or has, a tree of errors")
-    _check_table(arrays[TABLE], own._table.shape[1], len(own._wrapped.parents))
-    _check_overall(arrays[OVERALL], own._overall.shape)
-    width = _bounds.FIRST_BOUND + 2 * len(own.levels)
-    own._said = Said.from_arrays({name: arrays[name] for name in SAID}, width)
-    table = own._table
-    if len(table) < len(arrays[TABLE]):
-        table = np.full((2 * len(arrays[TABLE]), table.shape[1]), _bounds.NOT_MET)
-    table[: len(arrays[TABLE])] = arrays[TABLE]
-    own._table, own._overall = table, arrays[OVERALL].copy()
+    bounds, regions = own._bounds, len(own._wrapped.parents)
+    shape = bounds.targets, regions, bounds.table.shape[2]
+    table = _shaped(arrays[TABLE], shape, 2, "its table of regions is")
+    overall = _shaped(arrays[OVERALL], bounds.overall.shape, 1, "its numbers of all regions are")
+    for place in range(bounds.targets):
+        _check_table(table[place])
+        _check_overall(overall[place])
+    said = {name: arrays[name] for name in SAID}
+    own._said = Said.from_arrays(said, bounds.targets * bounds.record, bounds.record)
+    bounds.fill(table, overall)
     own.column_formats = dict(header.get("column_formats", {}))
 
 
-def _check_table(table: Array, width: int, regions: int) -> None:
-    good = table.dtype == np.float64 and table.shape == (regions, width)
-    _check(good, f"its table of regions is {table.dtype} of shape {table.shape}")
+def _shaped(array: Array, shape: tuple[int, ...], dimensions: int, words: str) -> Array:
+    """Return numbers of each target, which a file has with the first dimensions as one."""
+    joined = (
+        math.prod(shape[: len(shape) - dimensions + 1]),
+        *shape[len(shape) - dimensions + 1 :],
+    )
+    good = array.dtype == np.float64 and array.shape == joined
+    _check(good, f"{words} {array.dtype} of shape {array.shape}")
+    return array.reshape(shape)
+
+
+def _check_table(table: Array) -> None:
     met = table[:, 1] != _bounds.NOT_MET
     _check(bool(met[0]), "its first region was never met")
     _check(bool((table[~met] == _bounds.NOT_MET).all()), "a region is half met")
@@ -98,9 +111,7 @@ def _check_table(table: Array, width: int, regions: int) -> None:
     _check(bool((quantiles[:, 0::2] < quantiles[:, 1::2]).all()), "quantiles are in a wrong order")
 
 
-def _check_overall(overall: Array, shape: tuple[int, ...]) -> None:
-    good = overall.dtype == np.float64 and overall.shape == shape
-    _check(good, f"its numbers of all regions are {overall.dtype} of shape {overall.shape}")
+def _check_overall(overall: Array) -> None:
     rows, seen = overall[ROWS], overall[[LOWEST_SEEN, HIGHEST_SEEN]]
     _check(0 <= rows <= MOST_ROWS and rows == int(rows), f"it cannot have seen {rows:g} rows")
     _check(bool(((seen >= 0) & (seen <= rows)).all()), "y were seen more often than rows")

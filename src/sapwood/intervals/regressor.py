@@ -1,20 +1,20 @@
 """Bounds around the predictions of any model."""
 
 import copy
-import math
-from collections.abc import Iterable
-from statistics import NormalDist
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import door
+from sapwood.door import Label
 from sapwood.intervals import _bounds, interval_state
+from sapwood.intervals.bound_table import BoundTable, checked_levels
 from sapwood.intervals.said import Said
 from sapwood.intervals.wrapped import wrapped
 from sapwood.model import State, StoredModel, can_be_saved, is_all_or_nothing
-from sapwood.rows import frames
+from sapwood.rows import frames, targets
 
 __all__ = ["Interval", "IntervalRegressor"]
 
@@ -24,10 +24,7 @@ IntArray = NDArray[np.int32]
 Model = TypeVar("Model", bound="IntervalRegressor")
 
 LEVELS = (0.5, 0.9)
-LATELY, LOWEST, HIGHEST = 3, 4, 6
-ROWS = 2  # of a region
 WIDTH_RECORD = np.dtype([("region", np.int32), ("rows", np.float64), ("width", np.float64)])
-ROOM = 64  # regions at first
 HEAVIEST = 1e50  # weight of a row
 
 
@@ -65,6 +62,9 @@ class IntervalRegressor(StoredModel):
     said of the last 10,000 rows whose y is still to come is kept, and found again by the row's
     features.
 
+    If the model has several targets, each has bounds of its own: all that is told is then told for
+    each. A target that is missing in a row changes nothing that is known of it.
+
     References
     ----------
     I. Gibbs and E. Candès, "Adaptive conformal inference under distribution shift", NeurIPS, 2021.
@@ -88,30 +88,25 @@ class IntervalRegressor(StoredModel):
     format: ClassVar[int] = 1
 
     def __init__(self, model: Any, levels: Iterable[float] = LEVELS) -> None:
-        if getattr(model, "several_targets", False) and model.targets:
-            raise ValueError(
-                f"the model has {len(model.targets)} targets, and bounds are around one: give "
-                f"model.of_target({model.targets[0]!r})"
-            )
         super().__init__()
         self._wrapped = wrapped(model)
-        self._levels = _checked(levels)
-        count = len(self._levels)
-        table = np.full((ROOM, _bounds.FIRST_QUANTILE + 2 * count), _bounds.NOT_MET)
-        spread = [NormalDist().inv_cdf((1 + level) / 2) for level in self._levels]
-        table[0, : _bounds.FIRST_QUANTILE] = 0.0
-        table[0, _bounds.FIRST_QUANTILE :: 2] = [-reach for reach in spread]
-        table[0, _bounds.FIRST_QUANTILE + 1 :: 2] = spread
-        self._table = table
-        self._overall = np.zeros(_bounds.FIRST_LEVEL + count)
-        self._overall[LATELY] = 1.0
-        self._overall[LOWEST], self._overall[HIGHEST] = np.inf, -np.inf
-        self._overall[_bounds.FIRST_LEVEL :] = 1.0
-        self._said = Said(_bounds.FIRST_BOUND + 2 * count)
+        self._levels = checked_levels(levels)
+        self._bounds, self._said = self._begun(max(1, len(self.targets)))
+
+    def _begun(self, targets: int) -> tuple[BoundTable, Said]:
+        """Return what is known of so many targets at first: nothing."""
+        bounds = BoundTable(self._levels, targets)
+        return bounds, Said(targets * bounds.record)
+
+    def meet_targets(self) -> None:
+        """Begin anew if the model has met its targets meanwhile, as it does in its first row."""
+        targets = max(1, len(self.targets))
+        if targets != self._bounds.targets:
+            self._bounds, self._said = self._begun(targets)
 
     # -- learning and predicting ------------------------------------------------------------------
 
-    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one row, and judge what was said of it.
 
         Parameters
@@ -120,20 +115,30 @@ class IntervalRegressor(StoredModel):
             As for the model itself. A row that was not predicted before is judged by what would
             be said now.
         """
-        targets, weights = _checked_rows([door.number(y, "y")], [door.number(w, "w")])
+        if isinstance(y, Mapping | list | tuple | np.ndarray):
+            read = targets.read_one(y)
+        else:
+            read = targets.Targets(None, np.array([door.number(y, "y")]))
+        own, weights = self._checked(read, [door.number(w, "w")])
         keys, said = self._find([self._wrapped.key_one(x)] if len(self._said) else [])
-        known = None if said is None or math.isnan(said[0, 0]) else float(said[0, 0])
-        prediction, region = self._wrapped.learn_one(x, float(y), float(w), known)
-        self._judge(
-            np.array([region], np.int32), np.array([prediction]), targets, weights, said=said
+        known = None
+        if said is not None:
+            known = self._named(said[0, :, 0].tolist())
+        prediction, region = self._wrapped.learn_one(
+            x, _named(own.names or (), own.values[0].tolist()), float(weights[0]), known
         )
+        predictions = _row(prediction, own.values.shape[1])
+        self._judge(np.array([region], np.int32), predictions, own.values, weights, said=said)
         self._said.drop(keys)
 
-    def predict_one(self, x: dict[Any, Any]) -> float:
-        """Return what the model predicts for one row; its bounds are remembered until y comes."""
-        return float(self._say_one(x)[0, 0])
+    def predict_one(self, x: dict[Any, Any]) -> Any:
+        """Return what the model predicts for one row; its bounds are remembered until y comes.
 
-    def learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> None:
+        Of several targets, a dict.
+        """
+        return self._named(self._say_one(x)[0, :, 0].tolist())
+
+    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None) -> None:
         """Learn many rows: the same as `learn_one` in a loop.
 
         Parameters
@@ -141,11 +146,13 @@ class IntervalRegressor(StoredModel):
         X, y, w
             As for the model itself.
         """
-        targets, weights = _checked_rows(y, w)
+        own, weights = self._checked(targets.read(y), w)
         keys, said = self._find(self._wrapped.keys(X) if len(self._said) else [])
-        known = None if said is None else np.ascontiguousarray(said[:, 0])
-        predictions, regions = self._wrapped.learn_many(X, targets, weights, known, asked=False)
-        self._judge(regions, predictions, targets, weights, said=said)
+        known = None
+        if said is not None:
+            known = np.ascontiguousarray(said[:, :, 0])
+        predictions, regions = self._wrapped.learn_many(X, own, weights, known, asked=False)
+        self._judge(regions, predictions, own.values, weights, said=said)
         self._said.drop(keys)
 
     def predict_many(self, X: Any) -> Any:
@@ -156,9 +163,9 @@ class IntervalRegressor(StoredModel):
         X : array_like, mapping of columns, or data frame
             As for the model itself.
         """
-        return frames.like(X, np.ascontiguousarray(self._say_many(X)[:, 0]))
+        return self._in_kind(X, self._say_many(X)[:, :, 0])
 
-    def predict_learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> Any:
+    def predict_learn_many(self, X: Any, y: Any, w: ArrayLike | None = None) -> Any:
         """Predict each row before it is learned: the prequential loop.
 
         Parameters
@@ -166,10 +173,10 @@ class IntervalRegressor(StoredModel):
         X, y, w
             As for the model itself.
         """
-        return frames.like(X, self.predict_learn_intervals(X, y, w)[0])
+        return self._in_kind(X, self._predict_learn(X, y, w)[0])
 
     def predict_learn_intervals(
-        self, X: Any, y: ArrayLike, w: ArrayLike | None = None
+        self, X: Any, y: Any, w: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Predict each row and say its bounds before it is learned.
 
@@ -180,18 +187,21 @@ class IntervalRegressor(StoredModel):
 
         Returns
         -------
-        predictions : ndarray of float, shape (n,)
+        predictions : ndarray of float, shape (n,), or (n, targets) of several
             What `predict_one` would have returned for each row just before `learn_one`.
-        bounds : ndarray of float, shape (n, levels, 2)
+        bounds : ndarray of float, shape (n, levels, 2), or (n, targets, levels, 2)
             The lower and the upper bound of each of `levels`.
         """
-        targets, weights = _checked_rows(y, w)
-        predictions, regions = self._wrapped.learn_many(X, targets, weights, None, asked=True)
-        bounds = np.empty((len(targets), 2 * len(self._levels)))
-        self._judge(regions, predictions, targets, weights, bounds=bounds)
-        return predictions, bounds.reshape(len(targets), -1, 2)
+        return self._plain(*self._predict_learn(X, y, w))
 
-    def predict_intervals_one(self, x: dict[Any, Any]) -> tuple[float, FloatArray]:
+    def _predict_learn(self, X: Any, y: Any, w: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+        own, weights = self._checked(targets.read(y), w)
+        predictions, regions = self._wrapped.learn_many(X, own, weights, None, asked=True)
+        bounds = np.empty((*own.values.shape, len(self._levels), 2))
+        self._judge(regions, predictions, own.values, weights, bounds=bounds)
+        return predictions, bounds
+
+    def predict_intervals_one(self, x: dict[Any, Any]) -> tuple[Any, Any]:
         """Predict one row, with the bounds of all levels.
 
         Parameters
@@ -201,13 +211,13 @@ class IntervalRegressor(StoredModel):
 
         Returns
         -------
-        prediction : float
+        prediction : float, or dict of float
             As `predict_one` returns it.
-        bounds : ndarray of float, shape (levels, 2)
-            The lower and the upper bound of each of `levels`.
+        bounds : ndarray of float, shape (levels, 2), or dict of such
+            The lower and the upper bound of each of `levels`; of several targets, for each.
         """
         said = self._say_one(x)
-        return float(said[0, 0]), self._told(said)[0]
+        return self._named(said[0, :, 0].tolist()), self._named(self._bounds.told(said)[0])
 
     def predict_intervals_many(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return what `predict_intervals_one` does for many rows, as two arrays.
@@ -216,11 +226,16 @@ class IntervalRegressor(StoredModel):
         ----------
         X : array_like, mapping of columns, or data frame
             The features.
+
+        Returns
+        -------
+        predictions, bounds : ndarrays of float
+            Of the shapes that `predict_learn_intervals` returns.
         """
         said = self._say_many(X)
-        return np.ascontiguousarray(said[:, 0]), self._told(said)
+        return self._plain(said[:, :, 0], self._bounds.told(said))
 
-    def predict_interval_one(self, x: dict[Any, Any], level: float = 0.9) -> Interval:
+    def predict_interval_one(self, x: dict[Any, Any], level: float = 0.9) -> Any:
         """Predict one row, with its bounds.
 
         Parameters
@@ -233,13 +248,15 @@ class IntervalRegressor(StoredModel):
 
         Returns
         -------
-        Interval
-            lower, prediction, upper; both bounds are NaN before enough is known.
+        Interval, or dict of Interval
+            lower, prediction, upper; both bounds are NaN before enough is known. Of several
+            targets, for each.
         """
-        share = self._reachable(door.between(level, "level", 1e-9, 1.0), "level")
+        share = self._bounds.reachable(door.between(level, "level", 1e-9, 1.0), "level")
         said = self._say_one(x)
-        lower, upper = self._between(said, share)[0]
-        return Interval(float(lower), float(said[0, 0]), float(upper))
+        bounds = self._bounds.between(said, share)[0].tolist()
+        told = zip(bounds, said[0, :, 0].tolist(), strict=True)
+        return self._named([Interval(lower, own, upper) for (lower, upper), own in told])
 
     def predict_interval_many(self, X: Any, level: float = 0.9) -> Any:
         """Return the bounds of many rows: the same as of `predict_interval_one` in a loop.
@@ -255,12 +272,24 @@ class IntervalRegressor(StoredModel):
         -------
         ndarray of float, shape (n, 2), or frame
             Lower and upper; for a frame a frame of the same library with columns of these names.
+            Of several targets: for a frame one with columns ``lower_NAME`` and ``upper_NAME``, for
+            a mapping a dict of arrays of shape (n, 2), for all else one of shape (n, targets, 2).
         """
-        share = self._reachable(door.between(level, "level", 1e-9, 1.0), "level")
-        bounds = self._between(self._say_many(X), share)
-        return frames.frame_like(X, {"lower": bounds[:, 0], "upper": bounds[:, 1]}, bounds)
+        share = self._bounds.reachable(door.between(level, "level", 1e-9, 1.0), "level")
+        bounds = self._bounds.between(self._say_many(X), share)
+        if not self.targets:
+            bounds = bounds[:, 0]
+            return frames.frame_like(X, {"lower": bounds[:, 0], "upper": bounds[:, 1]}, bounds)
+        if isinstance(X, Mapping):
+            return self._named(bounds.transpose(1, 0, 2))
+        columns = {
+            f"{side}_{name}": bounds[:, place, end]
+            for place, name in enumerate(self.targets)
+            for end, side in enumerate(("lower", "upper"))
+        }
+        return frames.frame_like(X, columns, bounds)
 
-    def predict_quantile_one(self, x: dict[Any, Any], q: float) -> float:
+    def predict_quantile_one(self, x: dict[Any, Any], q: float) -> Any:
         """Return the number that y is below with a given probability.
 
         Parameters
@@ -272,39 +301,73 @@ class IntervalRegressor(StoredModel):
 
         Returns
         -------
-        float
-            NaN before enough is known.
+        float, or dict of float
+            NaN before enough is known. Of several targets, for each.
         """
         share = door.between(q, "q", 1e-9, 1.0)
-        lower, upper = self._between(self._say_one(x), self._reachable(abs(2 * share - 1), "q"))[0]
-        return float(lower if share < 0.5 else upper)
+        level = self._bounds.reachable(abs(2 * share - 1), "q")
+        bounds = self._bounds.between(self._say_one(x), level)[0]
+        return self._named(bounds[:, 0 if share < 0.5 else 1].tolist())
 
     # -- what is said, and what comes of it -------------------------------------------------------
 
+    def _checked(
+        self, y: targets.Targets, w: ArrayLike | None
+    ) -> tuple[targets.Targets, FloatArray]:
+        """Return y, with names if there are several targets and a column for each, and weights."""
+        if y.values.ndim == 2 and not self.several_targets:
+            raise ValueError(
+                f"y has {y.values.shape[1]} columns and a {type(self.model).__name__} learns one "
+                "target: give one column, or a model of Sapwood"
+            )
+        names, values = targets.fitting(y, tuple(self.targets), False, type(self.model).__name__)
+        weights = door.weights(w, len(values))
+        if names:
+            return targets.Targets(names, values), weights  # which the model itself will check
+        good = (np.abs(values) <= _bounds.LARGEST) & (weights > 0) & (weights <= HEAVIEST)
+        if not good.all():
+            bad = int(np.argmin(good))
+            door.refuse_large_row(values[bad], weights[bad], _bounds.LARGEST, bad)
+        return targets.Targets(None, values.reshape(-1, 1)), weights
+
+    def _named(self, told: Any) -> Any:
+        """Return what is told of each target, by name; of one target, that alone."""
+        return _named(tuple(self.targets), told)
+
+    def _in_kind(self, X: Any, predictions: FloatArray) -> Any:
+        names = tuple(self.targets)
+        if names:
+            return targets.in_kind(X, np.ascontiguousarray(predictions), names)
+        return frames.like(X, np.ascontiguousarray(predictions[:, 0]))
+
+    def _plain(self, predictions: FloatArray, bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what is told of rows; of one target, without a dimension of targets."""
+        if self.targets:
+            return np.ascontiguousarray(predictions), bounds
+        return np.ascontiguousarray(predictions[:, 0]), bounds[:, 0]
+
     def _say_one(self, x: dict[Any, Any]) -> FloatArray:
         prediction, region = self._wrapped.predict_one(x)
-        said = self._foresee(np.array([region], np.int32), np.array([prediction]))
+        said = self._say(np.array([region], np.int32), _row(prediction, 1))
         self._remember([self._wrapped.key_one(x)], said)
         return said
 
     def _say_many(self, X: Any) -> FloatArray:
         predictions, regions = self._wrapped.predict_many(X)
-        said = self._foresee(regions, predictions)
+        said = self._say(regions, predictions)
         self._remember(self._wrapped.keys(X), said)
         return said
 
-    def _foresee(self, regions: IntArray, predictions: FloatArray) -> FloatArray:
-        said = np.empty((len(predictions), _bounds.FIRST_BOUND + 2 * len(self._levels)))
-        table, parents = self._roomy(self._wrapped.parents)
-        _bounds.foresee(table, self._overall, self._levels, parents, regions, predictions, said)
-        return said
+    def _say(self, regions: IntArray, predictions: FloatArray) -> FloatArray:
+        self.meet_targets()
+        return self._bounds.say(self._wrapped.parents, regions, predictions)
 
     def _remember(self, keys: list[bytes], said: FloatArray) -> None:
         # A model may predict what is no number; before it knows features all rows are alike.
         if len(keys) == len(said) and any(keys):
-            good = np.isfinite(said[:, 0])
+            good = np.asarray(np.isfinite(said[:, :, 0]).all(axis=1))
             kept = [key for key, each in zip(keys, good.tolist(), strict=True) if each]
-            self._said.put(kept, said[good])
+            self._said.put(kept, said[good].reshape(len(kept), said.shape[1] * said.shape[2]))
 
     def _find(self, keys: list[bytes]) -> tuple[list[bytes], FloatArray | None]:
         """Return the keys of rows of which something was said, and what, by row."""
@@ -314,7 +377,8 @@ class IntervalRegressor(StoredModel):
         known = ~np.isnan(said[:, 0])
         if not known.any():
             return [], None
-        return [key for key, each in zip(keys, known.tolist(), strict=True) if each], said
+        found = said.reshape(len(keys), self._bounds.targets, self._bounds.record)
+        return [key for key, each in zip(keys, known.tolist(), strict=True) if each], found
 
     def _judge(
         self,
@@ -326,64 +390,10 @@ class IntervalRegressor(StoredModel):
         said: FloatArray | None = None,
         bounds: FloatArray | None = None,
     ) -> None:
-        self._table, parents = self._roomy(self._wrapped.parents)
-        _bounds.learn(
-            self._table,
-            self._overall,
-            self._levels,
-            parents,
-            regions,
-            np.ascontiguousarray(predictions),
-            y,
-            w,
-            said,
-            bounds,
+        self.meet_targets()
+        self._bounds.judge(
+            self._wrapped.parents, regions, predictions, y, w, said=said, bounds=bounds
         )
-
-    def _roomy(self, parents: IntArray) -> tuple[FloatArray, IntArray]:
-        """Return the table, with room for all regions, and which ones they were split off from."""
-        parents = np.ascontiguousarray(parents)
-        if len(parents) <= len(self._table):
-            return self._table, parents
-        roomy = np.full((2 * len(parents), self._table.shape[1]), _bounds.NOT_MET)
-        roomy[: len(self._table)] = self._table
-        return roomy, parents
-
-    def _told(self, said: FloatArray) -> FloatArray:
-        """Return the bounds of all levels as they are told, of shape (rows, levels, 2)."""
-        bounds = np.empty((len(said), 2 * len(self._levels)))
-        _bounds.publish(said, self._overall, bounds)
-        return bounds.reshape(len(said), -1, 2)
-
-    def _between(self, said: FloatArray, level: float) -> FloatArray:
-        """Return the bounds of a level, interpolated along a normal distribution."""
-        bounds = self._told(said).reshape(len(said), -1)
-        known = np.flatnonzero(self._levels == level)
-        if len(known):
-            return bounds[:, 2 * known[0] : 2 * known[0] + 2]
-        place = int(np.searchsorted(self._levels, level))
-        outer = bounds[:, 2 * place : 2 * place + 2]
-        if place:
-            inner = bounds[:, 2 * place - 2 : 2 * place]
-        else:
-            inner = np.clip(said[:, :1], outer[:, :1], outer[:, 1:])
-        reach = [NormalDist().inv_cdf((1 + each) / 2) for each in (*self._levels, level)]
-        start = reach[place - 1] if place else 0.0
-        share = (reach[-1] - start) / (reach[place] - start)
-        return np.asarray(inner + share * (outer - inner))
-
-    def _reachable(self, level: float, name: str) -> float:
-        """Return a level, that of `levels` which is meant if rounding alone tells them apart."""
-        nearest = float(self._levels[np.abs(self._levels - level).argmin()])
-        if abs(nearest - level) < 1e-9:
-            return nearest
-        if level > self._levels[-1]:
-            told = f"the level {level:.6g} of this q" if name == "q" else f"level = {level:.6g}"
-            raise ValueError(
-                f"{told} is beyond the widest of levels, {self._levels[-1]:g}: name it there, as "
-                "only errors can tell it"
-            )
-        return level
 
     # -- looking inside ---------------------------------------------------------------------------
 
@@ -401,6 +411,16 @@ class IntervalRegressor(StoredModel):
     def parameters(self) -> dict[str, Any]:
         """The arguments that make a model like this one; with the model as it is now."""
         return {"model": self.model, "levels": self.levels}
+
+    @property
+    def several_targets(self) -> bool:
+        """Whether the model can learn several targets."""
+        return bool(getattr(self.model, "several_targets", False))
+
+    @property
+    def targets(self) -> list[Label]:
+        """The names of several targets, in their order; none if there is one, or none yet."""
+        return list(self.model.targets) if self.several_targets else []
 
     @property
     def features(self) -> list[Any]:
@@ -423,31 +443,50 @@ class IntervalRegressor(StoredModel):
         return self.model if self._wrapped.errors is None else self._wrapped.errors
 
     @property
-    def widths(self) -> NDArray[Any]:
+    def widths(self) -> Any:
         """Of each region, its node in `region_tree`, its rows, and how wide its bounds are now.
 
         The width is that of the largest of `levels`, NaN before enough is known. Rows of a node
-        that was split are counted half for each child.
+        that was split are counted half for each child. Of several targets, a dict of such arrays.
         """
         parents = self._wrapped.parents
         leaves = np.setdiff1d(np.arange(len(parents), dtype=np.int32), parents)
-        said = self._foresee(leaves, np.zeros(len(leaves)))
-        found = np.zeros(len(leaves), WIDTH_RECORD)
-        table, _ = self._roomy(parents)
-        found["region"], found["rows"] = leaves, np.maximum(table[leaves, ROWS], 0.0)
-        found["width"] = said[:, -1] - said[:, -2]
-        return found
+        said = self._say(leaves, np.zeros((len(leaves), max(1, len(self.targets)))))
+        found = np.zeros((said.shape[1], len(leaves)), WIDTH_RECORD)
+        found["region"], found["rows"] = leaves, self._bounds.rows_of(leaves)
+        found["width"] = (said[:, :, -1] - said[:, :, -2]).T
+        return self._named(found)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the model, if it tells them, and of all that bounds need."""
         errors = 0 if self._wrapped.errors is None else self._wrapped.errors.nbytes
-        own = self._table.nbytes + self._overall.nbytes + self._levels.nbytes + self._said.nbytes
+        own = self._bounds.nbytes + self._said.nbytes
         return int(own + errors + getattr(self.model, "nbytes", 0))
 
     def __repr__(self) -> str:
         told = ", ".join(f"{level:g}" for level in self.levels)
         return f"<IntervalRegressor({self.model!r}, levels=({told}))>"
+
+    def of_target(self, target: Label) -> Self:
+        """Return a copy for one of several targets, with its bounds.
+
+        It predicts and tells bounds as this model does for that target, to the last bit. What was
+        said of rows whose y is still to come is not known to it.
+
+        Parameters
+        ----------
+        target : str or int
+            Its name.
+        """
+        if target not in self.targets:
+            self.model.of_target(target)  # which says what is wrong
+        made = type(self)(self.model, self.levels)
+        made._wrapped = self._wrapped.of_target(target)
+        made._said = Said(self._bounds.record)
+        made._bounds = self._bounds.of_target(self.targets.index(target))
+        made.column_formats = dict(self.column_formats)
+        return made
 
     # -- files and copies -------------------------------------------------------------------------
 
@@ -497,23 +536,13 @@ def pickled(kind: type[Model], model: Any, header: dict[str, Any], arrays: dict[
     return made
 
 
-def _checked(levels: Iterable[float]) -> FloatArray:
-    if isinstance(levels, str) or not isinstance(levels, Iterable):
-        raise ValueError(f"levels = {door.shown(levels)}: a list of shares is expected")
-    shares = sorted({door.between(level, "levels", 1e-3, 0.9995) for level in levels})
-    if not 0 < len(shares) <= _bounds.MOST_LEVELS:
-        raise ValueError(
-            f"levels = {door.shown(levels)}: from 1 to {_bounds.MOST_LEVELS} levels are expected"
-        )
-    return np.array(shares)
+def _named(names: tuple[Label, ...], told: Any) -> Any:
+    """Return what is told of each target, by name; of one target, that alone."""
+    return dict(zip(names, told, strict=True)) if names else told[0]
 
 
-def _checked_rows(y: ArrayLike, w: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
-    """Return targets and weights, if they are good."""
-    targets = np.ascontiguousarray(door.column(y, "y"))
-    weights = door.weights(w, len(targets))
-    good = (np.abs(targets) <= _bounds.LARGEST) & (weights > 0) & (weights <= HEAVIEST)
-    if not good.all():
-        bad = int(np.argmin(good))
-        door.refuse_large_row(targets[bad], weights[bad], _bounds.LARGEST, bad)
-    return targets, weights
+def _row(prediction: Any, targets: int) -> FloatArray:
+    """Return the predictions of a row for each target; before the first row there is but one."""
+    if isinstance(prediction, Mapping):
+        return np.array([[*prediction.values()]])
+    return np.full((1, targets), prediction)

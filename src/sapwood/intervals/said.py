@@ -97,8 +97,11 @@ class Said:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], width: int) -> Self:
-        """Go on from what `to_arrays` returned, of which nothing is trusted."""
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], width: int, each: int) -> Self:
+        """Go on from what `to_arrays` returned, of which nothing is trusted.
+
+        `each` is how many numbers of a record are of one target; the first is its prediction.
+        """
         made = cls(width)
         keys, lengths, records = (arrays[name] for name in (KEYS, LENGTHS, RECORDS))
         typed = keys.dtype == np.uint8 and lengths.dtype == np.int64
@@ -108,7 +111,7 @@ class Said:
             raise ValueError(f"what was said of rows has shape {records.shape}")
         if (lengths < 0).any() or (lengths > len(keys)).any() or lengths.sum() != len(keys):
             raise ValueError("the keys of what was said have other lengths")
-        if not (np.abs(records[:, 0]) < np.inf).all():
+        if not (np.abs(records[:, ::each]) < np.inf).all():
             raise ValueError("what was said is no prediction")
         ends, data = np.cumsum(lengths).tolist(), keys.tobytes()
         starts = [0, *ends][: len(ends)]

@@ -6,7 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.rows import frames
+from sapwood.door import Label
+from sapwood.rows import frames, targets
+from sapwood.rows.targets import Targets
 from sapwood.tree import HoeffdingTreeRegressor
 
 __all__ = ["AnyModel", "ModelWithErrorTree", "ModelWithLeaves", "Wrapped", "wrapped"]
@@ -20,7 +22,11 @@ LARGEST = 1e100  # error that it learns
 
 
 class Wrapped(Protocol):
-    """A model that predicts and learns, and says in which region a row is."""
+    """A model that predicts and learns, and says in which region a row is.
+
+    Of one row a prediction is a number, of several targets a dict; of many rows an array with a
+    column for each target.
+    """
 
     model: Any
 
@@ -28,30 +34,32 @@ class Wrapped(Protocol):
     def errors(self) -> HoeffdingTreeRegressor | None:
         """The tree that learns the size of errors, where there is one."""
 
+    def of_target(self, target: Label) -> "Wrapped":
+        """Return a copy of the model for one of several targets."""
+
     @property
     def parents(self) -> IntArray:
         """The region that each one was split off from; -1 for the first."""
 
-    def predict_one(self, x: dict[Any, Any]) -> tuple[float, int]:
+    def predict_one(self, x: dict[Any, Any]) -> tuple[Any, int]:
         """Return the prediction of a row, and its region."""
 
     def predict_many(self, X: Any) -> tuple[FloatArray, IntArray]:
         """Return the predictions of rows, and their regions."""
 
-    def learn_one(
-        self, x: dict[Any, Any], y: float, w: float, said: float | None
-    ) -> tuple[float, int]:
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float, said: Any) -> tuple[Any, int]:
         """Learn a row; return what was predicted just before, and its region.
 
         `said` is what was predicted when the row was, None if it was not.
         """
 
     def learn_many(
-        self, X: Any, y: FloatArray, w: FloatArray, said: FloatArray | None, asked: bool
+        self, X: Any, y: Targets, w: FloatArray, said: FloatArray | None, asked: bool
     ) -> tuple[FloatArray, IntArray]:
         """Learn rows; return what was predicted just before each, and its region.
 
-        `said` are predictions that were made when the rows were predicted, NaN where none was.
+        y has names if there are several targets, and a column for each. `said` are predictions
+        that were made when the rows were predicted, NaN where none was.
         `asked` is whether somebody asks for those of just before.
         """
 
@@ -77,36 +85,38 @@ class ModelWithLeaves:
     def __init__(self, model: Any) -> None:
         self.model = model
 
+    def of_target(self, target: Label) -> "ModelWithLeaves":
+        """Return a copy of the model for one of several targets; its leaves are the same."""
+        return ModelWithLeaves(self.model.of_target(target))
+
     @property
     def parents(self) -> IntArray:
         """The node that each node was split off from."""
         parents: IntArray = self.model.region_parents
         return parents
 
-    def predict_one(self, x: dict[Any, Any]) -> tuple[float, int]:
+    def predict_one(self, x: dict[Any, Any]) -> tuple[Any, int]:
         """Return the prediction of a row, and the node of its leaf."""
-        found: tuple[float, int] = self.model.predict_region_one(x)
+        found: tuple[Any, int] = self.model.predict_region_one(x)
         return found
 
     def predict_many(self, X: Any) -> tuple[FloatArray, IntArray]:
         """Return the predictions of rows, and the nodes of their leaves."""
-        found: tuple[FloatArray, IntArray] = self.model.predict_regions(X)
-        return found
+        predictions, regions = self.model.predict_regions(X)
+        return _by_target(predictions), regions
 
-    def learn_one(
-        self, x: dict[Any, Any], y: float, w: float, said: float | None
-    ) -> tuple[float, int]:
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float, said: Any) -> tuple[Any, int]:
         """Learn a row; return what was predicted just before, and the node of its leaf."""
-        found: tuple[float, int] = self.model.predict_region_one(x, asked=False)
+        found: tuple[Any, int] = self.model.predict_region_one(x, asked=False)
         self.model.learn_one(x, y, w)
         return found
 
     def learn_many(
-        self, X: Any, y: FloatArray, w: FloatArray, said: FloatArray | None, asked: bool
+        self, X: Any, y: Targets, w: FloatArray, said: FloatArray | None, asked: bool
     ) -> tuple[FloatArray, IntArray]:
         """Learn rows; return what was predicted just before each, and the node of its leaf."""
-        found: tuple[FloatArray, IntArray] = self.model.predict_learn_regions(X, y, w, asked)
-        return found
+        told = self.model.predict_learn_regions(X, _plain(y), w, asked)
+        return _by_target(told[0]), told[1]
 
     def keys(self, X: Any) -> list[bytes]:
         """Return rows as bytes."""
@@ -134,12 +144,16 @@ class ModelWithErrorTree:
         self._face = AnyModel(model)
         self.errors = errors or HoeffdingTreeRegressor(leaf="mean", track=None, max_depth=DEEPEST)
 
+    def of_target(self, target: Label) -> "ModelWithErrorTree":
+        """Return a copy of the model for one of several targets; its regions are the same."""
+        return ModelWithErrorTree(self.model.of_target(target), self.errors.of_target(target))
+
     @property
     def parents(self) -> IntArray:
         """The node that each node of the tree of errors was split off from."""
         return self.errors.region_parents
 
-    def predict_one(self, x: dict[Any, Any]) -> tuple[float, int]:
+    def predict_one(self, x: dict[Any, Any]) -> tuple[Any, int]:
         """Return the prediction of a row, and its region."""
         prediction = self._face.predict_one(x)
         try:
@@ -151,32 +165,31 @@ class ModelWithErrorTree:
         """Return the predictions of rows, and their regions."""
         predictions = self._face.predict_many(X)
         try:
-            return predictions, self.errors.predict_regions(X)[1]
+            return _by_target(predictions), self.errors.predict_regions(X)[1]
         except ValueError:
-            return predictions, np.zeros(len(predictions), np.int32)
+            return _by_target(predictions), np.zeros(len(predictions), np.int32)
 
-    def learn_one(
-        self, x: dict[Any, Any], y: float, w: float, said: float | None
-    ) -> tuple[float, int]:
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float, said: Any) -> tuple[Any, int]:
         """Learn a row; return what was predicted just before, and its region."""
         prediction = self._face.predict_one(x) if said is None else said
         self._face.learn_one(x, y, None if w == 1.0 else w)
         try:
             region = self.errors.predict_region_one(x)[1]
-            size = _size(np.array(y), np.array(prediction))
-            self.errors.learn_one(x, float(size), w)
+            self.errors.learn_one(x, _size_one(y, prediction), w)
         except ValueError:
             return prediction, 0
         return prediction, region
 
     def learn_many(
-        self, X: Any, y: FloatArray, w: FloatArray, said: FloatArray | None, asked: bool
+        self, X: Any, y: Targets, w: FloatArray, said: FloatArray | None, asked: bool
     ) -> tuple[FloatArray, IntArray]:
         """Learn rows; return what was predicted just before each, and its region."""
-        predictions = self._face.predict_learn(X, y, w, asked)
+        found = self._face.predict_learn(X, _plain(y), w, asked)
+        predictions = _by_target(found)
         judged = predictions if said is None else np.where(np.isnan(said), predictions, said)
+        sizes = _plain(Targets(y.names, _size(y.values, judged)))
         try:
-            return predictions, self.errors.predict_learn_regions(X, _size(y, judged), w)[1]
+            return predictions, self.errors.predict_learn_regions(X, sizes, w)[1]
         except ValueError:
             return predictions, np.zeros(len(predictions), np.int32)
 
@@ -196,10 +209,30 @@ class ModelWithErrorTree:
 
 
 def _size(y: FloatArray, prediction: FloatArray) -> FloatArray:
-    """Return the sizes of errors; 0 where the model said too much, or nothing."""
+    """Return the sizes of errors; 0 where the model said too much, or nothing; NaN without y."""
     with np.errstate(invalid="ignore", over="ignore"):
         size: FloatArray = np.abs(y - prediction)
-    return np.where(size <= LARGEST, size, 0.0)
+    size = np.where(size <= LARGEST, size, 0.0)
+    size[np.isnan(y)] = np.nan
+    return size
+
+
+def _size_one(y: Any, prediction: Any) -> Any:
+    """Return the size of an error; of several targets, that of each."""
+    if not isinstance(y, Mapping):
+        return float(_size(np.array([y]), np.array([prediction]))[0])
+    told = prediction if isinstance(prediction, Mapping) else dict.fromkeys(y, prediction)
+    return {name: _size_one(own, told[name]) for name, own in y.items()}
+
+
+def _plain(y: Targets) -> Any:
+    """Return y as models take it: of one target, as a column without a name."""
+    return y if y.names else np.ascontiguousarray(y.values[:, 0])
+
+
+def _by_target(predictions: FloatArray) -> FloatArray:
+    """Return predictions with a column for each target."""
+    return predictions if predictions.ndim == 2 else predictions[:, np.newaxis]
 
 
 def _keys(tree: Any, X: Any) -> list[bytes]:
@@ -242,7 +275,7 @@ class AnyModel:
         # Others have a predict_many too, but for frames alone.
         self._in_batches = callable(getattr(model, "predict_learn_many", None))
 
-    def predict_one(self, x: dict[Any, Any]) -> float:
+    def predict_one(self, x: dict[Any, Any]) -> Any:
         """Return the prediction of a row; 0.0 where the model has none."""
         if self._way == 0:
             return _or_zero(self._model.predict_one(x))
@@ -251,12 +284,12 @@ class AnyModel:
     def predict_many(self, X: Any) -> FloatArray:
         """Return the predictions of rows."""
         if self._in_batches and hasattr(self._model, "predict_many"):
-            return np.asarray(self._model.predict_many(X), np.float64)
+            return _numbers(self._model.predict_many(X))
         if self._way == 0:
             return np.array([_or_zero(self._model.predict_one(x)) for x in _rows(X)], np.float64)
         return self._predict_batch(X)
 
-    def predict_learn(self, X: Any, y: FloatArray, w: FloatArray, asked: bool = True) -> FloatArray:
+    def predict_learn(self, X: Any, y: Any, w: FloatArray, asked: bool = True) -> FloatArray:
         """Learn rows; return what was predicted just before each, if nobody has asked, too."""
         weights = None if (w == 1.0).all() else w
         if self._in_batches:
@@ -264,14 +297,14 @@ class AnyModel:
             learn = self._model.predict_learn_many
             if not asked:
                 learn = getattr(self._model, "learn_telling", learn)
-            return np.asarray(learn(X, y, **more), np.float64)
+            return _numbers(learn(X, y, **more))
         predictions = np.empty(len(y))
         for place, x in enumerate(_rows(X)):
             predictions[place] = self.predict_one(x)
             self.learn_one(x, float(y[place]), None if weights is None else float(w[place]))
         return predictions
 
-    def learn_one(self, x: dict[Any, Any], y: float, w: float | None = None) -> None:
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float | None = None) -> None:
         """Learn a row, of a weight if that is not 1."""
         if self._way == 0:
             self._model.learn_one(x, y, **({} if w is None else {"w": w}))
@@ -295,8 +328,17 @@ class AnyModel:
             return np.zeros(len(matrix))
 
 
-def _or_zero(prediction: Any) -> float:
+def _or_zero(prediction: Any) -> Any:
+    if isinstance(prediction, Mapping):
+        return prediction
     return 0.0 if prediction is None else float(prediction)
+
+
+def _numbers(predictions: Any) -> FloatArray:
+    """Return predictions of many rows as an array; of several targets, with a column for each."""
+    if targets.is_several(predictions):
+        return targets.read(predictions).values
+    return np.asarray(predictions, np.float64)
 
 
 def _columns(X: Any) -> dict[Any, Any]:

@@ -45,7 +45,8 @@ def read(y: Any) -> Targets:
     Parameters
     ----------
     y : array_like, mapping of columns, list of dicts, or data frame
-        One column; or several, as an array of two dimensions, or by their names.
+        One column; or several, as an array of two dimensions, or by their names. What was read
+        already is returned.
 
     Raises
     ------
@@ -58,6 +59,8 @@ def read(y: Any) -> Targets:
     Targets(names=('warm', 'wet'), values=array([[21.5,  nan],
            [ 3. ,  0.2]]))
     """
+    if isinstance(y, Targets):
+        return y
     if not is_several(y):
         return Targets(None, np.ascontiguousarray(door.column(y, "y")))
     if isinstance(y, np.ndarray | list | tuple) and not is_rows(y):

@@ -222,8 +222,9 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             Whether these are the predictions that the tree is judged by; if not, they are those of
             before, as in `learn_telling`.
         """
-        regions = np.empty(np.shape(y)[:1], np.int32)
-        return self._learn(X, y, w, True, regions=regions, asked=asked), regions
+        read = targets.read(y)
+        regions = np.empty(len(read.values), np.int32)
+        return self._learn(X, read, w, True, regions=regions, asked=asked), regions
 
     @property
     def region_parents(self) -> IntArray:
