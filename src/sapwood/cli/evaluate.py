@@ -129,7 +129,10 @@ def _outputs(
 
 def _write_curve(path: Path, found: "Evaluation") -> None:
     if found.targets:
-        write_curves(path, {name: (own.curve, own.beside) for name, own in found.targets.items()})
+        curves = {
+            name: (own.curve, own.beside, *_bound_curve(own)) for name, own in found.targets.items()
+        }
+        write_curves(path, curves)
     else:
         write_curve(path, found.curve, found.beside, *_bound_curve(found))
 

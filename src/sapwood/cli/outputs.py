@@ -29,6 +29,7 @@ __all__ = [
     "PredictionFile",
     "bound_columns",
     "bound_names",
+    "named",
     "write_curve",
     "write_curves",
 ]
@@ -145,20 +146,26 @@ class PredictionFile(GrowingFile):
         targets: "Sequence[Label]" = (),
     ) -> None:
         place = ("partition", unit) if unit == "offset" else (unit,)
-        told = [f"{what}_{name}" for name in targets for what in ("target", "prediction")]
-        told = told or ["target", "prediction"]
-        super().__init__(path, [*ids, *place, *told, *bound_names(levels)])
+        told = [
+            told
+            for name in (targets or (None,))
+            for told in (*named(["target", "prediction"], name), *bound_names(levels, name))
+        ]
+        super().__init__(path, [*ids, *place, *told])
         self._unit = unit
 
     def write(self, step: "Step") -> None:
         """Write what a step has predicted."""
         for numbers, targets, predictions, ids, bounds in step.predicted:
-            pairs = zip(_columns(targets), _columns(predictions), strict=True)
-            both = [column for y, said in pairs for column in (list(map(_or_empty, y)), said)]
-            told = () if bounds is None else bound_columns(bounds)
+            told: list[list[Any]] = []
+            for place, (y, said) in enumerate(
+                zip(_columns(targets), _columns(predictions), strict=True)
+            ):
+                told += [list(map(_or_empty, y)), said]
+                if bounds is not None:
+                    told += bound_columns(bounds if targets.ndim == 1 else bounds[:, place])
             places = [each.tolist() for each in numbers_by_name(self._unit, numbers).values()]
-            columns = (*ids.values(), *places, *both, *told)
-            self.write_rows(zip(*columns, strict=True))
+            self.write_rows(zip(*ids.values(), *places, *told, strict=True))
 
 
 def _columns(values: "np.ndarray[Any, Any]") -> list[list[float]]:
@@ -171,16 +178,30 @@ def _or_empty(value: float) -> float | str:
     return "" if math.isnan(value) else value
 
 
-def bound_names(levels: Sequence[float]) -> list[str]:
+def named(columns: Sequence[str], target: "Label | None") -> list[str]:
+    """Return the names of columns, with that of a target if there are several."""
+    return [column if target is None else f"{column}_{target}" for column in columns]
+
+
+def bound_names(levels: Sequence[float], target: "Label | None" = None) -> list[str]:
     """Return the names of columns for bounds: lower and upper, with the level if there are several.
+
+    Parameters
+    ----------
+    levels : sequence of float
+        Of the bounds.
+    target : str or int, optional
+        Which of several targets they are of.
 
     Examples
     --------
     >>> bound_names([0.9]), bound_names([0.5, 0.9])
     (['lower', 'upper'], ['lower_0.5', 'upper_0.5', 'lower_0.9', 'upper_0.9'])
+    >>> bound_names([0.9], "power")
+    ['lower_power', 'upper_power']
     """
     ends = [f"_{level:g}" if len(levels) > 1 else "" for level in levels]
-    return [f"{side}{end}" for end in ends for side in ("lower", "upper")]
+    return [f"{side}{end}" for end in ends for side in named(("lower", "upper"), target)]
 
 
 def bound_columns(bounds: "np.ndarray[Any, Any]") -> list[list[float | str]]:

@@ -15,7 +15,7 @@ from sapwood.cli import options
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files, is_stdout
 from sapwood.cli.models import check_levels
-from sapwood.cli.outputs import BadRowFile, GrowingFile, bound_columns, bound_names
+from sapwood.cli.outputs import BadRowFile, GrowingFile, bound_columns, bound_names, named
 from sapwood.cli.reading import Reading, Writing, is_topic, tell_missing
 from sapwood.cli.values import amount
 from sapwood.streams.kafka_address import is_kafka
@@ -124,8 +124,12 @@ def _output(
     output: Path, to: str | None, rows: Stream, asked: "_Asked", kafka_config: Path | None
 ) -> "_Predictions | PredictionTopic":
     if to is None:
-        names = [f"prediction_{name}" for name in asked.targets] or ["prediction"]
-        return _Predictions(output, [*rows.ids, *names, *bound_names(asked.levels)], rows.ids)
+        names = [
+            told
+            for name in (asked.targets or (None,))
+            for told in (*named(["prediction"], name), *bound_names(asked.levels, name))
+        ]
+        return _Predictions(output, [*rows.ids, *names], rows.ids)
     from sapwood.cli.kafka_output import PredictionTopic
     from sapwood.streams.kafka_config import config_of
 
@@ -165,7 +169,12 @@ class _Asked:
             return [found.tolist()]
         predictions, bounds = model.predict_intervals_many(columns)
         places = [model.levels.index(level) for level in self.levels]
-        return [predictions.tolist(), *bound_columns(bounds[:, places])]
+        if not self.targets:
+            return [predictions.tolist(), *bound_columns(bounds[:, places])]
+        told: list[list[float | str]] = []
+        for place in range(len(self.targets)):
+            told += [predictions[:, place].tolist(), *bound_columns(bounds[:, place, places])]
+        return told
 
 
 class _Predictions(GrowingFile):

@@ -149,7 +149,6 @@ def _check_several(
     if is_topic(name):
         reading.check_one_target("topics of Kafka are read for one")
     given = {
-        "--interval": bool(learning.interval),
         "--lags or --means": learning.made("y") is not None,
         "--monitor": scoring.monitor,
     }

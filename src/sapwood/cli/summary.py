@@ -78,7 +78,28 @@ def _print_targets(found: Evaluation, terminal: Terminal) -> None:
     means = [r_squared(each.r2) for each in (found.total, found.faded, found.window)]
     table.add_row("mean", "", "", "", *means, "")
     terminal.print(table)
+    if any(own.intervals is not None for own in found.targets.values()):
+        terminal.print(_target_bounds(found))
     terminal.say(found.headline)
+
+
+def _target_bounds(found: Evaluation) -> Table:
+    """Return a line for each level of each target's bounds."""
+    table = Table(pad_edge=False)
+    table.add_column("bounds around", overflow="fold", min_width=9)
+    for title in ("level", "within", "faded", "mean width", "interval score"):
+        table.add_column(title, justify="right")
+    for name, own in found.targets.items():
+        for level, bounds in ({} if own.intervals is None else own.intervals.levels).items():
+            table.add_row(
+                plain(name, LONGEST_NAME),
+                f"{level:g}",
+                f"{bounds.total.coverage:.4f}",
+                f"{bounds.faded.coverage:.4f}",
+                number(bounds.total.width, 5),
+                number(bounds.total.score, 5),
+            )
+    return table
 
 
 def print_counts(found: Evaluation, terminal: Terminal) -> None:

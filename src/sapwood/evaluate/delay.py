@@ -62,7 +62,8 @@ class Waiting:
     due : float
         When its label comes; minus infinity as long as no row had a time.
     bounds : list of float
-        The lower and the upper bound of each level that the model told; none if it tells none.
+        The lower and the upper bound of each level that the model told; none if it tells none. Of
+        several targets, those of one after the other.
     """
 
     x: dict[str, Any]

@@ -40,16 +40,22 @@ def as_text(found: "Evaluation") -> str:
         told = f"{number(errors.mae, 5):>10}  {number(errors.rmse, 5):>10}"
         lines.append(f"{name:{wide}}  {told}  {r_squared(errors.r2):>8}")
     lines += [f"{name}: {number(value, 5)}" for name, value in found.losses.items()]
-    if found.intervals is not None:
-        lines += [
-            f"bounds of {level:g}: coverage {each.total.coverage:.4f}, "
-            f"mean width {number(each.total.width, 5)}, "
-            f"interval score {number(each.total.score, 5)}"
-            for level, each in found.intervals.levels.items()
-        ]
+    lines += _bounds(found, "")
+    for name, own in found.targets.items():
+        lines += _bounds(own, f" around {plain(name, 40)}")
     lines += [f"changed: {alarm}" for alarm in (found.alarms or ())[-MOST:]]
     lines.append(_counted(found))
     return "\n".join(lines)
+
+
+def _bounds(found: "Evaluation", of_what: str) -> list[str]:
+    """Return a line for each level of bounds, if the model tells some."""
+    return [
+        f"bounds of {level:g}{of_what}: coverage {each.total.coverage:.4f}, "
+        f"mean width {number(each.total.width, 5)}, "
+        f"interval score {number(each.total.score, 5)}"
+        for level, each in ({} if found.intervals is None else found.intervals.levels).items()
+    ]
 
 
 def _title(found: "Evaluation") -> str:

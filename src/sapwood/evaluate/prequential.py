@@ -333,12 +333,12 @@ class Prequential(Tally):
         if plan is not None:
             plan.push()
         ids = {name: column[start:end] for name, column in chunk.ids.items()}
-        bounds = self.learner.bounds
-        parts.append(Predicted(chunk.numbers[start:end], y, predictions, ids, bounds))
+        part = Predicted(chunk.numbers[start:end], y, predictions, ids, self.learner.bounds)
+        parts.append(part)
         self.rows_predicted += end - start
         if learn:
             self.rows_learned += end - start
-            self._score(predictions, y, chunk, start, end)
+            self._score(part, chunk, start, end)
         else:
             self.rows_without_target += end - start
 
@@ -421,8 +421,9 @@ class Prequential(Tally):
         """Return the bounds that were told of rows, if the model tells some."""
         if self.intervals is None:
             return None
-        levels = len(self.learner.levels)
-        return np.array([row.bounds for row in rows]).reshape(len(rows), levels, 2)
+        targets = (len(self.stream.targets),) if self.stream.targets else ()
+        shape = (len(rows), *targets, len(self.learner.levels), 2)
+        return np.array([row.bounds for row in rows]).reshape(shape)
 
     def _moments(self, chunk: Chunk) -> list[float]:
         """Return the time of each row, NaN where it is not known."""

@@ -74,7 +74,8 @@ class Predicted(NamedTuple):
     ids : dict of columns
         What tells them apart, if the stream has such columns.
     bounds : array of float, shape (rows, levels, 2), optional
-        The bounds around predictions, if the model tells some.
+        The bounds around predictions, if the model tells some; of several targets, of shape (rows,
+        targets, levels, 2).
     """
 
     numbers: IntArray
@@ -182,17 +183,16 @@ class Tally:
 
     # -- scoring ----------------------------------------------------------------------------------
 
-    def _score(
-        self, predictions: FloatArray, y: FloatArray, chunk: Chunk, start: int, end: int
-    ) -> None:
+    def _score(self, part: Predicted, chunk: Chunk, start: int, end: int) -> None:
         """Score rows that follow each other in a chunk."""
+        predictions, y = part.predictions, part.y
         before = self.scores.rows
         times = self._times(chunk)
         self.scores.take(predictions, y)
         here = None if times is None else times[start:end]
         self.baselines.take_many(predictions, y, here)
-        if self.intervals is not None and self.learner.bounds is not None:
-            self.intervals.take(predictions, self.learner.bounds, y, here)
+        if self.intervals is not None and part.bounds is not None:
+            self.intervals.take(predictions, part.bounds, y, here)
         if self.monitor is not None:
             columns, _ = chunk.part(start, end)
             self.alarms += self.monitor.update_many(columns, y, predictions)

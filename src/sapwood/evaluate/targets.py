@@ -16,6 +16,7 @@ from sapwood.evaluate.prequential import Prequential
 from sapwood.evaluate.result import CURVE, Errors, Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW
 from sapwood.evaluate.tally import SAMPLE, OnBadRow, Predicted, Step, Tally
+from sapwood.model import readable_part
 from sapwood.streams.stream import Chunk, Column, FloatArray, Stream, StreamError
 
 __all__ = ["TargetsLearner", "TargetsPrequential", "check_model", "run_of"]
@@ -60,7 +61,7 @@ def check_model(model: Any, targets: tuple[Label, ...]) -> None:
             "Sapwood, or name one target"
         )
     known = tuple(model.targets)
-    if not known and model.summary.rows > 0:
+    if not known and readable_part(model).summary.rows > 0:
         raise ValueError(f"this {kind} has learned one target, and there are {len(targets)}")
     if known and set(known) != set(targets):
         told = ", ".join(map(str, known))
@@ -88,6 +89,8 @@ class TargetsLearner(Learner):
         start = time.perf_counter()
         try:
             named = {name: y[:, place] for place, name in enumerate(self._targets)}
+            if self.levels:
+                return self._ordered(*self.model.predict_learn_intervals(dict(columns), named))
             return self._matrix(self.model.predict_learn_many(dict(columns), named))
         finally:
             self.seconds += time.perf_counter() - start
@@ -96,19 +99,37 @@ class TargetsLearner(Learner):
         """Return the predictions of each row, of which none is learned; y is not looked at."""
         start = time.perf_counter()
         try:
+            if self.levels:
+                return self._ordered(*self.model.predict_intervals_many(dict(columns)))
             found = self.model.predict_many(dict(columns))
             return self._matrix(found) if isinstance(found, Mapping) else np.zeros(y.shape)
         finally:
             self.seconds += time.perf_counter() - start
 
     def _predict(self, x: dict[str, Any]) -> Any:
-        found = self.model.predict_one(x)
+        if self.levels:
+            found, bounds = self.model.predict_intervals_one(x)
+            if not isinstance(bounds, Mapping):  # before the first row
+                bounds = dict.fromkeys(self._targets, bounds)
+            self.bounds = np.array([bounds[name] for name in self._targets])
+        else:
+            found = self.model.predict_one(x)
         if isinstance(found, Mapping):
             return [float(found[name]) for name in self._targets]
         return [0.0] * len(self._targets)
 
     def _learn(self, x: dict[str, Any], y: Any) -> None:
         self.model.learn_one(x, dict(zip(self._targets, y, strict=True)))
+
+    def _ordered(self, predictions: FloatArray, bounds: FloatArray) -> FloatArray:
+        """Return predictions in the order of the targets here, and keep their bounds."""
+        if predictions.ndim == 1:  # before the first row
+            count = len(self._targets)
+            self.bounds = np.repeat(bounds[:, np.newaxis], count, axis=1)
+            return np.repeat(predictions[:, np.newaxis], count, axis=1)
+        order = [self.model.targets.index(name) for name in self._targets]
+        self.bounds = bounds[:, order]
+        return predictions[:, order]
 
     def _matrix(self, predictions: Mapping[Label, FloatArray]) -> FloatArray:
         return np.column_stack([predictions[name] for name in self._targets])
@@ -117,13 +138,13 @@ class TargetsLearner(Learner):
 class TargetTally(Tally):
     """The score of one target."""
 
-    def take(self, predictions: FloatArray, y: FloatArray, chunk: Chunk, seconds: float) -> None:
+    def take(self, part: Predicted, chunk: Chunk, seconds: float) -> None:
         """Score the rows of a chunk, all of which have this target; so much time has passed."""
         before = self.scores.rows
-        self.rows_learned += len(y)
+        self.rows_learned += len(chunk)
         self.seconds, self._resumed_at = seconds, time.perf_counter()
-        self._score(predictions, y, chunk, 0, len(y))
-        self._keep(before, chunk, [Predicted(chunk.numbers, y, predictions)])
+        self._score(part, chunk, 0, len(chunk))
+        self._keep(before, chunk, [part])
 
     def take_late(self, row: Waiting, seconds: float) -> None:
         """Score a row whose label has come; so much time has passed."""
@@ -201,16 +222,17 @@ class TargetsPrequential(Prequential):
             self._use(chunk, start, end, step, step.predicted)
             start = end
 
-    def _score(
-        self, predictions: FloatArray, y: FloatArray, chunk: Chunk, start: int, end: int
-    ) -> None:
+    def _score(self, part: Predicted, chunk: Chunk, start: int, end: int) -> None:
         """Score each target of rows that follow each other in a chunk."""
         seconds = self.seconds + time.perf_counter() - self._resumed_at
         for place, tally in enumerate(self.tallies):
-            known = np.flatnonzero(~np.isnan(y[:, place]))
+            known = np.flatnonzero(~np.isnan(part.y[:, place]))
             if len(known):
-                part = _rows_of(chunk, start + known)
-                tally.take(predictions[known, place], y[known, place], part, seconds)
+                rows = _rows_of(chunk, start + known)
+                bounds = None if part.bounds is None else part.bounds[known, place]
+                y, predictions = part.y[known, place], part.predictions[known, place]
+                own = Predicted(rows.numbers, y, predictions, bounds=bounds)
+                tally.take(own, rows, seconds)
             if self.first_unscored is None:
                 self.first_unscored = tally.first_unscored
 
@@ -224,10 +246,14 @@ class TargetsPrequential(Prequential):
         assert isinstance(row.y, list)
         assert isinstance(row.prediction, list)
         forecasts = len(row.told) // len(self.tallies)
+        told_bounds = len(row.bounds) // len(self.tallies)
         for place, tally in enumerate(self.tallies):
             if not math.isnan(row.y[place]):
                 told = row.told[place * forecasts : (place + 1) * forecasts]
-                own = replace(row, y=row.y[place], prediction=row.prediction[place], told=told)
+                bounds = row.bounds[place * told_bounds : (place + 1) * told_bounds]
+                own = replace(
+                    row, y=row.y[place], prediction=row.prediction[place], told=told, bounds=bounds
+                )
                 tally.take_late(own, seconds)
             if self.first_unscored is None:
                 self.first_unscored = tally.first_unscored
@@ -258,6 +284,7 @@ class TargetsPrequential(Prequential):
             baselines={},
             importances=next(iter(results.values())).importances,
             members=next(iter(results.values())).members,
+            intervals=None,
             targets=results,
         )
 

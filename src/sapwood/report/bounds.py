@@ -1,6 +1,7 @@
 """The part of the report about bounds around predictions."""
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -16,9 +17,11 @@ from sapwood.report.charts import chart, rounded, zoom_chart
 from sapwood.report.html import Column, count, measured, share, table, text, told_alike
 from sapwood.tree.layout import NUMBER
 
-__all__ = ["render_bounds"]
+__all__ = ["render_bounds", "render_target_bounds"]
 
 MOST_REGIONS = 8
+MOST_TARGETS = 16  # whose bounds are drawn
+MOST_WIDTHS = 6  # targets whose bounds are told by region
 LETTERS = 160
 
 
@@ -51,9 +54,42 @@ def render_bounds(evaluation: Evaluation, model: Any) -> str | None:
             is_time=is_time,
         ),
     ]
-    charts.append(_levels(evaluation))
-    regions = _regions(model, evaluation.target)
+    charts.append(_levels({"": evaluation}))
+    widths = getattr(model, "widths", None)
+    regions = [] if widths is None else _regions(model, {evaluation.target: widths})
     return "\n".join([f'<div class="charts">{"".join(charts)}</div>', *regions])
+
+
+def render_target_bounds(evaluation: Evaluation, model: Any) -> str | None:
+    """Return how good the bounds of several targets were; None if the model tells none."""
+    told = {name: own for name, own in evaluation.targets.items() if own.intervals is not None}
+    if not told:
+        return None
+    charts = []
+    for place, (name, own) in enumerate([*told.items()][:MOST_TARGETS]):
+        assert own.intervals is not None
+        level, shown = max(own.intervals.levels), text(name, 40)
+        rows = count(min(150, len(own.intervals.recent)))
+        charts += [
+            chart(
+                f"band-of-target-{place}",
+                f"{shown}: the last {rows} rows, bounds of {level:g}",
+                partial(plot.band, own),
+            ),
+            chart(
+                f"coverage-of-target-{place}",
+                f"{shown}: share within bounds, lately",
+                partial(plot.coverage, own),
+                is_time=along_of(own) == "time",
+            ),
+        ]
+    rest = len(told) - MOST_TARGETS
+    more = [f'<p class="quiet">And {rest} more targets.</p>'] if rest > 0 else []
+    widths = {str(name): own for name, own in getattr(model, "widths", {}).items()}
+    first = [name for name in told if name in widths][:MOST_WIDTHS]
+    regions = _regions(model, {name: widths[name] for name in first})
+    parts = [_levels(told), f'<div class="charts">{"".join(charts)}</div>', *more]
+    return "\n".join([*parts, *regions])
 
 
 def _curves(evaluation: Evaluation, along: Along) -> dict[str, Any]:
@@ -77,9 +113,13 @@ def _curves(evaluation: Evaluation, along: Along) -> dict[str, Any]:
     }
 
 
-def _levels(evaluation: Evaluation) -> str:
-    assert evaluation.intervals is not None
-    found = evaluation.intervals.levels
+def _levels(evaluations: Mapping[str, Evaluation]) -> str:
+    """Return a table of levels; by target, if they have names."""
+    found = [
+        (name, level, each)
+        for name, own in evaluations.items()
+        for level, each in ({} if own.intervals is None else own.intervals.levels).items()
+    ]
     measures = [
         ("total", "coverage"),
         ("faded", "coverage"),
@@ -87,45 +127,58 @@ def _levels(evaluation: Evaluation) -> str:
         ("total", "score"),
     ]
     columns = [
-        [f"{level:g}" for level in found],
+        [f"{level:g}" for _, level, _ in found],
         *(
-            told_alike([getattr(getattr(each, over), name) for each in found.values()])
-            for over, name in measures
+            told_alike([getattr(getattr(each, over), measure) for _, _, each in found])
+            if "" in evaluations or measure == "coverage"
+            else [measured(getattr(getattr(each, over), measure)) for _, _, each in found]
+            for over, measure in measures
         ),
     ]
-    heads = ["asked for", "within", "faded", "width", "score"]
+    heads = [Column(head) for head in ("asked for", "within", "faded", "width", "score")]
+    if "" not in evaluations:
+        columns.insert(0, [text(name, 40) for name, _, _ in found])
+        heads.insert(0, Column("target", numbers=False))
     caption = (
         "Share within bounds, mean width, interval score"
         "<small>width, and 2 / (1 − level) times how far beyond a target was</small>"
     )
-    made = table([Column(name) for name in heads], zip(*columns, strict=True), caption=caption)
+    made = table(heads, zip(*columns, strict=True), caption=caption)
     return f'<div class="scroll">{made}</div>'
 
 
-def _regions(model: Any, target: str) -> list[str]:
-    """Return a table of where bounds are narrowest and widest, if the model has regions."""
-    if not hasattr(model, "widths") or not hasattr(model, "region_tree"):
+def _regions(model: Any, widths: Mapping[str, Any]) -> list[str]:
+    """Return a table of where bounds are narrowest and widest, by target, if there are regions."""
+    picture = picture_of(getattr(model, "region_tree", None))
+    known = {name: own for name, own in widths.items() if np.isfinite(own["width"]).all()}
+    if picture is None or not known:
         return []
-    widths, picture = model.widths, picture_of(model.region_tree)
-    if picture is None or len(widths) < 2 or not np.isfinite(widths["width"]).all():
+    first = next(iter(known.values()))
+    if len(first) < 2:
         return []
-    order = np.argsort(widths["width"], kind="stable")
+    order = np.argsort(first["width"], kind="stable")
     half = MOST_REGIONS // 2
     places = order if len(order) <= MOST_REGIONS else np.append(order[:half], order[-half:])
-    rows = widths[places]
-    whole = float(widths["rows"].sum())
     columns = [
-        [text(_where(picture, int(node)), LETTERS) for node in rows["region"]],
-        [text(share(float(each), whole)) for each in rows["rows"]],
-        told_alike(rows["width"].tolist()),
+        [text(_where(picture, int(node)), LETTERS) for node in first["region"][places]],
+        [text(share(float(each), float(first["rows"].sum()))) for each in first["rows"][places]],
+        *(told_alike(own["width"][places].tolist()) for own in known.values()),
     ]
-    heads = [Column("where", numbers=False), Column("rows"), Column("width")]
-    level = max(model.levels)
+    several = len(widths) > 1
+    heads = [Column("where", numbers=False), Column("rows")]
+    heads += [Column(f"width of {name}" if several else "width") for name in known]
     words = "where bounds are narrowest and widest" if len(order) > MOST_REGIONS else "by leaf"
+    if several:
+        words += f", in the order of {text(next(iter(known)), 40)}"
+    units = "each target" if several else text(next(iter(known)))
+    spread = "; ".join(
+        f"{f'{text(name, 40)} ' if several else ''}from "
+        f"{measured(float(own['width'].min()), 3)} to {measured(float(own['width'].max()), 3)}"
+        for name, own in known.items()
+    )
     caption = (
-        f"Width of bounds of {level:g} in units of {text(target)}, {words}"
-        f"<small>from {measured(float(widths['width'].min()), 3)} to "
-        f"{measured(float(widths['width'].max()), 3)} in {count(len(widths))} leaves</small>"
+        f"Width of bounds of {max(model.levels):g} in units of {units}, {words}"
+        f"<small>{spread} in {count(len(first))} leaves</small>"
     )
     return [
         f'<div class="scroll">{table(heads, zip(*columns, strict=True), caption=caption)}</div>'

@@ -21,7 +21,7 @@ from sapwood.inspect.view import TreePicture
 from sapwood.model import readable_part
 from sapwood.plot.clock import along_of
 from sapwood.plot.model import MOST_BARS, picture_of
-from sapwood.report.bounds import render_bounds
+from sapwood.report.bounds import render_bounds, render_target_bounds
 from sapwood.report.changes import render_changes
 from sapwood.report.charts import chart
 from sapwood.report.html import (
@@ -158,6 +158,7 @@ def _page_of_targets(evaluation: Evaluation, model: Any, settings: Mapping[str, 
     parts = {
         "result": f'<p class="verdict">{text(evaluation.headline)}</p>\n'
         f"{render_targets(evaluation)}{_row_table(evaluation)}",
+        "bounds": render_target_bounds(evaluation, model),
         "error": render_target_curves(evaluation),
         "size": _size(replace(evaluation, curve=first.curve, speed=first.speed)),
         "importances": _importances(evaluation, model, absent),
