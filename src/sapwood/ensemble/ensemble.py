@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sapwood import door
 from sapwood.blend._notes import Notes, bytes_of_a_note
 from sapwood.door import Label
-from sapwood.ensemble import ensemble_state
+from sapwood.ensemble import ensemble_state, one_target
 from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble._members import bytes_of_a_target, note_doubles
 from sapwood.ensemble.layout import TREE_RECORD
@@ -162,6 +162,40 @@ class Ensemble(Regressor):
         own = self._target_bytes(len(names))
         relays = [memory.relay(tree, self._features, known, own) for tree in self._kernel.trees]
         return Registration(self._features, known, relays)
+
+    # -- several targets ----------------------------------------------------------------------
+
+    def of_target(self, target: Label) -> Self:
+        """Return a copy for one of several targets, as an ensemble of one target.
+
+        It predicts as this one does for that target, to the last bit, and has its importances; it
+        can be explained and exported as every ensemble of one target. If it learns on, who is
+        replaced is decided by this target alone: from the evidence of all of them so far, but for
+        the watch over errors, which begins anew.
+
+        Parameters
+        ----------
+        target : str or int
+            Its name.
+
+        Raises
+        ------
+        ValueError
+            If a member has not learned a y of it yet, or an adaptive tree hardly any.
+
+        Examples
+        --------
+        >>> import numpy as np, sapwood
+        >>> x = np.random.default_rng(1).random(3000)
+        >>> forest = sapwood.ForestRegressor(members=3)
+        >>> forest.learn_many({"x": x}, {"up": x, "down": np.where(x < 0.5, -x, 0.0)})
+        >>> down = forest.of_target("down")
+        >>> down.predict_one({"x": 0.25}) == forest.predict_one({"x": 0.25})["down"]
+        True
+        """
+        place = self._place_of(target)
+        made: Self = self._kernel.while_still(one_target.ensemble_of_target, self, place)
+        return made
 
     # -- memory -------------------------------------------------------------------------------
 

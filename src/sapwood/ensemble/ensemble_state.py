@@ -22,7 +22,7 @@ from sapwood.tree.tree_state import NOTES
 if TYPE_CHECKING:
     from sapwood.ensemble.ensemble import Ensemble
 
-__all__ = ["restored", "state_of"]
+__all__ = ["empty", "restored", "state_of"]
 
 Array = NDArray[Any]
 Kind = TypeVar("Kind", bound="Ensemble")
@@ -89,7 +89,7 @@ def restored(kind: type[Kind], state: State) -> Kind:
     """
     header, arrays = state
     check(header.keys() == ENTRIES, "its header has other entries than it should")
-    model = _empty(kind, header)
+    model = empty(kind, header)
     kernel = model._kernel
     places = range(len(kernel.trees))
     targets = max(1, len(model._features.known.targets))
@@ -161,7 +161,8 @@ def _tables(
     return TargetTables(trees, records.copy(), blend.copy(), layer.copy(), errors.copy())
 
 
-def _empty(kind: type[Kind], header: dict[str, Any]) -> Kind:
+def empty(kind: type[Kind], header: dict[str, Any]) -> Kind:
+    """Return an ensemble that has learned nothing, and knows the features of a header."""
     parameters = header["parameters"]
     check(isinstance(parameters, dict), "its parameters are no dict")
     observer = tree_state.observer_of(parameters.get("observer"))

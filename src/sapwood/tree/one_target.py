@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sapwood.tree._kernel import TreeKernel
     from sapwood.tree.regressor import HoeffdingTreeRegressor
 
-__all__ = ["state_of_target"]
+__all__ = ["arrays_of_target", "state_of_target"]
 
 Array = NDArray[Any]
 KEPT_ROW = SLOT_DOUBLES + 1  # doubles
@@ -31,9 +31,24 @@ def state_of_target(tree: "HoeffdingTreeRegressor", place: int) -> State:
     place : int
         Of the target, which was seen at least once.
     """
-    header, arrays = tree_state.state_of(tree)
-    kernel, targets = tree._kernel, tree._kernel.targets
+    header, kernel = tree_state.header_of(tree), tree._kernel
     features = {name: entry for name, entry in header["features"].items() if name != TARGETS}
+    found = arrays_of_target(kernel, place)
+    rest = {name: entry for name, entry in header.items() if name != tree_state.PENDING}
+    return State({**rest, "features": features}, found)
+
+
+def arrays_of_target(kernel: "TreeKernel", place: int) -> dict[str, Array]:
+    """Return what the kernel of a tree remembers of one of several targets, as one of that target.
+
+    Parameters
+    ----------
+    kernel : TreeKernel
+        Of the tree, which nobody changes meanwhile.
+    place : int
+        Of the target, which was seen at least once.
+    """
+    arrays, targets = tree_state.kernel_arrays(kernel), kernel.targets
     nodes, leaves = arrays["nodes"].copy(), arrays["leaves"].copy()
     for table, of_targets in ((nodes, "target_nodes"), (leaves, "target_leaves")):
         own = arrays[of_targets].reshape(-1, targets)[:, place]
@@ -59,9 +74,7 @@ def state_of_target(tree: "HoeffdingTreeRegressor", place: int) -> State:
     }
     found["trial_watches"] = np.zeros((0, found["watches"].shape[1]))
     notes = memory.new_notes(kernel.max_bytes, 1) if kernel.tracking else None
-    found |= dict(zip(tree_state.NOTES, tree_state.notes_state(notes), strict=True))
-    rest = {name: entry for name, entry in header.items() if name != tree_state.PENDING}
-    return State({**rest, "features": features}, found)
+    return found | dict(zip(tree_state.NOTES, tree_state.notes_state(notes), strict=True))
 
 
 def _facts(arrays: dict[str, Array], targets: int, place: int) -> Array:
