@@ -370,9 +370,10 @@ def test_huge_values_leave_all_finite():
 # -- one of them -----------------------------------------------------------------------------------
 
 
-def test_one_target_alone_tells_the_same_bounds_and_learns_on():
-    stream = stream_of("categories", 500)
-    model = bounded()
+@models
+def test_one_target_alone_tells_the_same_bounds_and_learns_on(kind):
+    stream = stream_of("categories", 700)
+    model = bounded(kind)
     model.learn_many([x for x, _, _ in stream], [y for _, y, _ in stream])
     model.column_formats["when"] = "%Y"
     alone = {name: model.of_target(name) for name in NAMES}

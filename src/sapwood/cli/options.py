@@ -209,7 +209,8 @@ Interval = Annotated[
     typer.Option(
         "--interval",
         metavar="LEVEL",
-        help="Bounds that are to contain this share of all targets, such as 0.9; may be repeated.",
+        help="Bounds that are to contain this share of all targets, such as 0.9; may be repeated. "
+        "Of several targets, each has its own.",
         rich_help_panel=MODEL,
     ),
 ]

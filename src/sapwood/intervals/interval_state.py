@@ -30,7 +30,7 @@ FARTHEST = 1e6
 
 def parts_of(own: Bounded, inner: Any) -> tuple[type[Bounded], Any, dict[str, Any], dict[str, Any]]:
     """Return the class, a model in place of the one that is wrapped, and all beside it."""
-    own.meet_targets()
+    own._meet_targets()
     errors, bounds = own._wrapped.errors, own._bounds
     table = bounds.of_regions(len(own._wrapped.parents))
     arrays = {

@@ -98,7 +98,7 @@ class IntervalRegressor(StoredModel):
         bounds = BoundTable(self._levels, targets)
         return bounds, Said(targets * bounds.record)
 
-    def meet_targets(self) -> None:
+    def _meet_targets(self) -> None:
         """Begin anew if the model has met its targets meanwhile, as it does in its first row."""
         targets = max(1, len(self.targets))
         if targets != self._bounds.targets:
@@ -359,7 +359,7 @@ class IntervalRegressor(StoredModel):
         return said
 
     def _say(self, regions: IntArray, predictions: FloatArray) -> FloatArray:
-        self.meet_targets()
+        self._meet_targets()
         return self._bounds.say(self._wrapped.parents, regions, predictions)
 
     def _remember(self, keys: list[bytes], said: FloatArray) -> None:
@@ -390,7 +390,7 @@ class IntervalRegressor(StoredModel):
         said: FloatArray | None = None,
         bounds: FloatArray | None = None,
     ) -> None:
-        self.meet_targets()
+        self._meet_targets()
         self._bounds.judge(
             self._wrapped.parents, regions, predictions, y, w, said=said, bounds=bounds
         )
