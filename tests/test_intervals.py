@@ -19,6 +19,7 @@ import sapwood
 from sapwood import HoeffdingTreeRegressor, IntervalRegressor, ModelFileError
 from sapwood.evaluate.baselines import LastValue
 from sapwood.intervals.said import MOST, Said
+from sapwood.lags import LaggedModel, Lags
 from sapwood.storage import container
 
 LEVELS = (0.5, 0.8, 0.95)
@@ -375,6 +376,21 @@ def test_what_is_no_model_is_refused(wrong):
         pytest.skip("a class has the methods of a model, and fails when they are called")
     with pytest.raises(TypeError, match="is no model"):
         IntervalRegressor(wrong)
+
+
+def test_bounds_around_a_model_with_lags_leave_the_lags_to_it():
+    y = 100.0 + 10 * np.arange(600) % 240
+    x = {"x": np.zeros(600)}
+    plain, model = (LaggedModel(HoeffdingTreeRegressor(), Lags([24])) for _ in range(2))
+    bounds = IntervalRegressor(model)
+    assert bounds.predict_learn_many(x, y).tolist() == plain.predict_learn_many(x, y).tolist()
+    bounds.learn_many(part(x, 0, 30), y[:30])
+    plain.learn_many(part(x, 0, 30), y[:30])
+    assert model.features == ["x"]
+    assert (
+        model.lags.to_state()[1]["values"].tolist() == plain.lags.to_state()[1]["values"].tolist()
+    )
+    assert "y.lag24" in model.model.features
 
 
 # -- bad input -------------------------------------------------------------------------------------

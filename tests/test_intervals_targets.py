@@ -21,8 +21,10 @@ from sapwood import (
     IntervalRegressor,
     ModelFileError,
 )
+from sapwood.evaluate import prequential
 from sapwood.evaluate.baselines import LastValue
 from sapwood.intervals import Interval
+from sapwood.lags import LaggedModel, Lags
 from sapwood.storage import container
 from target_cases import NAMES, columns_of, stream_of
 
@@ -348,6 +350,11 @@ def test_models_of_one_target_refuse_several():
     assert other.targets == []
     with pytest.raises(ValueError, match="LastValue learns one target"):
         other.learn_many([[1.0], [2.0]], [[1.0, 2.0], [3.0, 4.0]])
+    lagged = IntervalRegressor(LaggedModel(HoeffdingTreeRegressor(), Lags([1])))
+    with pytest.raises(ValueError, match="LaggedModel learns one target"):
+        lagged.learn_many([[1.0], [2.0]], [[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(ValueError, match="LaggedModel learns one target, and there are 2"):
+        prequential(lagged.model, [[1.0], [2.0]], [[1.0, 2.0], [3.0, 4.0]])
     one = bounded()
     one.learn_many([[1.0], [2.0]], [1.0, 2.0])
     before = one.to_bytes()

@@ -146,7 +146,7 @@ class _Asked:
     @property
     def targets(self) -> tuple[Any, ...]:
         """The names of several targets; none of one."""
-        return tuple(self.model.targets) if hasattr(self.model, "several_targets") else ()
+        return tuple(self.model.targets) if getattr(self.model, "several_targets", False) else ()
 
     def predict(self, chunk: Chunk, rows: int) -> list[list[float | str]]:
         """Return the columns for the first rows of a chunk: predictions, and bounds.

@@ -72,7 +72,7 @@ class Wrapped(Protocol):
 
 def wrapped(model: Any, errors: HoeffdingTreeRegressor | None = None) -> Wrapped:
     """Return a model behind the face; `errors` is the tree of its errors, if there was one."""
-    if hasattr(model, "predict_learn_regions"):
+    if hasattr(type(model), "predict_learn_regions"):  # itself: not a model that it holds
         return ModelWithLeaves(model)
     return ModelWithErrorTree(model, errors)
 
@@ -295,8 +295,8 @@ class AnyModel:
         if self._in_batches:
             more = {} if weights is None else {"w": weights}
             learn = self._model.predict_learn_many
-            if not asked:
-                learn = getattr(self._model, "learn_telling", learn)
+            if not asked and hasattr(type(self._model), "learn_telling"):
+                learn = self._model.learn_telling
             return _numbers(learn(X, y, **more))
         predictions = np.empty(len(y))
         for place, x in enumerate(_rows(X)):

@@ -1,7 +1,7 @@
 """Lags in front of a model: together they are one that reads rows as they come."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,6 +44,7 @@ class LaggedModel(StoredModel):
 
     kind = "LaggedModel"
     format = 1
+    several_targets: ClassVar[bool] = False
     model: Any
     lags: Lags
 
