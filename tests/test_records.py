@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import sapwood
-from sapwood.ensemble.layout import RULES as ENSEMBLE_RULES
-from sapwood.ensemble.layout import TREE_RECORD
+from sapwood.ensemble import layout as ensemble_layout
 from sapwood.merge.layout import LEAF_DELTA
 from sapwood.records import Field, Record, Times
 from sapwood.storage import container
@@ -29,12 +28,13 @@ RECORDS = {
     "TargetLeaf": layout.TARGET_LEAVES,
     "TargetNode": layout.TARGET_NODES,
     "TargetCost": layout.TARGET_COSTS,
+    "TreeRecord": ensemble_layout.TREES,
+    "TargetRecord": ensemble_layout.TARGETS,
 }
 RULES = {
     "GrowthRules": growth.RULES,
     "MemoryRules": memory.RULES,
-    "EnsembleRules": ENSEMBLE_RULES,
-    "TreeRecord": TREE_RECORD,
+    "EnsembleRules": ensemble_layout.RULES,
 }
 
 
@@ -84,7 +84,7 @@ def declared(record: Record) -> list[tuple[str, str, int]]:
 def test_records_are_the_structs_of_kernels(name):
     """The same names, types and numbers in the same order: so they are at the same places."""
     record = RECORDS[name]
-    assert declared(record) == struct(kernel_sources("tree"), name)
+    assert declared(record) == struct(kernel_sources("tree", "ensemble"), name)
     assert record.dtype == np.dtype(record.dtype.descr, align=True)  # C leaves no gaps
 
 

@@ -10,11 +10,18 @@ from sapwood import door
 from sapwood.blend.checking import check_layer_of
 from sapwood.drift.detector import check_state
 from sapwood.ensemble._members import TargetTables, fresh_errors
-from sapwood.ensemble.layout import TARGET_RECORD, TREE_RECORD
+from sapwood.ensemble.layout import (
+    MOST_SQUARES,
+    STREAM_NUMBERS,
+    TARGET_RECORD,
+    TARGETS,
+    TREE_RECORD,
+    TREES,
+)
 from sapwood.ensemble.renewal import MOST_EVENTS
-from sapwood.limits import FAR, MOST_ROWS, MOST_WEIGHT, NEAR, SQUARE
+from sapwood.limits import MOST_WEIGHT
 from sapwood.model import State, check_unchanged
-from sapwood.records import check, doubles
+from sapwood.records import check, check_all, doubles
 from sapwood.rows.features import Features
 from sapwood.tree import older_formats, tree_state
 from sapwood.tree.tree_state import NOTES
@@ -27,22 +34,7 @@ __all__ = ["empty", "restored", "state_of"]
 Array = NDArray[Any]
 Kind = TypeVar("Kind", bound="Ensemble")
 
-STREAM = (
-    "rows",
-    "weight",
-    "low",
-    "high",
-    "usual",
-    "looked_at",
-    "lead",
-    "lead_square",
-    "gain",
-    "gain_square",
-    "begun",
-    "changed",
-    "calm",
-    "stir",
-)
+STREAM = STREAM_NUMBERS.dtype.names or ()
 OWN = ("trees", "stream", "blend", "layer", "detector", *NOTES)
 OWN_OF_TARGETS = ("targets", "errors")  # of several targets alone
 ENTRIES = {"parameters", "features", "pending", "lifetime", "events"}
@@ -188,52 +180,29 @@ def _is_event(event: Any) -> bool:
 
 
 def _check_stream(stream: Array) -> None:
-    rows, weight, low, high, usual, looked_at, lead, lead_square = stream[:8].tolist()
-    gain, gain_square, begun, changed, calm, stir = stream[8:].tolist()
-    check(0 <= rows <= MOST_ROWS and rows == int(rows), f"{rows} is no number of rows")
-    check(0 <= looked_at <= rows, "it was looked at trees after the last row")
-    check((weight > 0) == (rows > 0) and weight <= MOST_WEIGHT, f"{weight} is no weight of rows")
-    check(-NEAR <= low <= high <= NEAR, "the range of y is none")
-    squares = min(lead_square, gain_square)
-    check(0 <= usual <= SQUARE and squares >= 0, "an error is negative")
-    largest = max(abs(lead), abs(gain))
-    check(largest <= SQUARE * MOST_WEIGHT, "the lead of a tree is too large")
-    check(0 <= begun <= rows and begun == int(begun), "it cannot have begun anew then")
-    check(0 <= changed <= rows and changed == int(changed), "no change can have been then")
-    check(min(calm, stir) >= 0, "an error is negative")
+    numbers = stream.view(STREAM_NUMBERS.dtype)
+    rows, weight, low, high = stream[:4].tolist()
+    STREAM_NUMBERS.check(numbers, rows)
+    check((weight > 0) == (rows > 0), f"{weight} is no weight of rows")
+    check(low <= high, "the range of y is none")
 
 
 def _check_targets(records: Array, errors: Array, stream: Array) -> None:
-    for name in TARGET_RECORD.names or ():
-        check(bool(np.isfinite(records[name]).all()), f"the {name} of a target is not finite")
-    rows, begun = records["rows"], records["begun"]
-    good = (begun >= 0) & (begun <= rows) & (rows <= stream[0])
-    good &= (rows == np.floor(rows)) & (begun == np.floor(begun))
-    check(bool(good.all()), "a target cannot have so many rows")
-    good = (records["low"] >= -NEAR) & (records["low"] <= records["high"])
-    check(bool((good & (records["high"] <= NEAR)).all()), "the range of a target is none")
-    good = (records["usual"] >= 0) & (records["usual"] <= SQUARE)
-    check(bool(good.all()), "the error of a target is negative")
-    good = (records["weight"] >= 0) & (records["weight"] <= MOST_WEIGHT)
-    good &= (records["m2"] >= 0) & (records["m2"] <= MOST_WEIGHT * SQUARE)
-    check(bool(good.all()), "the variance of a target is none")
-    good = (np.abs(records["first"]) <= NEAR) & (np.abs(records["mean"]) <= FAR)
-    check(bool(good.all()), "the mean of a target is wrong")
-    good = (errors >= 0) & (errors <= np.array([1e300, MOST_WEIGHT]))
+    TARGETS.check(records, float(stream[0]))
+    fewer = records["begun"] <= records["rows"]
+    check(bool(fewer.all()), "a target cannot have so many rows")
+    check(bool((records["low"] <= records["high"]).all()), "the range of a target is none")
+    good = (errors >= 0) & (errors <= np.array([MOST_SQUARES, MOST_WEIGHT]))
     check(bool(good.all()), "a tree has no error of a target")
 
 
 def _check_table(model: "Ensemble", table: Array, stream: Array) -> None:
-    check(bool((table["number"] >= 0).all()), "the number of a tree is negative")
-    check(len(set(table["number"].tolist())) == len(table), "two trees have the same number")
-    for place, record in enumerate(table):
+    for place in range(len(table)):
         model._role_of(table, place)
-        born, square, weight = (float(record[name]) for name in ("born", "square", "weight"))
-        check(0 <= born <= stream[0] and born == int(born), f"tree {place} was never born")
-        check(0 <= square <= 1e300 and 0 <= weight <= MOST_WEIGHT, f"tree {place} has no error")
-        limited = bool(model._parameters["max_bytes"])
-        check((int(record["max_bytes"]) > 0) == limited, f"tree {place} has a wrong limit")
-        check(int(record["leaves"]) >= 1, f"tree {place} had no leaves")
+    TREES.check(table, float(stream[0]))
+    check(len(set(table["number"].tolist())) == len(table), "two trees have the same number")
+    limited = bool(model._parameters["max_bytes"])
+    check_all((table["max_bytes"] > 0) == limited, "tree {} has a wrong limit")
 
 
 def _check_blend(blend: Array, members: int) -> None:
@@ -243,4 +212,4 @@ def _check_blend(blend: Array, members: int) -> None:
     check(square >= 0 and 0 <= weight <= MOST_WEIGHT, "the error of the trees is negative")
     check(bool(((weights >= 0) & (weights <= 1)).all()), "the weight of a tree is none")
     check(bool((products[ends] >= 0).all()), "a sum of squares is negative")
-    check(bool((np.abs(blend) <= 1e300).all()), "the sums of the trees are too large")
+    check(bool((np.abs(blend) <= MOST_SQUARES).all()), "the sums of the trees are too large")

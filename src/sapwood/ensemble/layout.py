@@ -1,35 +1,106 @@
-"""The records that an ensemble is made of; `_members.pxd` declares the same for the kernel."""
+"""The records that an ensemble is made of, each field declared once.
+
+`_members.pxd` declares the same for the kernel. What has to hold among fields is checked by
+`sapwood.ensemble.ensemble_state`.
+"""
+
+from functools import partial
 
 import numpy as np
 
-__all__ = ["RULES", "TARGET_RECORD", "TREE_RECORD"]
+from sapwood.limits import FAR, MOST_ROWS, MOST_WEIGHT, NEAR, SQUARE
+from sapwood.records import Field, Record
 
-TREE_RECORD = np.dtype(
-    [
-        ("number", np.int64),  # of all trees that there ever were, from 0
-        ("role", np.int64),  # the place in `sapwood.ensemble.rules.ROLES`
-        ("rate", np.float64),  # the mean of its Poisson weights; 0 if all rows count once
-        ("born", np.float64),  # the rows that the ensemble had learned before
-        ("square", np.float64),  # faded sum of its squared errors; 0 of several targets
-        ("weight", np.float64),  # faded sum of the weights of rows; 0 of several targets
-        ("max_bytes", np.int64),  # what it may occupy; 0 if there is no limit
-        ("leaves", np.int64),  # how many it had when it was last looked
-    ]
+__all__ = [
+    "MOST_SQUARES",
+    "RULES",
+    "STREAM_NUMBERS",
+    "TARGETS",
+    "TARGET_RECORD",
+    "TREES",
+    "TREE_RECORD",
+]
+
+MOST_SQUARES = 1e300  # what faded sums of squares come to at the most
+
+
+def _rows(rows: float) -> float:
+    """Return the bound of what is counted in rows: those that the ensemble has learned."""
+    return rows
+
+
+_RANGE = "the range of y is none"
+_NEGATIVE = "an error is negative"
+_lead = partial(
+    Field,
+    low=-SQUARE * MOST_WEIGHT,
+    high=SQUARE * MOST_WEIGHT,
+    complaint="the lead of a tree is too large",
+)
+_square = partial(Field, low=0, complaint=_NEGATIVE)
+
+STREAM_NUMBERS = Record(
+    Field("rows", 0, MOST_ROWS, whole=True, complaint="{value} is no number of rows"),
+    Field("weight", 0, MOST_WEIGHT, complaint="{value} is no weight of rows"),
+    Field("low", -NEAR, NEAR, complaint=_RANGE),  # of y
+    Field("high", -NEAR, NEAR, complaint=_RANGE),
+    Field("usual", 0, SQUARE, complaint=_NEGATIVE),  # faded mean of the squared errors
+    # rows that had been learned when it was last looked who should be replaced
+    Field("looked_at", 0, _rows, complaint="it was looked at trees after the last row"),
+    _lead("lead"),  # of the tree that waits, and its squares
+    _square("lead_square"),
+    _lead("gain"),
+    _square("gain_square"),
+    Field("begun", 0, _rows, whole=True, complaint="it cannot have begun anew then"),
+    Field("changed", 0, _rows, whole=True, complaint="no change can have been then"),
+    _square("calm"),
+    _square("stir"),
+    complaint="the {name} of the stream is wrong",
+)
+"""What an ensemble knows of all rows."""
+
+_NO_ERROR = "tree {place} has no error"
+
+TREES = Record(
+    # of all trees that there ever were, from 0
+    Field("number", 0, type=np.int64, complaint="the number of a tree is negative"),
+    Field("role", type=np.int64),  # the place in `sapwood.ensemble.rules.ROLES`
+    Field("rate"),  # the mean of its Poisson weights; 0 if all rows count once
+    # the rows that the ensemble had learned before
+    Field("born", 0, _rows, whole=True, complaint="tree {place} was never born"),
+    # faded sums of its squared errors, and of the weights of rows; 0 of several targets
+    Field("square", 0, MOST_SQUARES, complaint=_NO_ERROR),
+    Field("weight", 0, MOST_WEIGHT, complaint=_NO_ERROR),
+    Field("max_bytes", type=np.int64),  # what it may occupy; 0 if there is no limit
+    # how many it had when it was last looked
+    Field("leaves", 1, type=np.int64, complaint="tree {place} had no leaves"),
+    complaint="the {name} of tree {place} is wrong",
 )
 
-TARGET_RECORD = np.dtype(
-    [
-        ("rows", np.float64),  # in which the target is present
-        ("begun", np.float64),  # of them, when all last began anew
-        ("low", np.float64),  # the range of y
-        ("high", np.float64),
-        ("usual", np.float64),  # faded mean of the squared errors
-        ("weight", np.float64),  # of several targets: the weight of the rows since then,
-        ("first", np.float64),  # the first y of them,
-        ("mean", np.float64),  # and mean and M2 of y from there
-        ("m2", np.float64),
-    ]
+_NO_ROWS = "a target cannot have so many rows"
+_NO_RANGE = "the range of a target is none"
+_NO_VARIANCE = "the variance of a target is none"
+_WRONG_MEAN = "the mean of a target is wrong"
+
+TARGETS = Record(
+    Field("rows", 0, _rows, whole=True, complaint=_NO_ROWS),  # in which the target is present
+    Field("begun", 0, _rows, whole=True, complaint=_NO_ROWS),  # of them, when all last began anew
+    Field("low", -NEAR, NEAR, complaint=_NO_RANGE),  # the range of y
+    Field("high", -NEAR, NEAR, complaint=_NO_RANGE),
+    Field(  # faded mean of the squared errors
+        "usual", 0, SQUARE, complaint="the error of a target is negative"
+    ),
+    # of several targets: the weight of the rows since then,
+    Field("weight", 0, MOST_WEIGHT, complaint=_NO_VARIANCE),
+    Field("first", -NEAR, NEAR, complaint=_WRONG_MEAN),  # the first y of them,
+    Field("mean", -FAR, FAR, complaint=_WRONG_MEAN),  # and mean and M2 of y from there
+    Field("m2", 0, MOST_WEIGHT * SQUARE, complaint=_NO_VARIANCE),
+    complaint="the {name} of target {place} is wrong",
+    finite="the {name} of a target is not finite",
 )
+
+TREE_RECORD = TREES.dtype
+TARGET_RECORD = TARGETS.dtype
 
 RULES = np.dtype(
     [
