@@ -266,7 +266,6 @@ def test_a_checkpoint_goes_on(file):
 
 
 REFUSED = [
-    (["evaluate", "--lags", "1"], "--lags or --means is for one; name one target"),
     (["evaluate", "--monitor"], "--monitor is for one; name one target"),
     (["evaluate", "-m", "mean"], "this RunningMean learns one target, and there are 2"),
     (["evaluate", "-t", "power"], "the target 'power' is named twice"),

@@ -244,5 +244,5 @@ def test_what_is_not_there_for_several_targets_is_refused():
     one.learn_many(X, Y[:, 0])
     with pytest.raises(ValueError, match="has learned one target, and there are 3"):
         prequential(one, X, Y)
-    with pytest.raises(ValueError, match="has 3 targets, and lags are for one"):
+    with pytest.raises(ValueError, match="targets of the model are 0, 1, 2: name them in lags"):
         sapwood.lags.LaggedModel(model, sapwood.lags.Lags([1]))

@@ -297,7 +297,8 @@ LagsOption = Annotated[
     str,
     typer.Option(
         metavar="ROWS,...",
-        help="Add the targets of so many rows before as features: 1,24,168.",
+        help="Add the targets of so many rows before as features: 1,24,168. Of several targets, "
+        "those of each.",
         rich_help_panel=LAGS,
     ),
 ]
@@ -363,8 +364,8 @@ class LagOptions:
     by: By = field(default_factory=list)
     max_series: MaxSeries = MOST_SERIES
 
-    def made(self, target: str) -> "Lags | None":
-        """Return the lags of a target, None if none are asked for."""
+    def made(self, target: "str | Sequence[str]") -> "Lags | None":
+        """Return the lags of a target, or of several; None if none are asked for."""
         wanted = (self.lags, self.lags_of, self.means, self.means_of)
         if not any(wanted):
             if self.by:

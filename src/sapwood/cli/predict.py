@@ -75,7 +75,7 @@ def predict(
             raise UsageError(
                 f"--target {writing.first_target}: {model} has no lags, so leave it out"
             )
-        writing.check_one_target("lags are those of one")
+        _check_lagged(loaded, writing)
         if interval:
             check_levels(loaded.model if hasattr(loaded, "lags") else loaded, interval)
         reading = Reading(**vars(writing), model=loaded)
@@ -97,6 +97,19 @@ def predict(
         run.follow(terminal)
         read, refused = run.read, run.refused
         terminal.say(f"rows: {read:,} read, {read - refused:,} predicted, {refused:,} refused")
+
+
+def _check_lagged(loaded: Any, writing: Writing) -> None:
+    """Complain of other targets than those of a model's lags."""
+    target = loaded.lags.target if hasattr(loaded, "lags") else ""
+    if isinstance(target, str):
+        writing.check_one_target("lags are those of one")
+    elif writing.target and tuple(writing.target) != target:
+        told = ", ".join(map(str, target))
+        raise UsageError(
+            f"--target {writing.first_target}: the lags of the model are of {told}: name all of "
+            "them in this order, or none"
+        )
 
 
 def _check_outputs(

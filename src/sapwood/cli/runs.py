@@ -93,7 +93,7 @@ def make_run(
         _check_several(name, reading, learning, scoring)
     stream = _opened(name, replace(reading, model=saved), targets)
     late = _late_by(targets.delay, stream)
-    lags = learning.made(stream.target or "")
+    lags = learning.made([*map(str, stream.targets)] or stream.target or "")
     made = saved
     if saved is None:
         made = make_model(learning.model, settings(learning.set_, "--set"), stream)
@@ -149,7 +149,6 @@ def _check_several(
     if is_topic(name):
         reading.check_one_target("topics of Kafka are read for one")
     given = {
-        "--lags or --means": learning.made("y") is not None,
         "--monitor": scoring.monitor,
     }
     for option, is_given in given.items():

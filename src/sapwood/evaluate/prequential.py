@@ -445,7 +445,6 @@ class Prequential(Tally):
     def _learn_late(self, row: Waiting, after: int, step: Step) -> None:
         """Learn a row whose label has come."""
         if self.lags is not None and row.ticket is not None:
-            assert isinstance(row.y, float)  # as lags are of one target
             self.lags.label(row.ticket, row.y)
         try:
             self.learner.learn_one(row.x, row.y)

@@ -16,6 +16,7 @@ from sapwood.evaluate.prequential import Prequential
 from sapwood.evaluate.result import CURVE, Errors, Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW
 from sapwood.evaluate.tally import SAMPLE, OnBadRow, Predicted, Step, Tally
+from sapwood.lags import LaggedModel
 from sapwood.model import readable_part
 from sapwood.streams.stream import Chunk, Column, FloatArray, Stream, StreamError
 
@@ -44,6 +45,16 @@ def run_of(model: Any, stream: Stream, **options: Any) -> Prequential:
     if options.pop("monitor", None) is not None:
         raise StreamError(f"{stream.name}: a monitor is for one target, and there are several")
     return TargetsPrequential(model, stream, **options)
+
+
+def _without_lags(model: Any, targets: tuple[Label, ...]) -> Any:
+    """Return a model itself, or that behind lags of the same targets."""
+    if not isinstance(model, LaggedModel):
+        return model
+    if model.several_targets and model.lags.target != targets:
+        told = ", ".join(map(str, model.lags.target))
+        raise ValueError(f"the lags of the model are of {told}: name the same in this order")
+    return model.model if model.several_targets else model
 
 
 def check_model(model: Any, targets: tuple[Label, ...]) -> None:
@@ -181,7 +192,7 @@ class TargetsPrequential(Prequential):
         window: int = WINDOW,
         on_bad_row: OnBadRow = "error",
     ) -> None:
-        learner = TargetsLearner(model, stream.targets)
+        learner = TargetsLearner(_without_lags(model, stream.targets), stream.targets)
         super().__init__(
             model, stream, delay=delay, fade=fade, window=window, on_bad_row=on_bad_row
         )

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood import door
 from sapwood.door import Label
 from sapwood.lags import history
 from sapwood.lags.history import Key
+from sapwood.rows import targets
 from sapwood.streams.memory import columns_of
 from sapwood.streams.stream import Column, FloatArray
 
@@ -21,6 +22,7 @@ MOST_SERIES = 10_000
 MOST_OF_SERIES = 10_000_000
 
 Spans = int | Iterable[int]
+Source = Any  # a column by its name; the target as None, one of several by its place
 
 
 class Ticket(NamedTuple):
@@ -74,8 +76,9 @@ class Lags:
     by : str or sequence of str
         The columns that tell series apart, as stations: rows before are then those of the same
         series.
-    target : str
-        The name of the target, for names of features.
+    target : str or sequence of names
+        The name of the target, for names of features; or those of several targets, each of which
+        then has its lags and means.
     max_series : int
         How many series are remembered at most: for a new one beyond these, the one is forgotten
         that has had no row for the longest time. So memory is bounded by this, times the longest
@@ -109,35 +112,42 @@ class Lags:
         lags_of: Mapping[Label, Spans] | None = None,
         means_of: Mapping[Label, Spans] | None = None,
         by: Label | Sequence[Label] = (),
-        target: str = "y",
+        target: str | Sequence[Label] = "y",
         max_series: int = MOST_SERIES,
     ) -> None:
-        spans: dict[tuple[Label | None, str], tuple[int, ...]] = {
-            (None, "lag"): _spans(lags, "lags"),
-            (None, "mean"): _spans(means, "means"),
+        own = {"lag": _spans(lags, "lags"), "mean": _spans(means, "means")}
+        self._target = _names_of(target)
+        several = isinstance(self._target, tuple)
+        # One target is None, one of several its place.
+        self._own = tuple((place,) for place in range(len(self._target))) if several else (None,)
+        spans: dict[tuple[Source, str], tuple[int, ...]] = {
+            (of, what): each for what, each in own.items() for of in self._own
         }
         for what, given in (("lag", lags_of), ("mean", means_of)):
             for name, each in (given or {}).items():
                 told = f"{what}s_of[{door.shown(name)}]"
                 spans[door.feature_name(name), what] = _spans(each, told)
         self._by = tuple(map(door.feature_name, [by] if isinstance(by, str | int) else by))
-        if not isinstance(target, str):
-            raise ValueError(f"target = {door.shown(target)}: a name is expected")
         self._most = door.whole(max_series, "max_series", 1, MOST_OF_SERIES)
         used = [name for (name, _), each in spans.items() if each]
         if not used:
             raise ValueError("no lag and no mean is given: name one, as lags=[1, 24]")
         self._sources = tuple(dict.fromkeys(used))
-        self._target = target
-        self._features = _features(spans, self._sources, target)
+        self._features = _features(spans, self._sources, self._target)
         self._wanted = np.array(list(self._features.values()), dtype=np.int64)
         self._parameters: dict[str, Any] = {
-            "lags": spans.pop((None, "lag")),
-            "means": spans.pop((None, "mean")),
-            "lags_of": {of: each for (of, what), each in spans.items() if what == "lag"},
-            "means_of": {of: each for (of, what), each in spans.items() if what == "mean"},
+            "lags": own["lag"],
+            "means": own["mean"],
+            **{
+                f"{kind}s_of": {
+                    of: each
+                    for (of, what), each in spans.items()
+                    if what == kind and of not in self._own
+                }
+                for kind in own
+            },
             "by": self._by,
-            "target": target,
+            "target": self._target,
             "max_series": self._most,
         }
         self._history = history.empty(len(self._sources), int(self._wanted[:, 1].max()))
@@ -159,7 +169,7 @@ class Lags:
             if value is not None or name not in self._features
         }
 
-    def learn_one(self, x: Mapping[Any, Any], y: float | None = None) -> None:
+    def learn_one(self, x: Mapping[Any, Any], y: Any = None) -> None:
         """Let a row become past.
 
         Parameters
@@ -167,7 +177,8 @@ class Lags:
         x : mapping
             The features.
         y : float, optional
-            The target; if not given, or NaN, it stays unknown.
+            The target; if not given, or NaN, it stays unknown. Several are a dict, each missing for
+            itself.
         """
         self.plan_one(x, y)[1].push()
 
@@ -198,24 +209,44 @@ class Lags:
         row, plan = self.plan_one(x)
         return row, Ticket(self._key_of(x), plan.push())
 
-    def label(self, ticket: Ticket, y: float) -> None:
-        """Tell the label of an earlier row; nothing is changed if that row has been forgotten."""
-        slot = self._history.places.get(ticket.key)
-        if slot is not None and None in self._sources:
-            value = _finite(door.number(y, "y"), "y", None)
-            self._history.fill(slot, ticket.number, self._sources.index(None), value)
+    def label(self, ticket: Ticket, y: Any) -> None:
+        """Tell the label of an earlier row; nothing is changed if that row has been forgotten.
 
-    def plan_one(self, x: Mapping[Any, Any], y: float | None = None) -> tuple[dict[Any, Any], Plan]:
+        Of several targets, those that are missing stay unknown.
+        """
+        slot = self._history.places.get(ticket.key)
+        labels = self._labels_one(y)
+        for of, value in zip(self._own, labels, strict=True):
+            if slot is not None and of in self._sources and not (of and np.isnan(value)):
+                self._history.fill(slot, ticket.number, self._sources.index(of), value)
+
+    def _labels_one(self, y: Any) -> list[float]:
+        """Return the y of a row, of each target; nothing is changed."""
+        if not isinstance(self._target, tuple):
+            return [_finite(door.number(y, "y"), "y", None)]
+        read = targets.read_one(y)
+        if read.values.ndim == 1:
+            raise ValueError(f"y = {door.shown(y)}: one is expected for each of {self._told}")
+        _, values = targets.fitting(read, self._target, True, "Lags")
+        return [
+            _finite(value, targets.told(name), None)
+            for name, value in zip(self._target, values[0].tolist(), strict=True)
+        ]
+
+    @property
+    def _told(self) -> str:
+        return ", ".join(map(door.shown, self._target))
+
+    def plan_one(self, x: Mapping[Any, Any], y: Any = None) -> tuple[dict[Any, Any], Plan]:
         """Return a row with its lags, and what lets it become past when `push` is called."""
         if not isinstance(x, Mapping):
             raise ValueError(f"x = {door.shown(x)}: a dict of features is expected")
         self._check_names(x)
-        rows = np.empty((1, len(self._sources)))
-        for place, name in enumerate(self._sources):
+        rows = np.full((1, len(self._sources)), np.nan)
+        labels = [np.nan] * len(self._own) if y is None else self._labels_one(y)
+        for place, of in enumerate(self._sources):
             rows[0, place] = (
-                (np.nan if y is None else _finite(door.number(y, "y"), "y", None))
-                if name is None
-                else _number(x.get(name), name)
+                labels[self._own.index(of)] if of in self._own else _number(x.get(of), of)
             )
         keys = [self._key_of(x)] if self._by else None
         where = history.planned(self._history, keys, 1, self._most)
@@ -247,7 +278,7 @@ class Lags:
         """
         return self.plan(X).features
 
-    def learn_many(self, X: Any, y: ArrayLike) -> None:
+    def learn_many(self, X: Any, y: Any) -> None:
         """Let rows become past: the same as `learn_one` in a loop, or nothing at all.
 
         Parameters
@@ -255,11 +286,12 @@ class Lags:
         X : mapping of columns, data frame, or array
             The features.
         y : array_like of float
-            The targets, NaN where one is not known.
+            The targets, NaN where one is not known. Several are an array with a column for each, a
+            mapping of columns, or a frame.
         """
         self.plan(X, y).push()
 
-    def transform_learn_many(self, X: Any, y: ArrayLike) -> dict[Label, Column]:
+    def transform_learn_many(self, X: Any, y: Any) -> dict[Label, Column]:
         """Transform each row before it becomes past.
 
         Parameters
@@ -286,23 +318,23 @@ class Lags:
         plan.push()
         return plan.features
 
-    def plan(self, X: Any, y: ArrayLike | None = None) -> Plan:
+    def plan(self, X: Any, y: Any = None) -> Plan:
         """Return rows with their lags, and let them become past only when `push` is called."""
         columns = columns_of(X)
         self._check_names(columns)
         lengths = {len(column) for column in columns.values()}
-        if y is not None:
-            y = door.column(y, "y")
-            lengths.add(len(y))
+        labels = None if y is None else self._labels(y)
+        if labels is not None:
+            lengths.add(len(labels))
         if len(lengths) != 1:
             raise ValueError(f"X and y have columns of {sorted(lengths)} values: one is expected")
         count = lengths.pop()
         rows = np.full((count, len(self._sources)), np.nan)
-        for place, name in enumerate(self._sources):
-            if name is not None:
-                rows[:, place] = _numbers(columns.get(name), name)
-            elif y is not None:
-                rows[:, place] = _all_finite(y, "y")
+        for place, of in enumerate(self._sources):
+            if of not in self._own:
+                rows[:, place] = _numbers(columns.get(of), of)
+            elif labels is not None:
+                rows[:, place] = labels[:, self._own.index(of)]
         keys = None
         if self._by:
             parts = [_parts_of_keys(columns.get(name), count) for name in self._by]
@@ -310,6 +342,18 @@ class Lags:
         where = history.planned(self._history, keys, count, self._most)
         made = dict(zip(self._features, where.features(rows, self._wanted), strict=True))
         return Plan({**columns, **made}, where, rows)
+
+    def _labels(self, y: Any) -> FloatArray:
+        """Return the y of rows, with a column for each target; nothing is changed."""
+        if not isinstance(self._target, tuple):
+            return _all_finite(door.column(y, "y"), "y")[:, np.newaxis]
+        read = targets.read(y)
+        if read.values.ndim == 1:
+            raise ValueError(f"y is one column: one is expected for each of {self._told}")
+        _, values = targets.fitting(read, self._target, True, "Lags")
+        for place, name in enumerate(self._target):
+            _all_finite(values[:, place], targets.told(name))
+        return values
 
     def _check_names(self, names: Iterable[Any]) -> None:
         clash = self._features.keys() & set(names)
@@ -332,7 +376,7 @@ class Lags:
     @property
     def columns(self) -> list[Label]:
         """The columns that are looked at, but for the target."""
-        return list(dict.fromkeys([*(n for n in self._sources if n is not None), *self._by]))
+        return list(dict.fromkeys([*(n for n in self._sources if n not in self._own), *self._by]))
 
     @property
     def by(self) -> tuple[Label, ...]:
@@ -340,8 +384,8 @@ class Lags:
         return self._by
 
     @property
-    def target(self) -> str:
-        """The name of the target."""
+    def target(self) -> str | tuple[Label, ...]:
+        """The name of the target; of several, all of them."""
         return self._target
 
     @property
@@ -426,16 +470,27 @@ def _spans(given: Any, name: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(door.whole(span, name, 1, LONGEST_SPAN) for span in given))
 
 
+def _names_of(target: Any) -> str | tuple[Label, ...]:
+    """Return the name of a target, or those of several."""
+    if isinstance(target, str):
+        return target
+    good = isinstance(target, list | tuple) and all(type(name) in (str, int) for name in target)
+    if not good or len(set(target)) < len(target) or len(target) < 2:
+        raise ValueError(f"target = {door.shown(target)}: a name is expected, or a list of several")
+    return tuple(target)
+
+
 def _features(
-    spans: Mapping[tuple[Label | None, str], Iterable[int]],
-    sources: Sequence[Label | None],
-    target: str,
+    spans: Mapping[tuple[Source, str], Iterable[int]],
+    sources: Sequence[Source],
+    target: str | tuple[Label, ...],
 ) -> dict[Label, tuple[int, int, bool]]:
     """Return, by names of features, the column, the span, and whether a mean is wanted."""
     features: dict[Label, tuple[int, int, bool]] = {}
     for (of, what), each in spans.items():
         for span in each:
-            name = f"{target if of is None else of}.{what}{span}"
+            named = target if of is None else target[of[0]] if isinstance(of, tuple) else of
+            name = f"{named}.{what}{span}"
             if name in features:
                 raise ValueError(f"two features would be called {door.shown(name)}: rename one")
             features[name] = (sources.index(of), span, what == "mean")

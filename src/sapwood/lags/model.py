@@ -1,7 +1,7 @@
 """Lags in front of a model: together they are one that reads rows as they come."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,7 @@ from sapwood import door
 from sapwood.door import Label
 from sapwood.lags.lags import Lags, Plan
 from sapwood.model import State, StoredModel, from_bytes
-from sapwood.rows import frames
+from sapwood.rows import frames, targets
 
 __all__ = ["LaggedModel"]
 
@@ -44,21 +44,29 @@ class LaggedModel(StoredModel):
 
     kind = "LaggedModel"
     format = 1
-    several_targets: ClassVar[bool] = False
     model: Any
     lags: Lags
 
     def __init__(self, model: Any, lags: Lags) -> None:
         if not isinstance(lags, Lags):
             raise ValueError(f"lags = {door.shown(lags)}: those of sapwood.lags are expected")
-        if getattr(model, "several_targets", False) and model.targets:
-            raise ValueError(f"the model has {len(model.targets)} targets, and lags are for one")
+        known = list(model.targets) if getattr(model, "several_targets", False) else []
+        if known and (isinstance(lags.target, str) or set(known) != set(lags.target)):
+            told = ", ".join(map(door.shown, known))
+            raise ValueError(f"the targets of the model are {told}: name them in lags, as target=")
         super().__init__()
         self.model = model
         self.lags = lags
         self._unfinished: tuple[Plan, float | None] | None = None
 
-    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
+    @property
+    def several_targets(self) -> bool:
+        """Whether lags are of several targets, which the model can learn."""
+        return not isinstance(self.lags.target, str) and getattr(
+            self.model, "several_targets", False
+        )
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn one row, and let it become past.
 
         Parameters
@@ -67,13 +75,15 @@ class LaggedModel(StoredModel):
             As for the model itself.
         """
         self._settle()
+        if not isinstance(self.lags.target, str):
+            y = targets.named(self.lags.target, self.lags._labels_one(y))
         row, plan = self.lags.plan_one(x, y)
         self._unfinished = plan, self._rows()
         self.model.learn_one(row, y, *(() if w == 1.0 else (w,)))
         plan.push()
         self._unfinished = None
 
-    def predict_one(self, x: dict[Any, Any]) -> float:
+    def predict_one(self, x: dict[Any, Any]) -> Any:
         """Predict the next row; nothing is changed.
 
         Parameters
@@ -82,9 +92,10 @@ class LaggedModel(StoredModel):
             The features, without lags.
         """
         self._settle()
-        return float(self.model.predict_one(self.lags.plan_one(x)[0]))
+        found = self.model.predict_one(self.lags.plan_one(x)[0])
+        return found if isinstance(found, Mapping) else float(found)
 
-    def learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> None:
+    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None) -> None:
         """Learn rows, and let them become past: the same as `learn_one` in a loop.
 
         Parameters
@@ -103,9 +114,9 @@ class LaggedModel(StoredModel):
             The features, without lags. A lag of 24 is known for the first 24 rows of each series.
         """
         self._settle()
-        return frames.like(X, np.asarray(self.model.predict_many(self.lags.transform_many(X))))
+        return _in_kind(X, self.model.predict_many(self.lags.transform_many(X)))
 
-    def predict_learn_many(self, X: Any, y: ArrayLike, w: ArrayLike | None = None) -> Any:
+    def predict_learn_many(self, X: Any, y: Any, w: ArrayLike | None = None) -> Any:
         """Predict each row before it is learned, and let it become past.
 
         Parameters
@@ -114,13 +125,15 @@ class LaggedModel(StoredModel):
             As for the model itself.
         """
         self._settle()
+        if not isinstance(self.lags.target, str):
+            y = targets.Targets(self.lags.target, self.lags._labels(y))
         plan = self.lags.plan(X, y)
         more = () if w is None else (w,)
         self._unfinished = plan, self._rows()
-        predictions = np.asarray(self.model.predict_learn_many(plan.features, y, *more))
+        predictions = self.model.predict_learn_many(plan.features, y, *more)
         plan.push()
         self._unfinished = None
-        return frames.like(X, predictions)
+        return _in_kind(X, predictions)
 
     def _settle(self) -> None:
         """Do what an interruption has left undone.
@@ -193,3 +206,10 @@ class LaggedModel(StoredModel):
         past = {name.removeprefix(PAST): array for name, array in arrays.items() if name != INNER}
         lags = Lags.from_state(header["lags"], past)
         return cls(from_bytes(arrays[INNER].tobytes(), "the model with lags"), lags)
+
+
+def _in_kind(X: Any, predictions: Any) -> Any:
+    """Return predictions for columns as users of X expect them."""
+    if not isinstance(predictions, Mapping):
+        return frames.like(X, np.asarray(predictions))
+    return targets.in_kind(X, np.column_stack([*predictions.values()]), tuple(predictions))
