@@ -115,7 +115,7 @@ class IntervalRegressor(StoredModel):
             As for the model itself. A row that was not predicted before is judged by what would
             be said now.
         """
-        if isinstance(y, Mapping | list | tuple | np.ndarray):
+        if type(y) is not float and isinstance(y, Mapping | list | tuple | np.ndarray):
             read = targets.read_one(y)
         else:
             read = targets.Targets(None, np.array([door.number(y, "y")]))
@@ -320,7 +320,11 @@ class IntervalRegressor(StoredModel):
                 f"y has {y.values.shape[1]} columns and a {type(self.model).__name__} learns one "
                 "target: give one column, or a model of Sapwood"
             )
-        names, values = targets.fitting(y, tuple(self.targets), False, type(self.model).__name__)
+        names: tuple[Label, ...] = ()
+        values = y.values
+        if values.ndim == 2 or self._bounds.targets > 1:
+            known, kind = tuple(self.targets), type(self.model).__name__
+            names, values = targets.fitting(y, known, False, kind)
         weights = door.weights(w, len(values))
         if names:
             return targets.Targets(names, values), weights  # which the model itself will check
@@ -332,7 +336,7 @@ class IntervalRegressor(StoredModel):
 
     def _named(self, told: Any) -> Any:
         """Return what is told of each target, by name; of one target, that alone."""
-        return _named(tuple(self.targets), told)
+        return told[0] if self._bounds.targets == 1 else _named(tuple(self.targets), told)
 
     def _in_kind(self, X: Any, predictions: FloatArray) -> Any:
         names = tuple(self.targets)
@@ -359,15 +363,19 @@ class IntervalRegressor(StoredModel):
         return said
 
     def _say(self, regions: IntArray, predictions: FloatArray) -> FloatArray:
-        self._meet_targets()
+        if predictions.shape[1] != self._bounds.targets:
+            self._meet_targets()
         return self._bounds.say(self._wrapped.parents, regions, predictions)
 
     def _remember(self, keys: list[bytes], said: FloatArray) -> None:
         # A model may predict what is no number; before it knows features all rows are alike.
         if len(keys) == len(said) and any(keys):
-            good = np.asarray(np.isfinite(said[:, :, 0]).all(axis=1))
-            kept = [key for key, each in zip(keys, good.tolist(), strict=True) if each]
-            self._said.put(kept, said[good].reshape(len(kept), said.shape[1] * said.shape[2]))
+            records = said.reshape(len(said), said.shape[1] * said.shape[2])
+            good = np.isfinite(said[:, :, 0])
+            if not good.all():
+                whole = np.flatnonzero(good.all(axis=1)).tolist()
+                keys, records = [keys[place] for place in whole], records[whole]
+            self._said.put(keys, records)
 
     def _find(self, keys: list[bytes]) -> tuple[list[bytes], FloatArray | None]:
         """Return the keys of rows of which something was said, and what, by row."""
@@ -390,7 +398,8 @@ class IntervalRegressor(StoredModel):
         said: FloatArray | None = None,
         bounds: FloatArray | None = None,
     ) -> None:
-        self._meet_targets()
+        if y.shape[1] != self._bounds.targets:
+            self._meet_targets()
         self._bounds.judge(
             self._wrapped.parents, regions, predictions, y, w, said=said, bounds=bounds
         )
@@ -543,6 +552,6 @@ def _named(names: tuple[Label, ...], told: Any) -> Any:
 
 def _row(prediction: Any, targets: int) -> FloatArray:
     """Return the predictions of a row for each target; before the first row there is but one."""
-    if isinstance(prediction, Mapping):
+    if isinstance(prediction, dict):
         return np.array([[*prediction.values()]])
-    return np.full((1, targets), prediction)
+    return np.array([[prediction] * targets], dtype=np.float64)
