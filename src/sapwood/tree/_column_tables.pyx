@@ -29,8 +29,10 @@ cdef void clear_watch(Columns columns, double* page) noexcept nogil:
 
 def level_rows(places):
     """Return how many levels there are for some features, given the places of those of many."""
-    places = np.asarray(places)
-    return CATEGORIES * len(places) + int((places[places >= 0] + HEAD).sum())
+    cdef Py_ssize_t rows = CATEGORIES * len(places), count
+    for count in places:
+        rows += HEAD + count if count >= 0 else 0
+    return rows
 
 
 cdef class Columns:

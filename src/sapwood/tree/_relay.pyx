@@ -202,20 +202,21 @@ cdef class Relay:
 
 
 def levels_for(Columns old not None, places, Py_ssize_t targets):
-    """Return the levels of some features for other places, of each target; see `own_levels`."""
-    if targets != old.targets:  # nothing was learned
-        return np.zeros((targets * level_rows(places), 2))
-    before = old.level_table.reshape(targets, -1, 2)
-    return np.concatenate([own_levels(old, before[target], places) for target in range(targets)])
+    """Return the levels of some features for other places, of each target."""
+    levels = np.zeros((targets, level_rows(places), 2))
+    if targets == old.targets:  # otherwise nothing was learned
+        before = old.level_table.reshape(targets, -1, 2)
+        for target in range(targets):
+            copy_levels(old, before[target], places, levels[target])
+    return levels.reshape(-1, 2)
 
 
-def own_levels(Columns old not None, before, places):
-    """Return the levels of some features for other places, of one target.
+def copy_levels(Columns old not None, before, places, levels):
+    """Copy the levels of one target to those of some features with other places.
 
     A category of few that has become one of many keeps the levels of its codes. That of all others,
     which files of old have, belongs to none of them, but to the mean of all.
     """
-    levels = np.zeros((level_rows(places), 2))
     at = CATEGORIES * len(old.place_table)
     own = CATEGORIES * len(places)
     for feature, count in enumerate(places.tolist()):
@@ -233,7 +234,6 @@ def own_levels(Columns old not None, before, places):
             codes = own + HEAD + np.arange(CATEGORIES - 1)
             levels[codes] = before[few][: CATEGORIES - 1]
         own += HEAD + count if count >= 0 else 0
-    return levels
 
 
 cdef void list_codes(TreeTables tables) noexcept nogil:
