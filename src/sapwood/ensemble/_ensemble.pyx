@@ -14,7 +14,7 @@ from sapwood.blend._notes cimport Notes, count_blanks, value_key
 from sapwood.ensemble._members cimport MOST_TREES, Members, Said, TargetTables, TreeRecord
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
-from sapwood.tree._guard cimport admissible
+from sapwood.tree._guard cimport admissible, first_inadmissible
 from sapwood.tree._kernel cimport TreeKernel
 from sapwood.tree._learning cimport learn_row
 from sapwood.tree._levels cimport HEAD, is_known
@@ -341,23 +341,9 @@ cdef class EnsembleKernel(Members):
 
     def check(self, const double[::1] y, const double[:] w, Py_ssize_t targets=1):
         """Return the first row that may not be learned, or -1; as `TreeKernel.check`."""
-        cdef Py_ssize_t row, target, known, bad = -1
-        cdef double weight = self.weight, each
+        cdef Py_ssize_t bad
         with nogil:
-            for row in range(w.shape[0]):
-                weight += w[row]
-                known = 0
-                for target in range(targets):
-                    each = y[row * targets + target]
-                    if targets > 1 and each != each:
-                        continue
-                    known += 1
-                    if not admissible(each, w[row], weight, LARGEST_WEIGHT):
-                        bad = row
-                if known == 0:
-                    bad = row
-                if bad >= 0:
-                    break
+            bad = first_inadmissible(y, w, targets, self.weight, LARGEST_WEIGHT)
         return bad
 
     def learn(self, X, y, w, predictions=None, register=None, bint asked=True):

@@ -19,6 +19,30 @@ cdef inline bint admissible(double y, double w, double weight, double most_weigh
     return fabs(y) <= largest_y() and 0.0 < w and weight <= most_weight
 
 
+cdef inline Py_ssize_t first_inadmissible(
+    const double[::1] y, const double[:] w, Py_ssize_t targets, double weight, double most_weight
+) noexcept nogil:
+    """The first of rows that may not be learned, or -1; the weight is that of all before them.
+
+    Of several targets, each may be missing (NaN), but not all of them in one row.
+    """
+    cdef Py_ssize_t row, target, known
+    cdef double each
+    for row in range(w.shape[0]):
+        weight += w[row]
+        known = 0
+        for target in range(targets):
+            each = y[row * targets + target]
+            if targets > 1 and each != each:
+                continue
+            known += 1
+            if not admissible(each, w[row], weight, most_weight):
+                return row
+        if known == 0:
+            return row
+    return -1
+
+
 cdef inline double held_near(
     double y, double prediction, double rows, double low, double high, double* usual
 ) noexcept nogil:

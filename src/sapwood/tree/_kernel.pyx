@@ -18,7 +18,7 @@ from sapwood.tree._asking cimport row_at
 from sapwood.tree._columns cimport see_columns
 from sapwood.tree._experts cimport LEAST, MARGIN
 from sapwood.tree._growth cimport decide
-from sapwood.tree._guard cimport admissible, largest_y
+from sapwood.tree._guard cimport admissible, first_inadmissible, largest_y
 from sapwood.tree._learning cimport learn_row
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._model cimport Z_CREDIBLE, Z_REACH
@@ -293,23 +293,9 @@ cdef class TreeKernel(AskedTree):
 
         Of several targets, each may be missing (NaN), but not all of them in one row.
         """
-        cdef Py_ssize_t row, target, known, bad = -1
-        cdef double weight = self.weight, each
+        cdef Py_ssize_t bad
         with nogil:
-            for row in range(w.shape[0]):
-                weight += w[row]
-                known = 0
-                for target in range(targets):
-                    each = y[row * targets + target]
-                    if targets > 1 and each != each:
-                        continue
-                    known += 1
-                    if not admissible(each, w[row], weight, LARGEST_WEIGHT):
-                        bad = row
-                if known == 0:
-                    bad = row
-                if bad >= 0:
-                    break
+            bad = first_inadmissible(y, w, targets, self.weight, LARGEST_WEIGHT)
         return bad
 
     def learn_one(self, RowReader reader not None, x, double y, double w):
