@@ -212,7 +212,7 @@ def _flattened(tree: Any) -> FlatTree:
     if kernel.targets > 1:
         raise ExportError(
             f"the tree has {kernel.targets} targets: export one of them, as "
-            f"tree.of_target({shown(tree.targets[0])})"
+            f"model.of_target({shown(tree.targets[0])})"
         )
     if kernel.rows == 0 or not features.names:
         raise ExportError("the tree has learned no features yet; let it learn some rows first")
