@@ -461,11 +461,12 @@ def _importances(evaluation: Evaluation, model: Any, absent: str) -> str:
         "Over the stream",
         partial(plot.importances_over_time, evaluation),
     )
-    told = "What splits achieved" if evaluation.targets else "What it costs to get a feature wrong"
-    made = chart("importances", told, drawn, height=height)
+    made = chart("importances", "What it costs to get a feature wrong", drawn, height=height)
     made += over_time if len(evaluation.importances) > 1 else ""
     return (
-        "<p>What splits on each feature achieved. Linear models in the leaves may use others.</p>\n"
+        "<p>By how much squared errors would have grown lately, had each feature in turn had the "
+        "value of another row, by splits and linear models alike"
+        f"{'; the mean over targets' if evaluation.targets else ''}.</p>\n"
         f'<div class="charts">{made}</div>'
     )
 
