@@ -1,5 +1,6 @@
 """A node becomes a leaf again: it knows what all leaves below knew, and nothing else changes."""
 
+import sys
 import threading
 
 import numpy as np
@@ -428,10 +429,22 @@ def test_a_trial_of_a_feature_that_is_named_ends():
 def test_names_for_which_there_is_no_memory_are_refused():
     tree, *_ = grown(2000, max_bytes=60_000)
     data = tree.to_bytes()
-    with pytest.raises(ValueError, match=r"max_bytes|occupies"):
+    with pytest.raises(ValueError, match="max_bytes = 60000: there is no room for the names"):
         tree.no_splits = [f"a name of a feature that is not there, {place}" for place in range(900)]
     assert tree.to_bytes() == data
     assert tree.no_splits == ()
+
+
+def test_observers_are_measured_again_where_names_take_of_their_room():
+    tree, columns, y = grown(2000, max_bytes=60_000, observer=EBSTObserver())
+    kernel = tree._kernel
+    assert kernel.measure_at > kernel.rows
+    count = int(kernel.bound - tree.nbytes) // sys.getsizeof("long name 100") + 1
+    tree.no_splits = [f"long name {100 + place}" for place in range(count)]
+    assert kernel.measure_at == kernel.rows
+    assert tree.nbytes <= kernel.bound
+    same_from_now_on(tree, columns, y)
+    assert tree.nbytes <= 60_000
 
 
 def test_a_split_on_a_number_that_runs_is_mended():

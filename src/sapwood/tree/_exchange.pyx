@@ -69,11 +69,13 @@ cdef void exchange_pages(TreeTables mine, TreeTables made) noexcept:
 
 
 cdef void exchange_columns(TreeTables mine, TreeTables made) noexcept:
-    """Which features may be split on, and what that occupies."""
+    """Which features may be split on, what that occupies, and until when there is room."""
     cdef Columns columns = mine.columns
     cdef MemoryRules memory = mine.memory
     mine.use_columns(made.columns)
     made.use_columns(columns)
     mine.memory = made.memory
     made.memory = memory
+    mine.measure_at, made.measure_at = made.measure_at, mine.measure_at
+    mine.bound, made.bound = made.bound, mine.bound
     mine.no_splits, made.no_splits = made.no_splits, mine.no_splits

@@ -17,6 +17,7 @@ from sapwood.tree._column_tables import GRID_DOUBLES
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.joining import Joined, joined_models, joined_records, mean_of, shares_of
 from sapwood.tree.layout import LEAF, STREAM, no_trial
+from sapwood.tree.memory import bytes_of_names
 
 if TYPE_CHECKING:
     from sapwood.tree.regressor import HoeffdingTreeRegressor
@@ -109,13 +110,38 @@ def pruned(tree: "HoeffdingTreeRegressor", node: int) -> tuple[State, IntArray]:
 
 
 def with_no_splits(tree: "HoeffdingTreeRegressor", no_splits: tuple[Any, ...]) -> State:
-    """Return the state of a tree whose leaves may split on other features from now on."""
+    """Return the state of a tree whose leaves may split on other features from now on.
+
+    Raises
+    ------
+    ValueError
+        If `max_bytes` has no room for their names.
+    """
     header, arrays = tree_state.state_of(tree)
+    arrays = {**arrays, "stream": _stream_with_names(arrays["stream"], tree, no_splits)}
     parameters = tree_state.parameters_header({**tree._parameters, "no_splits": no_splits})
     trial = arrays["trial"][0]
     if trial["leaf"] >= 0 and tree._features.names[trial["feature"]] in no_splits:
         arrays = {**arrays, **_no_trial(arrays)}
     return State({**header, "parameters": parameters}, arrays)
+
+
+def _stream_with_names(
+    stream: Array, tree: "HoeffdingTreeRegressor", no_splits: tuple[Any, ...]
+) -> Array:
+    """Return the numbers of a stream; observers are measured again before the next row."""
+    kernel, limit = tree._kernel, tree._kernel.max_bytes
+    more = bytes_of_names(no_splits) - bytes_of_names(kernel.no_splits)
+    if limit and tree.nbytes + more > limit:
+        raise ValueError(
+            f"max_bytes = {limit}: there is no room for the names in no_splits (the tree would "
+            f"occupy {tree.nbytes + more}); name fewer features, or shorter ones"
+        )
+    found = stream.copy()
+    if limit and kernel.slots == 0 and kernel.measure_at > kernel.rows:
+        found[STREAM.index("measure_at")] = kernel.rows
+        found[STREAM.index("bound")] = kernel.bound + more
+    return found
 
 
 # -- the new leaf ---------------------------------------------------------------------------------
