@@ -155,6 +155,20 @@ def test_a_batch_is_the_same_as_its_rows_one_by_one(kind, weighted):
     assert whole.predict_interval_one(rest) == singly.predict_interval_one(rest)
 
 
+@models
+@pytest.mark.parametrize("several", [False, True])
+def test_rows_that_were_not_predicted_are_learned_as_by_the_model_alone(kind, several):
+    X, Y = arrays(350)
+    Y = Y if several else np.nan_to_num(Y[:, 0])
+    plain, whole, singly = MODELS[kind](), bounded(kind), bounded(kind)
+    plain.learn_many(X, Y)
+    whole.learn_many(X, Y)
+    for place in range(len(Y)):
+        singly.learn_one(row_of(X, place), target_of(Y, place) if several else Y[place])
+    assert whole.to_bytes() == singly.to_bytes()
+    assert whole.model.to_bytes() == plain.to_bytes()
+
+
 @given(st.integers(0, 10**6), st.permutations([0, 1, 2]), st.sampled_from([*MODELS]))
 def test_targets_in_another_order_give_the_same_bounds(seed, order, kind):
     X, Y = arrays(120, seed)
@@ -336,8 +350,9 @@ def test_bad_targets_are_refused_and_change_nothing(kind, y, words):
         with pytest.raises((ValueError, OverflowError), match=words):
             learn(X[:2], y)
     row = {name: each[0] for name, each in y.items()} if isinstance(y, dict) else y[0]
-    with pytest.raises((ValueError, OverflowError)):
-        model.learn_one(row_of(X, 0), row)
+    for place in (0, 20):  # which was predicted, and was not
+        with pytest.raises((ValueError, OverflowError)):
+            model.learn_one(row_of(X, place), row)
     with pytest.raises(ValueError, match=r"positive|weight"):
         model.learn_many(X[:2], Y[:2], [1.0, 0.0])
     with pytest.raises(ValueError, match="lengths"):

@@ -248,6 +248,21 @@ class Regressor(StoredModel, ForeignCalls):
         """
         return self._learn(X, y, w, predicting=True, asked=False)
 
+    def tell_one(self, x: dict[Any, Any]) -> Any:
+        """Return what `predict_one` would, though nobody has asked: it is not judged by that.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        """
+        predictions = None
+        while predictions is None:
+            plan = self._features.read_one(x, learn=False)
+            predictions = self._predict_plan(plan, asked=False)
+        told = predictions[0].tolist()
+        return targets.named(plan.targets, told) if plan.targets else told
+
     def _predict_plan(self, plan: Plan, **own: Any) -> FloatArray | None:
         """Predict rows; None if they have to be read again, as there are new features since."""
         shape: tuple[int, ...] = (len(plan.matrix),)

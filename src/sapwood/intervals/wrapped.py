@@ -171,7 +171,7 @@ class ModelWithErrorTree:
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float, said: Any) -> tuple[Any, int]:
         """Learn a row; return what was predicted just before, and its region."""
-        prediction = self._face.predict_one(x) if said is None else said
+        prediction = self._face.tell_one(x) if said is None else said
         self._face.learn_one(x, y, None if w == 1.0 else w)
         try:
             region = self.errors.predict_region_one(x)[1]
@@ -280,6 +280,12 @@ class AnyModel:
         if self._way == 0:
             return _or_zero(self._model.predict_one(x))
         return float(self._predict_batch({name: [value] for name, value in x.items()})[0])
+
+    def tell_one(self, x: dict[Any, Any]) -> Any:
+        """Return the prediction of a row for which nobody has asked the model."""
+        if hasattr(type(self._model), "tell_one"):
+            return self._model.tell_one(x)
+        return self.predict_one(x)
 
     def predict_many(self, X: Any) -> FloatArray:
         """Return the predictions of rows."""
