@@ -204,3 +204,30 @@ def test_the_command_line_takes_lags(tmp_path, monkeypatch):
         refused = invoke("predict", "model.sap", "next.csv", *wrong)
         assert (refused.code, refused.stderr.count("\n")) == (2, 1)
         assert "the lags of the model are of warm, wet" in refused.stderr
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_batch_is_learned_as_its_rows_are(several):
+    x, Y = rows()
+    whole, singly = (
+        LaggedModel(HoeffdingTreeRegressor(), made() if several else made(target="y"))
+        for _ in range(2)
+    )
+    one = np.nan_to_num(Y[:, 0])
+    whole.learn_many(x, Y if several else one)
+    for place in range(len(Y)):
+        singly.learn_one(row_of(x, place), named(Y, place) if several else one[place])
+    assert whole.to_bytes() == singly.to_bytes()
+
+
+def test_one_target_alone_would_not_know_the_lags_of_others():
+    x, Y = rows()
+    lagged = LaggedModel(HoeffdingTreeRegressor(), made())
+    bounded = IntervalRegressor(LaggedModel(HoeffdingTreeRegressor(), made()))
+    for model in (lagged, bounded):
+        model.learn_many(x, Y)
+        with pytest.raises(ValueError, match=r"'wet'.*would not know"):
+            model.of_target("wet")
+    row = lagged.lags.transform_one(row_of(x, 0))
+    alone = lagged.model.of_target("wet")
+    assert alone.predict_one(row) == lagged.predict_one(row_of(x, 0))["wet"]

@@ -1,7 +1,7 @@
 """Lags in front of a model: together they are one that reads rows as they come."""
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -103,7 +103,7 @@ class LaggedModel(StoredModel):
         X, y, w
             As for the model itself.
         """
-        self.predict_learn_many(X, y, w)
+        self._learn(self.model.learn_many, X, y, w)
 
     def predict_many(self, X: Any) -> Any:
         """Predict the next rows, whose targets are not known; nothing is changed.
@@ -124,16 +124,20 @@ class LaggedModel(StoredModel):
         X, y, w
             As for the model itself.
         """
+        return _in_kind(X, self._learn(self.model.predict_learn_many, X, y, w))
+
+    def _learn(self, learn: Callable[..., Any], X: Any, y: Any, w: ArrayLike | None) -> Any:
+        """Let the model learn rows in a way of its own, and return what that returns."""
         self._settle()
         if not isinstance(self.lags.target, str):
             y = targets.Targets(self.lags.target, self.lags._labels(y))
         plan = self.lags.plan(X, y)
         more = () if w is None else (w,)
         self._unfinished = plan, self._rows()
-        predictions = self.model.predict_learn_many(plan.features, y, *more)
+        found = learn(plan.features, y, *more)
         plan.push()
         self._unfinished = None
-        return _in_kind(X, predictions)
+        return found
 
     def _settle(self) -> None:
         """Do what an interruption has left undone.
@@ -155,6 +159,19 @@ class LaggedModel(StoredModel):
     def explain(self, x: Mapping[Any, Any]) -> Any:
         """Return how the prediction for the next row comes about."""
         return self.model.explain(self.lags.transform_one(x))
+
+    def of_target(self, target: Label) -> NoReturn:
+        """Raise ValueError: one target alone would not know the lags of others.
+
+        Parameters
+        ----------
+        target : str or int
+            Its name.
+        """
+        raise ValueError(
+            f"target = {door.shown(target)}: a model with lags has no model of one target, which "
+            "would not know those of others; .model.of_target reads rows that have their lags"
+        )
 
     @property
     def features(self) -> list[Label]:
