@@ -13,7 +13,6 @@ from sapwood.intervals import _bounds, interval_state
 from sapwood.intervals.bound_table import BoundTable, checked_levels
 from sapwood.intervals.said import Said
 from sapwood.intervals.wrapped import wrapped
-from sapwood.lags import LaggedModel
 from sapwood.model import State, StoredModel, can_be_saved, is_all_or_nothing
 from sapwood.rows import frames, targets
 
@@ -325,8 +324,8 @@ class IntervalRegressor(StoredModel):
         values = y.values
         if values.ndim == 2 or self._bounds.targets > 1:
             known, kind = tuple(self.targets), type(self.model).__name__
-            if not known and isinstance(self.model, LaggedModel) and self.several_targets:
-                known = tuple(self.model.lags.target)
+            if not known and (lags := getattr(self.model, "lags", None)) is not None:
+                known = tuple(lags.target)  # whose order is that of an array without names
             names, values = targets.fitting(y, known, False, kind)
         weights = door.weights(w, len(values))
         if names:
