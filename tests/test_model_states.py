@@ -126,3 +126,14 @@ def test_a_target_that_is_missing_in_a_row_of_the_smallest_weight():
     tree = HoeffdingTreeRegressor(**SMALL)
     tree.learn_one({"x": 1.0}, {"one": 1.0, "other": None}, 5e-324)
     assert by_bytes(tree).to_bytes() == tree.to_bytes()
+
+
+def test_targets_that_hardly_vary_after_vast_ones_of_next_to_no_weight():
+    x = np.random.default_rng(0).normal(size=(400, 2))
+    y = np.where(x[:, 0] > 0, 3 + x[:, 1], -2)
+    tree = HoeffdingTreeRegressor(**SMALL)
+    tree.learn_many(x, np.column_stack([1e90 * y, -1e90 * y]), np.full(400, 1e-290))
+    tree.learn_many(x, np.column_stack([y, -y]))
+    assert tree.n_leaves > 1
+    for model in (tree, tree.of_target(1)):
+        assert by_bytes(model).to_bytes() == model.to_bytes()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sapwood import EBSTObserver, ForestRegressor, HoeffdingTreeRegressor
 from sapwood.inspect import snapshot
+from sapwood.limits import MOST_ERROR
 from sapwood.tree import joining
 from sapwood.tree.layout import LEAF
 
@@ -59,6 +60,14 @@ def same_from_now_on(tree, columns, y):
     for each in (tree, twin):
         each.learn_many(columns, y)
     assert twin.to_bytes() == tree.to_bytes()
+
+
+def test_errors_of_models_that_are_worlds_apart_stay_what_a_file_may_hold():
+    tree, *_ = grown(1000)
+    leaves = tree._kernel.leaf_table[:2]
+    joined = joining.joined_records(np.ones(2), leaves, 1.0, np.full((2, 4), 1e300))
+    assert joined.leaf["error_0"] == joined.leaf["said_3"] == MOST_ERROR
+    assert joined.leaf["error_mean"] < 1e3
 
 
 # -- laws -----------------------------------------------------------------------------------------

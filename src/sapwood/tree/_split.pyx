@@ -32,6 +32,8 @@ cdef double MOST_UNCERTAIN = 4.0
 cdef double MOST_INHERITED = 10.0
 # A child trusts its parent's errors half as much as its own.
 cdef double INHERITED_ERROR = 0.5
+# The merit of a split that is kept: of targets that hardly varied before, it has no bounds.
+cdef double LARGEST_MERIT = 1e204
 
 
 cdef inline double prior_of(Py_ssize_t term) noexcept nogil:
@@ -174,7 +176,7 @@ cdef void split_node(
     if tables.targets == 1:
         node.mean = record.origin + record.target_mean * (record.weight / node.weight)
         node.deviation = sqrt(record.target_m2 / record.weight)
-    node.gain = record.weight * cut.merit
+    node.gain = record.weight * min(cut.merit, LARGEST_MERIT)
 
 
 cdef void start_child(

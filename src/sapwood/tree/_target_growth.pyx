@@ -30,6 +30,7 @@ cdef double LEAST_VARIANCE = 1e-200
 # As in _split.pyx, and FADED_SHARE in _growth.pyx.
 cdef double MOST_INHERITED = 10.0
 cdef double INHERITED_ERROR = 0.5
+cdef double LARGEST_MERIT = 1e204
 cdef double FADED_SHARE = 1.0 - 0.99
 
 
@@ -503,7 +504,7 @@ cdef double gain_of(
     sums.line = line_explains(&sums.whole, 1.0 / sums.whole.weight)
     if by_category and measure == LINE:
         measure = STEP
-    return max(0.0, sums.unit * reduction(&sums, measure))
+    return min(max(0.0, sums.unit * reduction(&sums, measure)), LARGEST_MERIT * sums.whole.weight)
 
 
 cdef void divide_targets(

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.limits import MOST_ERROR
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.checking.pages import check_models
 from sapwood.tree.layout import ERRORS, SAID_ERRORS
@@ -91,7 +92,8 @@ def joined_records(
     more = np.column_stack([beyond, apart]) * (FADED_ROWS * row_weight)
     for names in (ERRORS, SAID_ERRORS):
         for place, name in enumerate(names):
-            found[name] = INHERITED_ERROR * float(shares @ (leaves[name] + more[:, place]))
+            error = INHERITED_ERROR * float(shares @ (leaves[name] + more[:, place]))
+            found[name] = min(error, MOST_ERROR)
     return Joined(found, weight, float(np.sqrt(shares @ (variance + beyond))))
 
 
