@@ -262,3 +262,11 @@ def test_a_counter_is_told_with_its_remedy():
         each.learn_many({"number": number, "x": x}, y)
     assert "if it is a counter, leave it out, or name it in no_splits" in str(tree.summary)
     assert mended.summary.counters == ()
+
+
+@pytest.mark.parametrize("kind", [ForestRegressor, AdaptiveTreeRegressor])
+def test_ensembles_tell_what_they_were_given_and_keep_it(kind):
+    model = kind(no_splits=["id", 3])
+    assert sorted(model.no_splits, key=str) == [3, "id"]
+    with pytest.raises(AttributeError, match="no_splits"):
+        model.no_splits = ["other"]

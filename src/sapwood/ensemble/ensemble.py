@@ -279,6 +279,11 @@ class Ensemble(Regressor):
     # -- looking inside -------------------------------------------------------------------------
 
     @property
+    def no_splits(self) -> tuple[Label, ...]:
+        """The names of features that no leaf of a tree splits on."""
+        return self._kernel.trees[0].no_splits
+
+    @property
     def n_leaves(self) -> int:
         """How many leaves the members have together."""
         return sum(tree.leaf_count for tree in self._kernel.trees[: self._kernel.members])
