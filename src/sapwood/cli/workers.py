@@ -165,6 +165,7 @@ def print_trained(found: "Trained", terminal: Terminal) -> None:
         terminal.say(f"  {count:,}: {reason}")
     rate = found.rows_read / max(found.seconds, 1e-9)
     terminal.say(
-        f"time: {found.seconds:.2f} s, {rate:,.0f} rows/s; {found.rounds} rounds, "
+        f"time: {found.seconds:.2f} s, {rate:,.0f} rows/s; "
+        f"{found.rounds} round{'' if found.rounds == 1 else 's'}, "
         f"{found.model.n_leaves:,} leaves, {found.model.nbytes / 1e6:.2f} MB"
     )
