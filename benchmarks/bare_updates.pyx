@@ -58,7 +58,9 @@ cdef inline double model_update(
         errors[rate] = y - errors[rate]
     unusual = direction(covariance, z, terms, v)
     if unusual > 0.0:
-        move_coefficients(page, v, terms, unusual, errors, LEAST, 1.0)
+        move_coefficients(
+            page, v, terms, 1.0 / unusual, unusual / (1.0 + unusual), errors, LEAST, 1.0
+        )
         if learned < YOUNG:
             shrink_covariance(covariance, z, v, terms, unusual, 1.0)
         elif learned % SAMPLE == 0:
