@@ -6,7 +6,7 @@ KERNELS := $(shell find src -name '*.pyx' -o -name '*.pxd')
 BUILD := pyproject.toml setup.py $(KERNELS)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: run test test-long test-random test-debug lint bench bench-full clean
+.PHONY: run check test docs test-long test-random test-debug test-lowest lint bench bench-full wheel audit release clean
 
 run: $(VENV)/installed
 	mkdir -p demo
@@ -14,6 +14,10 @@ run: $(VENV)/installed
 
 test: lint
 	$(BIN)/python -m pytest -m "not long" --numprocesses auto
+
+# What a contributor runs before each commit: under a minute once everything is built.
+check: lint
+	$(BIN)/python -m pytest -m "not long" --numprocesses auto tests/unit tests/properties
 
 # What takes minutes, and the properties on examples that differ in every run.
 test-long: $(VENV)/test-installed
@@ -30,6 +34,19 @@ test-random: $(VENV)/test-installed
 test-debug: $(VENV)-debug/installed
 	$(VENV)-debug/bin/python -m pytest -m "not long" tests
 
+# The same tests with the lowest versions that pyproject.toml allows.
+test-lowest:
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip --quiet install uv
+	$(VENV)-lowest/bin/uv pip compile --quiet --resolution lowest-direct --extra test pyproject.toml \
+	  --output-file $(VENV)-lowest/constraints.txt
+	$(VENV)-lowest/bin/python -m pip --quiet install --constraint $(VENV)-lowest/constraints.txt '.[test]'
+	$(VENV)-lowest/bin/python -m pytest -m "not long" --numprocesses auto tests
+
+# The documentation site, in docs/_build/html; a warning is an error.
+docs: $(VENV)/docs-installed
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+
 lint: $(VENV)/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -42,16 +59,49 @@ bench: $(VENV)/bench-installed
 
 bench-full: $(VENV)/bench-installed
 	$(BIN)/python -m benchmarks.peers --full
-	cp benchmarks/results/peers/benchmark.md docs/benchmark.md
+	cp benchmarks/results/peers/benchmark.md docs/benchmarks/peers.md
+
+# A wheel for this Python and the source distribution, tried in an empty environment.
+wheel:
+	rm -rf dist
+	$(PYTHON) -m venv --clear build/wheel-env
+	build/wheel-env/bin/python -m pip --quiet install build auditwheel
+	build/wheel-env/bin/python -m build --sdist --wheel .
+	build/wheel-env/bin/python -m auditwheel show dist/*.whl
+	$(PYTHON) -m venv --clear build/empty-env
+	build/empty-env/bin/python -m pip --quiet install dist/*.whl
+	cd build && empty-env/bin/python -m sapwood.smoke_test
+	ls -l dist
+
+# Known vulnerabilities of what the extras install, and a list of it all (SBOM, CycloneDX).
+audit: $(VENV)/test-installed
+	$(PYTHON) -m venv --clear build/audit-env
+	build/audit-env/bin/python -m pip --quiet install pip-audit
+	mkdir -p dist
+	build/audit-env/bin/pip-audit --path $(VENV)/lib/python*/site-packages --skip-editable \
+	  --format cyclonedx-json --output dist/sbom.json
+
+release: test wheel
+	@echo
+	@echo "All checks passed. To release version $$($(BIN)/python -c 'import sapwood; print(sapwood.__version__)'):"
+	@echo "  1. date its section in CHANGELOG.md and commit"
+	@echo "  2. python tests/support/public_names.py > tests/data/public_names-VERSION.txt and commit"
+	@echo "  3. git tag --sign vVERSION && git push --tags: the release workflow builds and publishes the wheels"
 
 $(VENV)/installed: $(BUILD)
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --editable '.[cli]'
+	$(BIN)/python .ci/requirements.py cli > $(VENV)/requirements.txt
+	$(PIP) install --no-compile --requirement $(VENV)/requirements.txt & others=$$!; \
+	$(PIP) install --no-compile --no-deps --editable . && wait $$others
 	touch $@
 
 # What is installed already is not built again; only what the extra names is added.
 $(VENV)/test-installed: $(VENV)/installed
 	$(PIP) install 'sapwood[test]'
+	touch $@
+
+$(VENV)/docs-installed: $(VENV)/installed
+	$(PIP) install 'sapwood[docs]'
 	touch $@
 
 $(VENV)/bench-installed: $(VENV)/test-installed

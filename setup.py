@@ -71,10 +71,15 @@ class BuildKernels(build_ext):
         return True
 
 
+# Cython's memoryview runtime, compiled once instead of into every kernel.
+shared_runtime = "sapwood._cyutility"
+
 extensions = [
     Extension(".".join(source.relative_to("src").with_suffix("").parts), [str(source)])
     for source in sorted(Path("src").rglob("*.pyx"))
 ]
+extensions.append(Extension(shared_runtime, ["src/sapwood/_cyutility.c"]))
+cores = os.cpu_count() or 1
 
 setup(
     ext_modules=cythonize(
@@ -83,7 +88,9 @@ setup(
         build_dir="build/debug" if debug else "build/release",
         annotate=annotate,
         force=annotate,
+        nthreads=cores,
+        shared_utility_qualified_name=shared_runtime,
     ),
     cmdclass={"build_ext": BuildKernels},
-    options={"build_ext": {"parallel": os.cpu_count() or 1}},
+    options={"build_ext": {"parallel": cores}},
 )

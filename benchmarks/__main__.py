@@ -11,6 +11,8 @@ from benchmarks import (
     endurance,
     evaluate_speed,
     forests,
+    headline,
+    hybrid,
     importances,
     intervals,
     kafka,
@@ -24,6 +26,7 @@ from benchmarks import (
     rooms,
     row_costs,
     scale,
+    serving,
     sharing,
     sites,
     targets,
@@ -39,6 +42,7 @@ from benchmarks.tables import Answer, Bound, Table
 RESULTS = Path(__file__).parent / "results"
 
 QUESTIONS: dict[str, Callable[[bool], Answer]] = {
+    "headline": headline.run,
     "observers_speed": observers_speed.run,
     "observers_memory": observers_memory.run,
     "moments_accuracy": moments_accuracy.run,
@@ -54,6 +58,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "forests": forests.run,
     "ensembles": ensembles.run,
     "units": units.run,
+    "hybrid": hybrid.run,
     "endurance": endurance.run,
     "newcomers": newcomers.run,
     "intervals": intervals.run,
@@ -62,6 +67,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "importances": importances.run,
     "labels": labels.run,
     "kafka": kafka.run,
+    "serving": serving.run,
     "scale": scale.run,
     "sites": sites.run,
     "targets": targets.run,

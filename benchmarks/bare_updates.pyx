@@ -12,7 +12,7 @@ from sapwood.tree._model cimport (
     YOUNG,
     direction,
     move_coefficients,
-    multiply_block,
+    predict_models,
     shrink_covariance,
     standardise,
 )
@@ -53,7 +53,7 @@ cdef inline double model_update(
     cdef double* covariance = page + covariance_at(features)
     cdef double unusual
     standardise(page + centres_at(features), page + scales_at(features), row, features, z)
-    multiply_block(page, RATES, z, terms, errors)
+    predict_models(page, z, terms, errors)
     for rate in range(RATES):
         errors[rate] = y - errors[rate]
     unusual = direction(covariance, z, terms, v)

@@ -35,6 +35,14 @@ UNKNOWN = 20  # rows before bounds are told
 CHOSE, JUDGED = tuple(sets.REAL)[::2], tuple(sets.REAL)[1::2]
 MOAS_STREAMS = ("bike", "california", "metro")
 OURS, BASE = "ours", "normal"
+HOURS = {  # the hour of the day, in streams that have it
+    "bike": "hr",
+    "metro": "hour",
+    "Beijing PM2.5": "hour",
+    "weather": "hour",
+    "electricity": "hour",
+}
+LEAST_OF_HOUR = 50  # rows, for its coverage to be shown
 COVERAGE, WORST = 0.005, 0.85
 MOST_SCORE = {"chose": 0.88, "judged": 0.93}
 MOST_NANOSECONDS = 60
@@ -74,6 +82,7 @@ def run(quick: bool = False) -> Answer:
                 records += _scores(model, data.head(QUICK_ROWS if quick else ROWS))
     absent = [name for name, data in found.items() if data is None]
     tables = list(_tables(records, models, absent))
+    tables.append(_hours_table(found, models, QUICK_ROWS if quick else ROWS))
     if not quick:
         tables.append(_moas_table(found))
     costs = _costs(quick)
@@ -115,6 +124,40 @@ def _scores(model: str, data: DataSet) -> Iterator[Record]:
                 score,
                 score / base,
             )
+
+
+def _hours_table(
+    found: dict[str, DataSet | None], models: Sequence[str], rows: int, level: float = 0.9
+) -> Table:
+    """Return the least and the largest coverage of an hour of the day, without and with groups."""
+    shown: list[Sequence[Cell]] = []
+    for stream, hour in HOURS.items():
+        whole = found.get(stream)
+        if whole is None:
+            continue
+        data = whole.head(rows)
+        hours = np.asarray(data.columns[hour], np.float64)[SKIPPED:]
+        for model in models:
+            for by in (None, hour):
+                own = IntervalRegressor(getattr(sapwood, model)(), (level,), by)
+                lower, upper = own.predict_learn_intervals(data.columns, data.y)[1][:, 0].T
+                inside = ((data.y >= lower) & (data.y <= upper))[SKIPPED:]
+                parts = [inside[hours == each] for each in np.unique(hours)]
+                means = [part.mean() for part in parts if len(part) >= LEAST_OF_HOUR]
+                shown.append(
+                    (
+                        stream,
+                        "yes" if stream in CHOSE else "no",
+                        model,
+                        by or "",
+                        f"{min(means):.3f}",
+                        f"{max(means):.3f}",
+                        f"{inside.mean():.4f}",
+                        f"{_winkler(lower, upper, data.y, level):.6g}",
+                    )
+                )
+    heads = ("stream", "chose", "model", "by", "least", "largest", "coverage", "score")
+    return Table(f"Coverage by hour of the day at {level}", heads, shown)
 
 
 def _winkler(lower: FloatArray, upper: FloatArray, y: FloatArray, level: float) -> float:

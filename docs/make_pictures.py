@@ -1,4 +1,4 @@
-"""Make the pictures of the pages: all but that of the rooms from real runs.
+"""Make the pictures of the pages: all but that of the packages from real runs.
 
 ``python docs/make_pictures.py`` writes them to docs/pictures, or to the folder that it is given.
 The same release of matplotlib makes the same bytes.
@@ -23,6 +23,7 @@ from sapwood import (
     AdaptiveTreeRegressor,
     ForestRegressor,
     HoeffdingTreeRegressor,
+    HybridRegressor,
     IntervalRegressor,
     QuantizerObserver,
     plot,
@@ -142,9 +143,9 @@ def observer() -> Figure:
     rows.scatter(temperature[:500], demand[:500], **DOT, label="some of the rows")
     edges = [temperature.min(), *thresholds, temperature.max()]
     means = total / weight
-    rows.stairs(means, edges, baseline=None, color=INK, linewidth=1.4, label="mean of a slot")
-    rows.plot(thresholds, left, color=BLUE, label="mean of all left of a cut")
-    rows.plot(thresholds, right, color=GREEN, linestyle="-.", label="mean of all right of it")
+    rows.stairs(means, edges, baseline=None, color=INK, linewidth=1.4, label="mean of a bin")
+    rows.plot(thresholds, left, color=BLUE, label="mean left of a split point")
+    rows.plot(thresholds, right, color=GREEN, linestyle="-.", label="mean right of it")
     rows.axvline(best.threshold, **CUT)
     label(rows, "", "demand (kWh)")
     above(rows, 4)
@@ -161,7 +162,7 @@ def bound() -> Figure:
     rng = np.random.default_rng(1)
     X = rng.random((2_000, 3))
     noise = rng.normal(0.0, 3.0, 2_000)
-    unlike = np.where(X[:, 0] < 0.5, 0.0, 10.0) + np.where(X[:, 1] < 0.5, 0.0, 9.3) + noise
+    unlike = np.where(X[:, 0] < 0.5, 0.0, 10.0) + np.where(X[:, 1] < 0.3, 0.0, 10.4) + noise
     twins = X[:, [0, 0, 2]]
     alike = np.where(X[:, 0] < 0.5, 0.0, 10.0) + noise
     figure, axes = panels(1, 2, 3.3, sharey=True)
@@ -170,7 +171,7 @@ def bound() -> Figure:
     ):
         after = draw_attempts(ax, rows, y)
         label(ax, "rows of the leaf", "", f"{title}: splits after {after:,.0f} rows")
-    axes[0].set_ylabel("lead, and bound")
+    axes[0].set_ylabel("lead, and Hoeffding bound")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=5)
     return figure
 
@@ -184,10 +185,10 @@ def draw_attempts(ax: Axes, X: FloatArray, y: FloatArray) -> float:
     attempts = attempts_of(X, y)
     n = np.linspace(20, weights[-1], 500)
     ax.plot(weights, leads, color=BLUE, label="lead: 1 − second / best")
-    ax.plot(n, bound_of(n), color=ORANGE, linestyle="--", label="bound ε")
+    ax.plot(n, bound_of(n), color=ORANGE, linestyle="--", label="Hoeffding bound ε")
     ax.axhline(DEFAULTS["tau"], color=MUTED, linestyle=":", linewidth=1.2, label="tau")
     height = bound_of(attempts)
-    ax.plot(attempts[:-1], height[:-1], "o", color=INK, fillstyle="none", label="tries in vain")
+    ax.plot(attempts[:-1], height[:-1], "o", color=INK, fillstyle="none", label="failed attempt")
     ax.plot(attempts[-1], height[-1], "D", color=INK, linestyle="none", label="splits")
     ax.set(xlim=(0, None), ylim=(0, 0.32))
     ax.xaxis.set_major_formatter(lambda value, _: short(value))
@@ -254,7 +255,7 @@ def residual() -> Figure:
         color=BLUE,
     )
     middle.axhline(0.0, color=INK, linewidth=0.8)
-    label(middle, "", "mean residual\nof a slot")
+    label(middle, "", "mean residual\nof a bin")
     looks = (("target", ORANGE, "-"), ("step", GREEN, "--"), ("line", BLUE, "-."))
     for (name, colour, dash), heights in zip(looks, remains.T, strict=True):
         best = np.nanargmin(heights)
@@ -264,7 +265,7 @@ def residual() -> Figure:
         ax.axvline(edges[1 + cut], **CUT)
     bottom.set(yscale="log", yticks=[0.3, 1, 3], yticklabels=["0.3", "1", "3"], xlim=(-0.03, 1.03))
     bottom.minorticks_off()
-    label(bottom, "x, and where it is cut", "variance left\n(squared units of y)")
+    label(bottom, "x, and split point", "variance left\n(squared units of y)")
     above(bottom, 3)
     return figure
 
@@ -370,7 +371,7 @@ def late() -> Figure:
             for delay in delays
         ]
         ax.plot(delays, found, dash, marker="o", color=colour, label=f"track={track!r}")
-    label(ax, "rows by which each label is late", "R²")
+    label(ax, "delay of labels (rows)", "R²")
     ax.set_xscale("log")
     ax.set_xticks(delays, map(str, delays))
     ax.minorticks_off()
@@ -402,7 +403,7 @@ def following() -> Figure:
     errors = np.abs(ForestRegressor().predict_learn_many(later, y[change:]) - y[change:])
     recent = np.convolve(errors, np.full(window, 1 / window))[window : len(errors) : 20]
     begun = change + window + 20 * np.arange(len(recent))
-    ax.plot(begun, recent, ":", color=INK, label="a forest that begins at the change")
+    ax.plot(begun, recent, ":", color=INK, label="a forest that starts at the change")
     label(ax, "row", f"mean absolute error\nof the last {window} rows")
     ax.set_ylim(0, None)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -441,23 +442,23 @@ def memory() -> Figure:
     return figure
 
 
-ROOMS: dict[str, tuple[float, float, str]] = {
-    "cli, river, sklearn": (0, 4, "doors for people and programs"),
+PACKAGES: dict[str, tuple[float, float, str]] = {
+    "cli, serve, river, sklearn": (0, 4, "interfaces for people and programs"),
     "streams": (0, 3, "files, pipes, generators: chunks of rows"),
-    "evaluate": (1, 3, "predict, then learn; scores; checkpoints"),
-    "report, plot": (2, 3, "pages and pictures of what was found"),
-    "model, regressor": (1, 2, "what a model is; the ways in and out"),
+    "evaluate": (1, 3, "prequential evaluation; scores; checkpoints"),
+    "report, plot": (2, 3, "HTML reports and charts"),
+    "model, regressor": (1, 2, "the model protocol; entry points"),
     "rows": (0, 2, "the encoder: names, kinds, categories"),
-    "storage": (2, 2, "the container; whole or not at all"),
+    "storage": (2, 2, "model files; atomic writes"),
     "ensemble": (0, 1, "forest, adaptive tree: several kernels"),
     "tree": (1, 1, "kernel, growth, memory: flat tables"),
-    "inspect, export": (2, 1, "text, picture, explanation; ONNX"),
-    "blend": (0, 0, "the last layer; what was said"),
-    "observers, moments": (1, 0, "watching one feature; weight, mean, M2"),
-    "intervals, drift, lags": (1, 4, "around any model"),
+    "inspect, export": (2, 1, "text, SVG, explanation; ONNX"),
+    "corrector": (0, 0, "error correction; pending predictions"),
+    "observers, moments": (1, 0, "split points; weight, mean, M2"),
+    "intervals, drift, lags": (1, 4, "stages around any model"),
 }
 WAYS = (
-    ("cli, river, sklearn", "streams"),
+    ("cli, serve, river, sklearn", "streams"),
     ("streams", "evaluate"),
     ("evaluate", "report, plot"),
     ("evaluate", "model, regressor"),
@@ -469,23 +470,23 @@ WAYS = (
     ("ensemble", "tree"),
     ("tree", "inspect, export"),
     ("tree", "observers, moments"),
-    ("ensemble", "blend"),
+    ("ensemble", "corrector"),
 )
 
 
-def rooms() -> Figure:
-    """Draw the rooms of the code, and who calls whom."""
+def packages() -> Figure:
+    """Draw the packages, and which calls which."""
     figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
     ax = figure.subplots()
     ax.set_axis_off()
     ax.set(xlim=(-0.5, 2.5), ylim=(-0.45, 4.45))
     for start, end in WAYS:
-        (x0, y0, _), (x1, y1, _) = ROOMS[start], ROOMS[end]
+        (x0, y0, _), (x1, y1, _) = PACKAGES[start], PACKAGES[end]
         sideways = 0.44 * np.sign(x1 - x0)
         down = 0.24 * np.sign(y1 - y0)
         arrow = {"arrowstyle": "->", "color": MUTED, "linewidth": 1.0}
         ax.annotate("", (x1 - sideways, y1 - down), (x0 + sideways, y0 + down), arrowprops=arrow)
-    for name, (x, y, what) in ROOMS.items():
+    for name, (x, y, what) in PACKAGES.items():
         box = FancyBboxPatch(
             (x - 0.44, y - 0.22), 0.88, 0.44, "round,pad=0,rounding_size=0.05", mutation_aspect=1.0
         )
@@ -513,7 +514,7 @@ def bounds() -> Figure:
     for level, alpha in ((0.9, 0.18), (0.5, 0.25)):
         low, high = model.predict_interval_many({"x": grid}, level).T
         where.fill_between(grid, low, high, color=BLUE, alpha=alpha, linewidth=0, label=f"{level}")
-    label(where, "x", "y", "bounds where noise differs")
+    label(where, "x", "y", "intervals where noise differs")
     where.legend(loc="lower left")
     y[shift:] += rng.normal(0.0, 0.8, rows - shift)
     model = IntervalRegressor(HoeffdingTreeRegressor(track=None), levels=(0.9,))
@@ -521,14 +522,14 @@ def bounds() -> Figure:
     squares = np.cumsum((y - predictions) ** 2)
     reach = 1.645 * np.sqrt(np.append(np.nan, squares[:-1] / np.arange(1, rows)))
     held = {
-        "ours": ((told[:, 0, 0] <= y) & (y <= told[:, 0, 1]), BLUE, "-"),
+        "Sapwood": ((told[:, 0, 0] <= y) & (y <= told[:, 0, 1]), BLUE, "-"),
         "normal, all errors so far": (np.abs(y - predictions) <= reach, ORANGE, "--"),
     }
     for name, (inside, colour, dash) in held.items():
         share = np.convolve(inside[20:], np.full(500, 1 / 500), "valid")
         when.plot(np.arange(len(share)) + 520, share, dash, color=colour, label=name)
     when.axhline(0.9, color=MUTED, linestyle=":")
-    label(when, "row", "share of 500 rows\nwithin bounds of 0.9", "noise grows at row 10,000")
+    label(when, "row", "coverage of 500 rows\nat nominal level 0.9", "noise grows at row 10,000")
     when.xaxis.set_major_formatter(lambda value, _: short(value))
     when.legend(loc="lower left")
     return figure
@@ -553,8 +554,8 @@ def evidence() -> Figure:
     for ax in (size_axis, evidence_axis):
         ax.axvline(shift + 1, color=INK, linestyle=":", linewidth=1.2)
         ax.axvline(change.since, color=ORANGE, linestyle="--", linewidth=1.2)
-    evidence_axis.text(change.since + 6, 2e-6, f"told: since row {change.since:,}", color=ORANGE)
-    label(evidence_axis, "row", "evidence; 1 is an alarm")
+    evidence_axis.text(change.since + 6, 2e-6, f"alert: since row {change.since:,}", color=ORANGE)
+    label(evidence_axis, "row", "statistic; 1 is an alert")
     evidence_axis.set_ylim(1e-7, 4.0)
     evidence_axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     return figure
@@ -564,7 +565,7 @@ def evidence() -> Figure:
 
 
 STEPS = {
-    "snapshot": (0.0, 0.5, "the tree without\nits slots"),
+    "snapshot": (0.0, 0.5, "the tree without\nits bins"),
     "shard 0": (1.0, 1.0, "learns its rows,\ndoes not grow"),
     "shard 1": (1.0, 0.5, "learns its rows,\ndoes not grow"),
     "shard k": (1.0, 0.0, "learns its rows,\ndoes not grow"),
@@ -572,6 +573,56 @@ STEPS = {
     "tree": (3.0, 0.5, "takes them in;\nleaves due split"),
 }
 """What happens in a round: where it is drawn, and what it does."""
+
+
+def hybrid() -> Figure:
+    """Draw a fitted LightGBM model that meets a drift: alone, refitted, and corrected online."""
+    import lightgbm
+
+    day, history, rows = 500, 4000, 12_000
+    (columns, y), names = friedman(history + rows), [f"x{place}" for place in range(10)]
+    X = np.column_stack([columns[name] for name in names])
+    turned = X.copy()
+    turned[history + rows // 2 :, :5] = X[history + rows // 2 :, 5:]  # other features matter
+    turned[history + rows // 2 :, 5:] = X[history + rows // 2 :, :5]
+    own = {"verbose": -1, "num_threads": 1, "deterministic": True, "force_row_wise": True}
+
+    def fitted(stop: int) -> Any:
+        data = lightgbm.Dataset(turned[:stop], y[:stop], params=own, feature_name=names)
+        return lightgbm.train(own, data, 100)
+
+    frozen, found = fitted(history), dict[str, FloatArray]()
+    stream, labels = turned[history:], y[history:]
+    found["fitted once"] = frozen.predict(stream)
+    found["refitted daily"] = np.concatenate(
+        [fitted(history + s).predict(stream[s : s + day]) for s in range(0, rows, day)]
+    )
+    named = dict(zip(names, stream.T.copy(), strict=True))
+    corrected = HybridRegressor(ForestRegressor(threads=1), frozen, refit=None)
+    found["fitted once, corrected online"] = corrected.predict_learn_many(named, labels)
+    refitted = HybridRegressor(ForestRegressor(threads=1))
+    refitted.learn_many(dict(zip(names, turned[:history].T.copy(), strict=True)), y[:history])
+    found["hybrid, refitted"] = refitted.predict_learn_many(named, labels)
+    figure, (ax, right) = panels(1, 2, 2.9)
+    for (name, predictions), colour in zip(
+        found.items(), (MUTED, ORANGE, GREEN, BLUE), strict=True
+    ):
+        squares = np.cumsum((predictions - labels) ** 2)
+        rmse = np.sqrt((squares[day:] - squares[:-day]) / day)
+        ax.plot(
+            np.arange(day, rows)[::25] / day, rmse[::25], color=colour, label=name, linewidth=1.3
+        )
+    label(ax, "days of 500 rows", "RMSE of the last 500 rows")
+    ax.set_ylim(0)
+    above(ax, 2)
+    known = corrected.weight_history
+    for name, colour in (("batch", MUTED), ("corrector", GREEN), ("online", BLUE)):
+        shown = {"batch": "fitted model", "online": "forest"}.get(name, name)
+        right.plot(known["row"] / day, known[name], color=colour, label=shown, linewidth=1.3)
+    label(right, "days of 500 rows", "weight when corrected online")
+    right.set_ylim(-0.02, 1.02)
+    above(right, 3)
+    return figure
 
 
 def turn() -> Figure:
@@ -629,7 +680,7 @@ def by_rounds(rows: int, workers: int) -> tuple[list[int], list[float], list[flo
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
-    "rooms": rooms,
+    "packages": packages,
     "loop": loop,
     "observer": observer,
     "bound": bound,
@@ -642,6 +693,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "memory": memory,
     "bounds": bounds,
     "evidence": evidence,
+    "hybrid": hybrid,
     "round": turn,
 }
 

@@ -1,4 +1,4 @@
-"""Sapwood beside the learners that people use now, in one run on the same rows.
+"""Sapwood compared with other learners, in one run on the same rows.
 
 ``python -m benchmarks.peers`` is the quick form, ``python -m benchmarks.peers --full`` the whole.
 ``--page FOLDER`` says where the results go: every measurement in ``results.csv``, the page

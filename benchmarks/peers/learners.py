@@ -225,10 +225,9 @@ class LightGbm(TimedLearner):
     def predict_learn(self, call: Any) -> Any:
         """Predict a batch by the trees so far, then add some."""
         x, y = call
-        if self.booster is None:
-            predictions = np.zeros(len(y))
-        else:
-            predictions = self.booster.predict(x, num_threads=1)
+        predictions = (
+            np.zeros(len(y)) if self.booster is None else self.booster.predict(x, num_threads=1)
+        )
         rows = self.lightgbm.Dataset(x, y, categorical_feature=self.categorical)
         self.booster = self.lightgbm.train(
             self.parameters, rows, num_boost_round=self.trees, init_model=self.booster

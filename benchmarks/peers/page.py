@@ -13,10 +13,11 @@ from sapwood.storage.atomic import write_atomically
 
 __all__ = ["render_html", "render_markdown", "write_page"]
 
-TITLE = "Sapwood beside the learners that people use now"
+TITLE = "Single trees compared with other learners"
 WHICH_MODEL = (
-    "This page is about the single tree. [forests.md](forests.md) says which of the three models "
-    "to pick, and compares the forest with other ensembles."
+    "This page compares the single tree. [Forests and concept drift]"
+    "(../explanation/forests-and-drift.md) helps to choose a model; [tables](tables.md) compares the "
+    "forest with other ensembles."
 )
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """

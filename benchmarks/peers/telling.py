@@ -234,9 +234,9 @@ def _costs(found: Findings) -> Section:
         "worst call is the longest that a user has to wait: a row, or a whole batch, the shortest "
         "of the passes each. Memory is what the model occupies by its own account (Sapwood, "
         "river), by a copy of it in Java's heap (MOA), or by its arrays (SGD); LightGBM does not "
-        "say; beside it, by how much Python's process grows, which has the caches and garbage of "
-        "all in it. Files: Sapwood's and LightGBM's own formats, Java's serialization, pickle. "
-        "LightGBM runs on one thread.",
+        "report it. The next column is by how much Python's process grows, which has the caches "
+        "and garbage of all in it. Files: Sapwood's and LightGBM's own formats, Java's "
+        "serialization, pickle. LightGBM runs on one thread.",
     ]
     entries = found.entries
     columns = []
@@ -302,7 +302,7 @@ def _parts(found: Findings) -> Section:
     beside = [plain(name, f"{found.part(name):.0f}") for name in row_costs.BESIDE]
     tables = [
         Table("A row by its parts", ["part", "ns", "share", "times the floor"], rows),
-        Table("Beside it", ["what", "ns a row"], beside),
+        Table("Other costs", ["what", "ns a row"], beside),
     ]
     return Section("parts", "Where the time of a row goes", texts, tables)
 
@@ -348,7 +348,9 @@ def _losses(found: Findings) -> Section:
             words=(1, 3),
         ),
     ]
-    return Section("losses", "Where we lose", texts, [table for table in tables if table.rows])
+    return Section(
+        "losses", "Where Sapwood is behind", texts, [table for table in tables if table.rows]
+    )
 
 
 def _loss_row(loss: Loss, name: str, told: Callable[[float], str]) -> list[Cell]:
@@ -386,7 +388,7 @@ def _failures(found: Findings) -> Section:
     if rows:
         header = ["learner", "where", "setting", "what happened"]
         tables.append(Table("Failures", header, rows, words=(1, 2, 3)))
-    return Section("failures", "Failures, and what was left out", texts, tables)
+    return Section("failures", "Failures and omissions", texts, tables)
 
 
 # -- how it was done ------------------------------------------------------------------------------
@@ -418,21 +420,21 @@ def _streams(found: Findings) -> Section:
         rows.append(plain(name, size, shape, "time", "sapwood.streams", "y", about_text))
     header = ["stream", "rows", "numbers + words", "order", "from", "target", "what it is"]
     table = Table("The streams", header, rows, words=(3, 4, 5, 6))
-    return Section("streams", "The streams, and how they were chosen", texts, [table])
+    return Section("streams", "Streams", texts, [table])
 
 
 def _learners(found: Findings) -> Section:
     texts = [
         "Every learner gets the rows as its users would give them. river: numbers behind its "
         "StandardScaler, missing ones replaced by the mean so far, words as nominal features; its "
-        "linear leaves, which refuse words, get the numbers alone. MOA: words as nominal "
+        "linear leaves, which reject words, get the numbers alone. MOA: words as nominal "
         "attributes, which FIMT-DD ignores, missing numbers replaced by the mean so far. LightGBM: "
         "its own handling of categories and missing values. SGD: numbers behind StandardScaler, "
         "missing ones as the mean, words as 0 or 1 for each category. Sapwood: rows as they are.",
     ]
     rows = [plain(who.name, "yes" if who.tree else "no", who.about) for who in found.entries]
     table = Table("The learners", ["learner", "single online tree", "what it is"], rows, (1, 2))
-    return Section("learners", "The learners", texts, [table])
+    return Section("learners", "Learners", texts, [table])
 
 
 def _machine(found: Findings) -> Section:

@@ -7,8 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sapwood.classify import (
+        AdaptiveTreeClassifier,
+        ForestClassifier,
+        HoeffdingTreeClassifier,
+    )
     from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
     from sapwood.ensemble.forest import ForestRegressor
+    from sapwood.hybrid import HybridRegressor
     from sapwood.intervals import IntervalRegressor
     from sapwood.model import load
     from sapwood.moments import Moments
@@ -26,11 +32,15 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "AdaptiveTreeClassifier",
     "AdaptiveTreeRegressor",
     "Candidates",
     "EBSTObserver",
+    "ForestClassifier",
     "ForestRegressor",
+    "HoeffdingTreeClassifier",
     "HoeffdingTreeRegressor",
+    "HybridRegressor",
     "IntervalRegressor",
     "ModelFileError",
     "Moments",
@@ -42,15 +52,31 @@ __all__ = [
 ]
 
 _PLACES = {
+    "AdaptiveTreeClassifier": "sapwood.classify",
+    "ForestClassifier": "sapwood.classify",
+    "HoeffdingTreeClassifier": "sapwood.classify",
     "AdaptiveTreeRegressor": "sapwood.ensemble.adaptive",
     "ForestRegressor": "sapwood.ensemble.forest",
     "HoeffdingTreeRegressor": "sapwood.tree",
+    "HybridRegressor": "sapwood.hybrid",
     "IntervalRegressor": "sapwood.intervals",
     "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",
     "load": "sapwood.model",
 }
-_MODULES = ("drift", "evaluate", "export", "lags", "observers", "plot", "report", "streams", "tree")
+_MODULES = (
+    "classify",
+    "drift",
+    "evaluate",
+    "export",
+    "hybrid",
+    "lags",
+    "observers",
+    "plot",
+    "report",
+    "streams",
+    "tree",
+)
 
 
 def __getattr__(name: str) -> Any:

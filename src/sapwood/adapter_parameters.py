@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-from sapwood import door
+from sapwood import validation
 
 __all__ = ["AdapterParameters"]
 
@@ -27,11 +27,12 @@ class AdapterParameters:
     """
 
     _model_class: ClassVar[type[Any]]
+    _own_parameters: ClassVar[dict[str, Any]] = {}  # of the adapter itself, with their defaults
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "_model_class" in cls.__dict__ and "__init__" not in cls.__dict__:
-            cls.__init__ = _initialiser(cls._model_class)  # type: ignore[method-assign]
+            cls.__init__ = _initialiser(cls._model_class, cls._own_parameters)  # type: ignore[method-assign]
 
     def _prepare(self) -> None:
         """Do what is to be done once the parameters are kept."""
@@ -43,22 +44,28 @@ class AdapterParameters:
         for name, value in given.items():
             if isinstance(value, Iterator):
                 raise ValueError(
-                    f"{name} = {door.shown(value)} can be read but once, and is needed for every "
+                    f"{name} = {validation.shown(value)} can be read but once, and is needed for every "
                     "new model; make it a list"
                 )
         return self._model_class(**given)
 
 
-def _initialiser(model_class: type[Any]) -> Callable[..., None]:
-    """Return an `__init__` that takes what a model takes, and keeps it."""
-    signature = inspect.signature(model_class)
+def _initialiser(model_class: type[Any], own: dict[str, Any]) -> Callable[..., None]:
+    """Return an `__init__` that keeps the parameters of a model and those of its adapter."""
+    further = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+        for name, default in own.items()
+    ]
+    of_model = inspect.signature(model_class.__init__)
+    signature = of_model.replace(parameters=[*of_model.parameters.values(), *further])
 
     @functools.wraps(model_class.__init__)
     def keep(self: Any, *positional: Any, **parameters: Any) -> None:
-        given = signature.bind(*positional, **parameters)
+        given = signature.bind(self, *positional, **parameters)
         given.apply_defaults()
-        for name, value in given.arguments.items():
+        for name, value in list(given.arguments.items())[1:]:
             setattr(self, name, value)
         self._prepare()
 
+    keep.__signature__ = signature  # type: ignore[attr-defined]
     return keep

@@ -46,6 +46,8 @@ class ForeignCalls:
     def _repr_html_(self) -> str:
         tree: Any = self
         told = f"<b>{escape(repr(tree))}</b>"
+        if not hasattr(tree, "draw"):  # of several trees, none of which stands for all
+            return f"<div>{told}<pre>{escape(str(tree.summary))}</pre></div>"
         if tree.n_leaves == 1:
             return f"<div>{told}<br>It has not split yet.</div>"
         drawn = tree.draw(SHOWN_DEPTH, orientation="right").svg

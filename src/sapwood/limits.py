@@ -1,8 +1,8 @@
-"""How large the numbers of models can be that rows which passed the door have made.
+"""The largest numbers that a model can hold after rows that passed validation.
 
-The door lets no y beyond 1e100 in, and weights add up to 1e50 at the most. Means and predictions
-stay as NEAR to 0; targets and residuals, which are differences of them, within FAR; and so nothing
-comes close to the largest double, squared and weighted.
+Validation rejects any y beyond 1e100, and weights add up to at most 1e50. Means and predictions stay
+within NEAR; targets and residuals, which are differences of them, stay within FAR. So no weighted
+square comes close to the largest double.
 """
 
 __all__ = ["FAR", "MOST_ERROR", "MOST_ROWS", "MOST_WEIGHT", "NEAR", "ROUNDING", "SQUARE"]

@@ -7,14 +7,17 @@ file by its kind.
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from importlib import import_module
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sapwood import door
+from sapwood import validation
+from sapwood.schema import Schema
 from sapwood.storage import container
 from sapwood.storage.atomic import StrPath, write_atomically
 from sapwood.storage.container import ModelFileError, damaged
@@ -33,18 +36,27 @@ __all__ = [
 ]
 
 KINDS = {
+    "AdaptiveTreeClassifier": "sapwood.classify.models",
     "AdaptiveTreeRegressor": "sapwood.ensemble.adaptive",
     "ChangeDetector": "sapwood.drift.detector",
+    "ForestClassifier": "sapwood.classify.models",
     "ForestRegressor": "sapwood.ensemble.forest",
+    "HoeffdingTreeClassifier": "sapwood.classify.models",
     "HoeffdingTreeRegressor": "sapwood.tree.regressor",
+    "HybridRegressor": "sapwood.hybrid.regressor",
     "IntervalRegressor": "sapwood.intervals.regressor",
     "Monitor": "sapwood.drift.monitor",
     "LaggedModel": "sapwood.lags.model",
 }
 """The classes of files, and where they are defined."""
 
-FORMAT, FORMATS, SUBCLASS, OWN = "format", "column_formats", "subclass", "model"
+FORMAT, SUBCLASS, SCHEMA, OWN = "format", "subclass", "schema", "model"
+FORMATS = "column_formats"  # of files that have no schema yet
 OLD_FORMATS = "time_formats"  # as format 1 calls them
+
+
+WRONG = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
+"""What values that no release has written may raise, where a check has not named them."""
 
 
 @runtime_checkable
@@ -102,19 +114,62 @@ class StoredModel(CopiedByBytes, ABC):
 
     Attributes
     ----------
-    column_formats : dict of str to str
-        By which formats, as in `datetime.strptime`, columns became the numbers of features. The
-        model itself has no use for it: it is saved for whoever reads rows, such as
-        `sapwood predict`.
+    schema : Schema
+        How the columns of rows become features: kinds, formats and units, parts of times, and the
+        target. It is saved with the model, and applied to all rows that the model is given.
     """
 
     kind: ClassVar[str]
     format: ClassVar[int]
-    column_formats: dict[str, str]
     all_or_nothing: ClassVar[bool] = True  # whether rows that are refused have changed nothing
+    _schema: Schema | None = None
 
     def __init__(self) -> None:
-        self.column_formats = {}
+        super().__init__()
+
+    @property
+    def schema(self) -> Schema:
+        """How the columns of rows become features; an empty one if they are features already."""
+        holder = self._schema_holder
+        return (holder.schema if holder is not None else self._schema) or Schema()
+
+    @schema.setter
+    def schema(self, schema: Schema) -> None:
+        if not isinstance(schema, Schema):
+            raise TypeError(
+                f"schema = {validation.shown(schema)}: a sapwood.schema.Schema is expected"
+            )
+        holder = self._schema_holder
+        if holder is not None:
+            holder.schema = schema
+        else:
+            self._schema = schema
+
+    @property
+    def _schema_holder(self) -> Any:
+        """What applies the schema: the features of a model, or the model inside a wrapper."""
+        inner = getattr(self, OWN, None)
+        return inner if isinstance(inner, StoredModel) else None
+
+    def _encoded(self, X: Any) -> Any:
+        """Return many rows as the schema encodes them; as they are if it leaves all as it is."""
+        schema = self.schema
+        return schema.encode(X) if schema.converting else X
+
+    def _encoded_one(self, x: Any) -> Any:
+        """Return one row as the schema encodes it."""
+        schema = self.schema
+        return schema.encode_one(x) if schema.converting else x
+
+    @property
+    def column_formats(self) -> Mapping[str, str]:
+        """The formats of `schema`, by the names of columns; deprecated."""
+        return MappingProxyType(self.schema.formats)
+
+    @column_formats.setter
+    def column_formats(self, formats: Mapping[str, str]) -> None:
+        kinds = getattr(self, "feature_kinds", {})
+        self.schema = Schema.of_formats(kinds, _checked_formats(formats))
 
     @abstractmethod
     def to_state(self) -> State:
@@ -190,8 +245,8 @@ class StoredModel(CopiedByBytes, ABC):
         header: dict[str, Any] = {FORMAT: self.format, OWN: own}
         if type(self).__name__ != self.kind:
             header[SUBCLASS] = type(self).__qualname__
-        if self.column_formats:
-            header[FORMATS] = _checked_formats(self.column_formats)
+        is_own = not isinstance(self._schema_holder, StoredModel)  # else it is saved further inside
+        header[SCHEMA] = self.schema.to_header() if is_own and self.schema else None
         return header
 
     @classmethod
@@ -207,7 +262,7 @@ class StoredModel(CopiedByBytes, ABC):
         try:
             if FORMAT not in header:
                 header = _of_format_1(header)
-            format = door.whole(header[FORMAT], FORMAT, 1, 2**31)
+            format = validation.whole(header[FORMAT], FORMAT, 1, 2**31)
         except (ValueError, TypeError, OverflowError) as error:
             raise damaged(source, str(error)) from None
         if format > cls.format:
@@ -216,15 +271,22 @@ class StoredModel(CopiedByBytes, ABC):
                 f"{cls.format}: it was written by a newer release: upgrade sapwood"
             )
         try:
-            if header.keys() - {FORMATS, SUBCLASS} != {FORMAT, OWN}:
+            if header.keys() - {FORMATS, SCHEMA, SUBCLASS} != {FORMAT, OWN}:
                 raise ValueError("its header has other entries than it should")
             if not isinstance(header[OWN], dict):
                 raise ValueError("its header is no dict")
             model = cls.from_state(State(header[OWN], state.arrays), format)
-            model.column_formats = _checked_formats(header.get(FORMATS, {}))
-        except (ValueError, TypeError, OverflowError) as error:
-            raise damaged(source, str(error)) from None
+            model._take_schema(header)
+        except (*WRONG, RecursionError) as error:
+            raise damaged(source, str(error) or type(error).__name__) from None
         return model
+
+    def _take_schema(self, header: dict[str, Any]) -> None:
+        """Take the schema of a file; of an older one, what its formats and features tell."""
+        if header.get(SCHEMA) is not None:
+            self.schema = Schema.from_header(header[SCHEMA])
+        elif SCHEMA not in header and (FORMATS in header or not self.schema):
+            self.column_formats = _checked_formats(header.get(FORMATS, {}))
 
 
 def check_unchanged(made: dict[str, Any], header: dict[str, Any]) -> None:
@@ -248,9 +310,11 @@ def _of_format_1(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checked_formats(formats: Any) -> dict[str, str]:
-    good = isinstance(formats, dict) and all(type(text) is str for text in chain(*formats.items()))
+    good = isinstance(formats, Mapping) and all(
+        type(text) is str for text in chain(*formats.items())
+    )
     if not good:
-        raise ValueError(f"{FORMATS} = {door.shown(formats)}: a dict of texts is expected")
+        raise ValueError(f"{FORMATS} = {validation.shown(formats)}: a dict of texts is expected")
     return dict(formats)
 
 
@@ -294,7 +358,7 @@ def from_bytes(data: bytes, source: str = "the buffer") -> Any:
     kind, header, arrays = container.unpack_any(data, source)
     if kind not in KINDS:
         raise ModelFileError(
-            f"{source} holds {door.shown(kind)}, which is no model: one of {', '.join(KINDS)} is "
+            f"{source} holds {validation.shown(kind)}, which is no model: one of {', '.join(KINDS)} is "
             "expected"
         )
     found: type[StoredModel] = getattr(import_module(KINDS[kind]), kind)
@@ -323,6 +387,10 @@ def readable_part(model: Any) -> Any:
 
     Adapters for other libraries hold theirs as `model` or `model_`.
     """
+    from sapwood.stages.stage import Stage
+
+    while isinstance(model, Stage):
+        model = model.model
     parts = (getattr(model, name, None) for name in ("tree", "model", "model_"))
     for found in chain([model], parts):  # as making a part may take time
         if isinstance(found, Readable) and not isinstance(found, type):

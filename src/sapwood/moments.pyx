@@ -2,7 +2,7 @@
 
 from libc.math cimport INFINITY, isfinite
 
-from sapwood import door
+from sapwood import validation
 
 # Of a difference of two weights, less than this share of the larger is rounding.
 cdef double WEIGHT_ROUNDING = 2.0**-50
@@ -167,13 +167,13 @@ cdef class Moments:
         Raises
         ------
         ValueError
-            If y or w is not as said.
+            If y or w is not valid.
         OverflowError
             If a moment would exceed the largest double; nothing is changed then.
         """
         cdef MomentState new = self.state
         if not (isfinite(y) and 0.0 < w < INFINITY):
-            door.refuse_value(y, w)
+            validation.refuse_value(y, w)
         state_merge(&new, w, y, 0.0, 0.0)
         check_range(&new)
         self.state = new
@@ -188,11 +188,11 @@ cdef class Moments:
         w : array_like of float, optional
             Their weights, positive and finite; 1 each if not given.
         """
-        cdef const double[:] values = door.column(y, "y")
-        cdef const double[:] weights = door.weights(w, values.shape[0])
+        cdef const double[:] values = validation.column(y, "y")
+        cdef const double[:] weights = validation.weights(w, values.shape[0])
         cdef MomentState new = self.state
         cdef Py_ssize_t row
-        door.check_values(values, weights)
+        validation.check_values(values, weights)
         with nogil:
             for row in range(values.shape[0]):
                 state_merge(&new, weights[row], values[row], 0.0, 0.0)

@@ -9,10 +9,11 @@ from typer.core import TyperGroup
 __all__ = ["COMMANDS", "app", "loaded"]
 
 COMMANDS = {
-    "evaluate": "Predict each row of a stream, then learn it, and tell how well that went.",
-    "train": "Learn a stream, and keep the model.",
-    "predict": "Write a prediction for each row of a stream, in order, as rows come.",
-    "inspect": "Show what a saved model has learned: its size, its features, its tree.",
+    "evaluate": "Evaluate a model prequentially (test, then train) and report its error.",
+    "train": "Train a model on a stream and save it.",
+    "predict": "Predict each row of a stream, in order, as rows arrive.",
+    "inspect": "Show a saved model: its size, feature importances and tree.",
+    "serve": "Serve a model over HTTP: predictions, learning, metrics and a live page.",
     "compare": "Evaluate several models on several streams, and rank them.",
     "paper": "Reproduce the study of the Quantizer Observer's paper.",
 }

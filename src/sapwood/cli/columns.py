@@ -18,14 +18,14 @@ def show_columns(terminal: Terminal, stream: Stream, lags: Lags | None = None) -
     """Print how each column is read, and what lags are added; nothing of columns without a file."""
     if stream.encoding != "utf-8" and stream.column_notes:
         terminal.say(
-            f"{stream.name}: read as {stream.encoding}; if letters are wrong, say which encoding "
-            "it is, as by --encoding latin-1"
+            f"{stream.name}: read as {stream.encoding}; if letters are wrong, name the "
+            "encoding, such as --encoding latin-1"
         )
     for line in column_lines(stream.name, stream.column_notes):
         terminal.say(line)
     if lags is not None:
         by = f", for each {' and '.join(map(str, lags.by))}" if lags.by else ""
-        terminal.say(f"also what came before{by}: {', '.join(map(str, lags.features))}")
+        terminal.say(f"also lag features{by}: {', '.join(map(str, lags.features))}")
 
 
 def column_lines(name: str, notes: Sequence[ColumnNote]) -> list[str]:
@@ -58,9 +58,7 @@ def column_lines(name: str, notes: Sequence[ColumnNote]) -> list[str]:
             note = shown[place - 1]
             lines += [f"  {note.name}: {warning}" for warning in note.warnings]
     if len(shown) < len(notes):
-        lines.append(
-            f"and {len(notes) - len(shown):,} more columns, of which nothing is to be told"
-        )
+        lines.append(f"and {len(notes) - len(shown):,} more columns without remarks")
     return lines
 
 

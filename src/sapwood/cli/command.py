@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 
+from sapwood.cli import files
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.streams.schema import nearest
 
@@ -49,13 +50,17 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
     parameters += _options_of_all(function.__name__)
 
     def command(**given: Any) -> None:
-        given.pop(CONFIG)
+        config = given.pop(CONFIG)
         if given.pop(PRINT_CONFIG):
             print(as_toml(function.__name__, _named(parameters, given)), end="")
             return
         for name, (kind, names) in groups.items():
             given[name] = kind(**{each: given.pop(each) for each in names})
-        function(**given)
+        token = files.CONFIG.set(config)
+        try:
+            function(**given)
+        finally:
+            files.CONFIG.reset(token)
 
     command.__name__, command.__doc__ = function.__name__, function.__doc__
     command.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -91,7 +96,7 @@ def _options_of_all(command: str) -> list[Parameter]:
                 context.default_map = _defaults(path, command, context.command.params)
         return path
 
-    panel = "All options at once"
+    panel = "Configuration"
     return [
         Parameter(
             CONFIG,

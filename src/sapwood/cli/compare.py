@@ -75,7 +75,9 @@ def compare(
             show_default=",".join(MODELS),
         ),
     ] = MODELS,
-    measure: Annotated[Measure, typer.Option(help="What models are ranked by.")] = "rmse",
+    measure: Annotated[
+        Measure, typer.Option(help="The measure by which models are ranked.")
+    ] = "rmse",
     reading: Reading,
     targets: Targets,
     lags: options.LagOptions,
@@ -91,7 +93,7 @@ def compare(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a page with tables and pictures (HTML, opens anywhere).",
+            help="Write a self-contained HTML report.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
@@ -110,7 +112,8 @@ def compare(
         model = split_models(model)
         outputs = {"--diagram": diagram, "--report": report}
         read = [*stream, *([] if targets.labels is None else [str(targets.labels)])]
-        check_files(outputs, read=read, format=reading.format, models=model)
+        kafka = {"--kafka-config": reading.kafka_config}
+        check_files(outputs, read=read, format=reading.format, models=model, settings=kafka)
         _check_names(stream, model, diagram)
         found = []
         for name in stream:
@@ -148,10 +151,10 @@ def _check_names(streams: list[str], models: list[str], diagram: Path | None) ->
         if twice:
             raise UsageError(f"{what} {twice[0]} is named twice")
     if "-" in streams:
-        raise UsageError("-: each model reads the streams anew, so save standard input to a file")
+        raise UsageError("-: each model reads the streams again, so save standard input to a file")
     if topics := [name for name in streams if is_kafka(name)]:
         raise UsageError(
-            f"{topics[0]}: each model reads the streams anew, and a topic may have more messages "
+            f"{topics[0]}: each model reads the streams again, and a topic may have more messages "
             "then, so save it to a file of JSON lines"
         )
     if diagram is not None:
@@ -233,7 +236,7 @@ def _show(
         counts = [cell.refused.count for cell in row if isinstance(cell, Evaluation)]
         refused = max(counts, default=0)
         if refused:
-            terminal.say(f"{name}: {refused:,} rows refused")
+            terminal.say(f"{name}: {refused:,} rows rejected")
         for model, cell in zip(models, row, strict=True):
             if isinstance(cell, Failed):
                 terminal.say(
@@ -282,11 +285,11 @@ def _verdict(ranking: "Ranking") -> str:
 
     if ranking.tests is None:
         return f"too few to test whether ranks differ: {ENOUGH} streams and 3 models are needed"
-    groups = [" = ".join(group) for group in ranking.groups()]
-    alike = f"not told apart: {'; '.join(groups)}" if groups else "all told apart"
+    groups = [", ".join(group) for group in ranking.groups()]
+    alike = f"not significantly different: {'; '.join(groups)}" if groups else "all differ"
     return (
-        f"Friedman's test: p = {ranking.tests.friedman_p:.2g}; average ranks differ from "
-        f"{ranking.tests.critical_difference:.2f} on (Nemenyi, 0.05): {alike}"
+        f"Friedman's test: p = {ranking.tests.friedman_p:.2g}; critical difference "
+        f"{ranking.tests.critical_difference:.2f} (Nemenyi, alpha = 0.05); {alike}"
     )
 
 

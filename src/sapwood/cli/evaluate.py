@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sapwood.cli import options
+from sapwood.cli.classes import ClassJob, evaluate_job, is_of_classes, reject_given
 from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files, is_stdout
@@ -37,13 +38,13 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a page with pictures (HTML, opens anywhere).",
+            help="Write a self-contained HTML report.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the model.", rich_help_panel=options.OUTPUT),
+        typer.Option(metavar="FILE", help="Save the model.", rich_help_panel=options.OUTPUT),
     ] = None,
     curve: Annotated[
         Path | None,
@@ -57,7 +58,7 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write each row's prediction (CSV); - for standard output.",
+            help="Write the prediction of each row (CSV); - for standard output.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
@@ -68,7 +69,7 @@ def evaluate(
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Predict each row of a stream, then learn it, and tell how well that went.
+    """Evaluate a model prequentially (test, then train) and report its error.
 
     Without a stream, an embedded one is evaluated: hourly demand in three cities. Rows without a
     target are predicted, and not learned.
@@ -83,9 +84,17 @@ def evaluate(
             format=reading.format,
             models=[learning.model],
             checkpoint=checkpoint,
+            settings={"--kafka-config": reading.kafka_config},
             printed="--json" if as_json else None,
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)
+        if is_of_classes(stream, reading, learning):
+            others = {"--report": report, "--curve": curve, "--events": events}
+            reject_given({**others, "--checkpoint": checkpoint})
+            job = ClassJob(stream, reading, learning, targets, scoring)
+            written = {"save": save, "predictions": predictions, "bad_rows": bad_rows}
+            evaluate_job(job, terminal, **written, as_json=as_json, quiet=quiet)
+            return
         run, identity = make_run(stream, reading, learning, targets, scoring, checkpoint=checkpoint)
         show_columns(terminal, run.stream, run.lags)
         if save is not None:
@@ -160,7 +169,7 @@ def _write_report(path: Path, found: "Evaluation", run: Prequential, delay: str 
     if run.lags is not None:
         shown["lags"] = ", ".join(map(str, run.lags.features))
         if run.lags.by:
-            shown["series told by"] = ", ".join(map(str, run.lags.by))
+            shown["series identified by"] = ", ".join(map(str, run.lags.by))
     for name, value in getattr(run.model, "parameters", {}).items():
         shown[name] = str(value)
     write_report(path, found, run.model, settings=shown)

@@ -5,6 +5,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 
 from sapwood.cli.failure import UsageError
@@ -13,12 +14,15 @@ from sapwood.streams.kafka_address import is_kafka
 from sapwood.streams.opening import found_files, would_be_read
 from sapwood.streams.stream import StreamError
 
-__all__ = ["STDOUT", "check_files", "is_stdout"]
+__all__ = ["CONFIG", "STDOUT", "check_files", "is_stdout"]
 
 STDIN = STDOUT = "-"
 NAMES_OF_STDOUT = (STDOUT, "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 READ = "is read"
 PRINTED = {1: "is standard output", 2: "is standard error"}
+
+CONFIG: ContextVar[Path | None] = ContextVar("config", default=None)
+"""The file of --config, while a command runs that was given one."""
 
 Identity = tuple[int, int, str]
 """Device and number of a file, and ""; or those of the folder it will be in, and its name."""
@@ -44,6 +48,7 @@ def check_files(
     models: Sequence[str] = (),
     checkpoint: Path | None = None,
     printed: str | None = None,
+    settings: Mapping[str, Path | None] | None = None,
 ) -> None:
     """Complain of files that cannot be written later: before hours of work, not after.
 
@@ -68,6 +73,8 @@ def check_files(
         The file of --checkpoint, which needs others beside it.
     printed : str, optional
         What standard output is for already.
+    settings : mapping of options to paths, optional
+        Files that are read for settings, such as --kafka-config; that of --config is known.
 
     Raises
     ------
@@ -75,7 +82,7 @@ def check_files(
         If the system would not let a file be written, or it cannot be meant.
     """
     files = [_file_of(str(name)) for name in read if not is_kafka(name)]
-    uses = _Uses(files, format, models)
+    uses = _Uses(files, format, models, {"--config": CONFIG.get(), **(settings or {})})
     for option, path in (growing or {}).items():
         if path is None:
             continue
@@ -104,13 +111,22 @@ def check_files(
 class _Uses:
     """What each file is for, of those that a command names."""
 
-    def __init__(self, read: Sequence[str], format: str | None, models: Sequence[str]) -> None:
+    def __init__(
+        self,
+        read: Sequence[str],
+        format: str | None,
+        models: Sequence[str],
+        settings: Mapping[str, Path | None],
+    ) -> None:
         self._read, self._format = read, format
         self._uses = _uses_by_reading(read, format)
+        for option, path in settings.items():
+            for identity in () if path is None else _identities(path):
+                self._uses.setdefault(identity, f"{READ} as {option}")
         self._models = {identity for name in models for identity in _identities(_file_of(name))}
         for descriptor, words in PRINTED.items():
             for identity in _of_descriptor(descriptor):
-                if self._uses.get(identity) == READ:
+                if self._uses.get(identity, "").startswith(READ):
                     raise UsageError(f"the file that {words} {READ}, too: let it go to another")
                 self._uses[identity] = words
 

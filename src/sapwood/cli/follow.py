@@ -23,6 +23,7 @@ from sapwood.evaluate.checkpoint import CheckpointError, CheckpointFile, Saved
 from sapwood.evaluate.prequential import Prequential, Step
 from sapwood.evaluate.result import Evaluation
 from sapwood.streams.stream import MOST_ROWS
+from sapwood.system import system
 
 __all__ = ["Follower", "check_not_empty"]
 
@@ -111,7 +112,7 @@ class Follower:
         if path not in saved.outputs:
             raise CheckpointError(
                 f"{self.checkpoint} knows nothing of {path}, which would lack the first "
-                f"{self.run.rows_read:,} rows: leave it out, or remove the checkpoint to start anew"
+                f"{self.run.rows_read:,} rows: leave it out, or remove the checkpoint to start over"
             )
         return saved.outputs[path]
 
@@ -128,7 +129,7 @@ class Follower:
                 raise CheckpointError(
                     f"{self._file.path} belongs to another run, whose {name} "
                     f"{'differed' if name in UNREADABLE else differ}: name another file, or "
-                    "remove it to start anew"
+                    "remove it to start over"
                 )
         self.run.model = saved.model
         saved.resume(self.run)
@@ -183,7 +184,7 @@ class Follower:
             if self.run.waiting:
                 raise KeyboardInterrupt
 
-        old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        old = {number: signal.signal(number, handle) for number in system.stop_signals}
         try:
             yield
         finally:
@@ -195,7 +196,7 @@ class Follower:
         rows = f"{self.run.rows_read:,}"
         if self.run.nothing_used:
             self.terminal.say(
-                f"interrupted after {rows} rows, all refused: nothing was saved; the first is "
+                f"interrupted after {rows} rows, all rejected: nothing was saved; the first is "
                 f"{self.run.first_refused}"
             )
         elif self._file is not None:

@@ -24,16 +24,19 @@ BAR = 30
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that was saved.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")],
     depth: Annotated[
         int, typer.Option(min=0, help="How deep the tree is shown; deeper nodes are summarised.")
     ] = 3,
+    rules: Annotated[
+        int, typer.Option(min=0, help="Show this many rules, those that cover most rows first.")
+    ] = 0,
     svg: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the tree into a file (SVG).")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a saved model has learned: its size, its features, its tree."""
+    """Show a saved model: its size, feature importances and tree."""
     with failing_in_one_line(Terminal(stderr=True), extra="cli"):
         check_files({"--svg": svg}, read=[model])
         loaded = load(model)
@@ -45,24 +48,29 @@ def inspect(
             write_atomically(svg, str(tree.draw(max_depth=depth)).encode())
         if as_json:
             bounds = {"levels": list(levels)} if levels else {}
-            print(json.dumps({**_described(tree), **bounds}, indent=2))
+            found = {"rules": tree.to_rules()[:rules]} if rules else {}
+            found = {name: [rule.to_dict() for rule in each] for name, each in found.items()}
+            print(json.dumps({**_described(tree), **bounds, **found}, indent=2))
         else:
             _show(tree, depth)
+            if rules:
+                Terminal(highlight=False).say(tree.to_rules().to_text(rules))
             if levels:
                 print(f"bounds of {', '.join(f'{level:g}' for level in levels)}")
 
 
 def _described(tree: Any) -> dict[str, object]:
     summary = tree.summary
+    depth = getattr(summary, "depth", None)  # of a tree, not of several
     return {
         "rows": summary.rows,
         "leaves": tree.n_leaves,
-        "depth": summary.depth,
+        **({} if depth is None else {"depth": depth}),
         "bytes": tree.nbytes,
         "features": {str(name): kind for name, kind in tree.feature_kinds.items()},
         "importances": {str(name): share for name, share in tree.feature_importances.items()},
         "parameters": {name: str(value) for name, value in tree.parameters.items()},
-        "column_formats": tree.column_formats,
+        "column_formats": tree.schema.formats,
         "lags": list(map(str, tree.lags.features)) if isinstance(tree, LaggedModel) else [],
     }
 
@@ -78,7 +86,9 @@ def _show(tree: Any, depth: int) -> None:
         series = f" of {tree.lags.n_series:,} series" if tree.lags.by else ""
         terminal.say(f"it remembers earlier rows{series} for {_listed(tree.lags.features)}")
     shares = sorted(tree.feature_importances.items(), key=lambda item: -item[1])
-    table = Table(title="what splits gained by", title_justify="left", box=None, padding=(0, 1))
+    table = Table(
+        title="permutation feature importance", title_justify="left", box=None, padding=(0, 1)
+    )
     table.add_column("feature")
     table.add_column("share", justify="right")
     table.add_column("")

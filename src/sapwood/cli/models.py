@@ -11,7 +11,7 @@ from sapwood import load
 from sapwood.cli.failure import UsageError
 from sapwood.cli.values import byte_count, literal, split_spec
 from sapwood.factories import find_factory, make, see_current_folder
-from sapwood.model import can_be_saved
+from sapwood.model import StoredModel, can_be_saved
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import Stream, StreamError
@@ -25,8 +25,10 @@ __all__ = [
     "blaming_others",
     "check_levels",
     "check_savable",
+    "make_classifier",
     "make_model",
     "saved_model",
+    "targets_of",
     "with_bounds",
 ]
 
@@ -35,6 +37,12 @@ OWN = {
     "adaptive": "AdaptiveTreeRegressor",
     "forest": "ForestRegressor",
 }
+CLASSIFIERS = {
+    "tree": "HoeffdingTreeClassifier",
+    "adaptive": "AdaptiveTreeClassifier",
+    "forest": "ForestClassifier",
+}
+HYBRID = "hybrid"
 TREES = {"tree": 1, "adaptive": 2}  # that learn; those of a forest are counted
 BASELINES = ("mean", "last")
 SHORT = ("lightgbm", "sgd")
@@ -58,7 +66,8 @@ SHOWN = {
 DEFAULTS_SHOWN = ", ".join(f"{name}={value}" for name, value in SHOWN.items())
 MODEL_HELP = (
     "tree (the default), the fastest; adaptive, a tree that follows changes; forest, the most "
-    "accurate; mean or last, to compare with; a saved model's FILE, to go on with it; "
+    "accurate of them; hybrid, a forest and a batch learner that is refitted (see --batch); mean "
+    "or last, to compare with; a saved model's FILE, to go on with it; "
     "lightgbm, sgd or river:CLASS, such as river:ARFRegressor, of other libraries; or "
     "MODULE:FACTORY for anything else that has predict_one and learn_one."
 )
@@ -66,12 +75,26 @@ MODEL_HELP = (
 
 def saved_model(name: str) -> Any:
     """Read the model if a name is that of a file; return None if it is another."""
-    if split_spec(name)[0] in (*OWN, *BASELINES, *SHORT) or not os.path.exists(name):
+    if split_spec(name)[0] in (*OWN, HYBRID, *BASELINES, *SHORT) or not os.path.exists(name):
         return None
     return load(name)
 
 
-def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
+def targets_of(model: Any) -> tuple[str, ...]:
+    """Return the targets of a saved model, by the names of their columns; none if it has no name.
+
+    A model that learned in Python has one only if it has lags, or several targets.
+    """
+    lags = getattr(getattr(model, "lags", None), "target", ())
+    several = model.targets if getattr(model, "several_targets", False) else ()
+    named = model.schema.targets if isinstance(model, StoredModel) else ()
+    found = named or tuple(several) or ((lags,) if isinstance(lags, str) else tuple(lags))
+    return tuple(map(str, found))
+
+
+def make_model(
+    name: str, settings: Mapping[str, str], stream: Stream, batch: str | None = None
+) -> Any:
     """Make a model for a stream.
 
     Parameters
@@ -83,9 +106,15 @@ def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
         Parameters as they were typed.
     stream : Stream
         Whose features decide what is a category, and how much memory a tree may take.
+    batch : str, optional
+        The batch learner of a hybrid, or the file of its LightGBM model.
     """
     name, own = split_spec(name)
     given = {**settings, **own}
+    if name == HYBRID:
+        return _make_hybrid(given, stream, batch)
+    if batch is not None:
+        raise UsageError(f"--batch {batch}: model {name} has no batch learner; use -m hybrid")
     if name in OWN:
         return _make_own(name, given, stream)
     if name in BASELINES:
@@ -97,7 +126,7 @@ def make_model(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
         return _make_short(library, kind, {key: literal(value) for key, value in given.items()})
     if ":" in name:
         return _make_other(name, {key: literal(value) for key, value in given.items()})
-    known = [*OWN, *BASELINES, *SHORT]
+    known = [*OWN, HYBRID, *BASELINES, *SHORT]
     raise UsageError(
         f"model {name}: neither a file nor a model: {nearest(name, known)}; others are given as "
         "river:CLASS or MODULE:FACTORY"
@@ -128,13 +157,13 @@ def check_levels(model: Any, levels: Sequence[float]) -> None:
     known = getattr(model, "levels", ())
     if not known:
         raise UsageError(
-            "--interval: the model tells no bounds; train it with --interval, or let it go on by "
-            "sapwood train --model FILE --interval LEVEL"
+            "--interval: the model has no prediction intervals; train it with --interval, or "
+            "resume it with sapwood train --model FILE --interval LEVEL"
         )
     for level in levels:
         if level not in known:
             told = ", ".join(f"{each:g}" for each in known)
-            raise UsageError(f"--interval {level:g}: the model tells bounds of {told}")
+            raise UsageError(f"--interval {level:g}: the model has prediction intervals of {told}")
 
 
 def check_savable(model: Any, option: str) -> None:
@@ -164,10 +193,39 @@ def _baselines() -> dict[str, type[Any]]:
     return dict(zip(BASELINES, (RunningMean, LastValue), strict=True))
 
 
+def make_classifier(
+    name: str, settings: Mapping[str, str], features: Mapping[Any, Any], declared: Sequence[Any]
+) -> Any:
+    """Make one of our classifiers.
+
+    Parameters
+    ----------
+    name : str
+        "tree", "adaptive" or "forest"; settings may follow after a colon.
+    settings : mapping of str to str
+        Parameters as they were typed.
+    features : mapping
+        The features of the stream, which decide how much memory there may be.
+    declared : sequence
+        Those that are categories although their values are numbers.
+    """
+    name, own = split_spec(name)
+    if name not in CLASSIFIERS:
+        raise UsageError(f"--task classes: model {name}: {nearest(name, list(CLASSIFIERS))}")
+    kind = getattr(sapwood, CLASSIFIERS[name])
+    return _made(name, kind, {**settings, **own}, len(features), declared)
+
+
 def _make_own(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
     kind = getattr(sapwood, OWN[name])
+    return _made(name, kind, settings, len(stream.features), stream.declared)
+
+
+def _made(
+    name: str, kind: Any, settings: Mapping[str, str], count: int, declared: Sequence[Any]
+) -> Any:
     known = inspect.signature(kind).parameters
-    parameters: dict[str, Any] = {"categorical": stream.declared}
+    parameters: dict[str, Any] = {"categorical": declared}
     for setting, text in settings.items():
         if setting == "categorical":
             raise UsageError(f"categorical={text}: use --categorical for that")
@@ -180,7 +238,7 @@ def _make_own(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
         except ValueError as error:
             raise UsageError(f"{setting}={text}: {error}") from None
     if "max_bytes" not in parameters:
-        features = max(LEAST_FEATURES, len(stream.features))
+        features = max(LEAST_FEATURES, count)
         members = parameters.get("members", known["members"].default) if name == "forest" else 0
         trees = TREES.get(name) or (members + 1 if isinstance(members, int) else 1)
         parameters["max_bytes"] = BYTES_PER_FEATURE * features * trees
@@ -188,6 +246,39 @@ def _make_own(name: str, settings: Mapping[str, str], stream: Stream) -> Any:
         return kind(**parameters)
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _make_hybrid(settings: Mapping[str, str], stream: Stream, batch: str | None) -> Any:
+    """Make a hybrid; settings that are none of its own are those of its online model."""
+    from sapwood.hybrid import HybridRegressor
+
+    known = inspect.signature(HybridRegressor).parameters
+    own = {name: text for name, text in settings.items() if name in known}
+    online = own.pop("online", "forest")
+    learner = batch or own.pop("batch", None)
+    if online not in OWN:
+        raise UsageError(f"online={online}: {nearest(online, list(OWN))}")
+    others = {name: text for name, text in settings.items() if name not in known}
+    model = _make_own(online, others, stream)
+    try:
+        parameters = {name: _parameter(name, text) for name, text in own.items()}
+        if learner is not None and os.path.exists(learner):
+            return HybridRegressor(model, _booster(learner), **{"refit": None, **parameters})
+        return HybridRegressor(model, learner, **parameters)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"model hybrid: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"model hybrid: {error}") from None
+
+
+def _booster(path: str) -> Any:
+    """Return the LightGBM model of a file, in its own text format."""
+    import lightgbm
+
+    try:
+        return lightgbm.Booster(model_file=path)
+    except lightgbm.basic.LightGBMError as error:
+        raise UsageError(f"--batch {path}: no model of LightGBM: {error}") from None
 
 
 def _parameter(name: str, text: str) -> Any:

@@ -10,8 +10,8 @@ import typer
 from sapwood.cli.failure import UsageError
 from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
 from sapwood.cli.values import whole_numbers
-from sapwood.door import Label
 from sapwood.streams.schema import PARTS
+from sapwood.validation import Label
 
 if TYPE_CHECKING:
     from sapwood.lags import Lags
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["EMBEDDED", "LagOptions", "check_bad_rows"]
 
-READING = "How the stream is read"
-MODEL = "The model"
-OUTPUT = "What is written"
-LAGS = "What came before, as features"
-WORKERS = "Who learns"
+READING = "Input"
+MODEL = "Model"
+OUTPUT = "Output"
+LAGS = "Lag features"
+WORKERS = "Distributed training"
 MOST_SERIES = 10_000
 """As of `sapwood.lags`, which takes a while to load."""
+MOST_WORKERS = 65_536
+"""As of `sapwood.scale`."""
 EMBEDDED = "demand"
 GENERATORS = (
     "friedman",
@@ -40,9 +42,9 @@ GENERATORS = (
 """Those of `sapwood.streams`, which take a while to load."""
 
 STREAM_HELP = (
-    "A file (CSV, TSV, Parquet, Arrow, ARFF, JSON lines; text may be compressed), several of them, "
-    "a folder or a pattern such as 'days/*.csv', read in order; - for standard input; a topic of "
-    "Kafka: kafka://HOST:PORT/TOPIC; or a "
+    "A file (CSV, TSV, Parquet, Arrow, ARFF, JSON lines; text may be compressed), several files, "
+    "a folder or a pattern such as 'days/*.csv'; - for standard input; a Kafka topic, "
+    "kafka://HOST:PORT/TOPIC; or a "
     f"generator: {', '.join(GENERATORS)}, such as friedman:rows=1000000,seed=3."
 )
 
@@ -55,7 +57,7 @@ Target = Annotated[
         "--target",
         "-t",
         metavar="NAME",
-        help="The column to predict; may be repeated, for several targets of one tree.",
+        help="The column to predict; repeat it for multi-target regression.",
     ),
 ]
 Drop = Annotated[
@@ -77,8 +79,8 @@ TimeFormats = Annotated[
     typer.Option(
         "--time-format",
         metavar="NAME=FORMAT",
-        help="A column holds times in this format, such as 'sold=%d.%m.%Y %H:%M' or "
-        "sold=milliseconds, or none: sold=none. Most formats are found without.",
+        help="Format of a column of times, such as 'sold=%d.%m.%Y %H:%M' or "
+        "sold=milliseconds; sold=none for a number. Most formats are detected.",
         rich_help_panel=READING,
     ),
 ]
@@ -86,8 +88,8 @@ TimeParts = Annotated[
     str,
     typer.Option(
         metavar="PARTS",
-        help=f"Add these parts of each time as features: any of {','.join(PARTS)}, or none. If not "
-        "given, those of hour, weekday and season that vary.",
+        help=f"Parts of times to add as features: any of {','.join(PARTS)}, or none. Default: "
+        "those of hour, weekday and season that vary.",
         rich_help_panel=READING,
     ),
 ]
@@ -95,7 +97,7 @@ Decimal = Annotated[
     str | None,
     typer.Option(
         metavar="MARK",
-        help="What stands before decimals, . or , - if the data do not tell it.",
+        help="Decimal mark, . or , - if it is not detected.",
         rich_help_panel=READING,
     ),
 ]
@@ -103,7 +105,7 @@ Thousands = Annotated[
     str | None,
     typer.Option(
         metavar="MARK",
-        help="What stands between thousands: . , ' or a blank.",
+        help="Thousands separator: . , ' or a blank.",
         rich_help_panel=READING,
     ),
 ]
@@ -111,7 +113,7 @@ Encoding = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="The encoding of a text, such as cp1252, if the first lines do not tell it.",
+        help="Text encoding, such as cp1252, if it is not detected.",
         rich_help_panel=READING,
     ),
 ]
@@ -119,7 +121,7 @@ HeaderOption = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether the first line of a CSV file names its columns; else they are c1, c2, …",
+        help="Whether the first line of a CSV file has the column names; otherwise c1, c2, …",
         show_default=False,
         rich_help_panel=READING,
     ),
@@ -129,7 +131,28 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="csv, tsv, parquet, arrow, arff or jsonl, if the name does not tell it.",
+        help="csv, tsv, parquet, arrow, arff or jsonl, if the file name does not show it.",
+        rich_help_panel=READING,
+    ),
+]
+SampleRows = Annotated[
+    int | None,
+    typer.Option(
+        "--sample",
+        metavar="ROWS",
+        help="Rows that are looked at to find what columns are (1000): from a pipe, predictions "
+        "are written once so many have come.",
+        show_default=False,
+        rich_help_panel=READING,
+    ),
+]
+SchemaOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema",
+        metavar="FILE",
+        help="Read the columns as this saved model reads them; from a pipe, predictions are "
+        "written at once.",
         rich_help_panel=READING,
     ),
 ]
@@ -137,7 +160,7 @@ UntilEnd = Annotated[
     bool,
     typer.Option(
         "--until-end",
-        help="Read a topic up to where it ends now; else it is followed until Ctrl-C.",
+        help="Stop at the present end of a topic; otherwise follow it until Ctrl-C.",
         rich_help_panel=READING,
     ),
 ]
@@ -145,7 +168,7 @@ KafkaConfig = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Settings of the client of a topic, such as TLS and SASL: lines of name=value.",
+        help="Settings of the Kafka client, such as TLS and SASL: lines of name=value.",
         rich_help_panel=READING,
         show_default=False,
     ),
@@ -164,10 +187,28 @@ Settings = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+Task = Annotated[
+    Literal["auto", "numbers", "classes"],
+    typer.Option(
+        help="What is predicted: numbers or classes. auto: classes if the target is text, or if "
+        "the model is a saved classifier.",
+        rich_help_panel=MODEL,
+    ),
+]
+Batch = Annotated[
+    str | None,
+    typer.Option(
+        "--batch",
+        metavar="LEARNER|FILE",
+        help="The batch learner of -m hybrid: lightgbm or hist_gradient_boosting, refitted on the "
+        "latest rows; or the file of a LightGBM model (save_model), which is corrected online.",
+        rich_help_panel=MODEL,
+    ),
+]
 OnBadRowOption = Annotated[
     Literal["error", "skip"],
     typer.Option(
-        help="A row that cannot be read ends the run, or is counted and left out.",
+        help="Stop at a row that cannot be read, or skip and count it.",
         rich_help_panel=READING,
     ),
 ]
@@ -175,7 +216,7 @@ BadRows = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Write the rows left out to a file, with their places and reasons (CSV).",
+        help="Write skipped rows, with their places and reasons (CSV).",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -183,7 +224,7 @@ MonitorOption = Annotated[
     bool,
     typer.Option(
         "--monitor",
-        help="Watch errors, the target and all features, and tell what has changed.",
+        help="Detect concept drift in the errors, the target and all features.",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -192,7 +233,7 @@ OnceIn = Annotated[
     typer.Option(
         "--once-in",
         metavar="ROWS",
-        help="How rare false alarms of --monitor are to be: at most one in so many rows.",
+        help="Expected number of rows between false alarms of --monitor.",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -200,7 +241,7 @@ Events = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Write what --monitor finds changed, and what trees of a forest do (JSON lines).",
+        help="Write drift events, and replacements of trees in a forest (JSON lines).",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -209,16 +250,35 @@ Interval = Annotated[
     typer.Option(
         "--interval",
         metavar="LEVEL",
-        help="Bounds that are to contain this share of all targets, such as 0.9; may be repeated. "
-        "Of several targets, each has its own.",
+        help="Coverage of the prediction intervals, such as 0.9; may be repeated. "
+        "Each target has its own intervals.",
         rich_help_panel=MODEL,
+    ),
+]
+Minimum = Annotated[
+    float | None,
+    typer.Option(
+        "--min",
+        metavar="NUMBER",
+        help="Least possible target, such as 0 for counts: predictions and prediction intervals "
+        "are held above it.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Maximum = Annotated[
+    float | None,
+    typer.Option(
+        "--max",
+        metavar="NUMBER",
+        help="Largest possible target: predictions and prediction intervals are held below it.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 Delayed = Annotated[
     str | None,
     typer.Option(
         metavar="ROWS|TIME",
-        help="Labels come so many rows late (24), or so much later by --time (2h).",
+        help="Delay of labels, in rows (24) or by the column --time (2h).",
         rich_help_panel=READING,
     ),
 ]
@@ -226,8 +286,8 @@ Time = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="The column that tells the time of a row: for --delay, for the same hour last week, "
-        "and for the report. The first column of times, if not given.",
+        help="Column with the time of a row, for --delay, the weekly baseline and the report. "
+        "Default, except for --delay: the first column of times.",
         rich_help_panel=READING,
     ),
 ]
@@ -235,7 +295,7 @@ Checkpoint = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Save the run from time to time; the same command again goes on from there.",
+        help="Save the state of the run regularly; the same command resumes it.",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -243,7 +303,7 @@ Every = Annotated[
     str,
     typer.Option(
         metavar="ROWS|TIME",
-        help="How often --checkpoint saves: after so many rows (100000) or so long (30s).",
+        help="Rows (100000) or time (30s) between checkpoints.",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -251,8 +311,9 @@ Workers = Annotated[
     int | None,
     typer.Option(
         min=1,
+        max=MOST_WORKERS,
         metavar="COUNT",
-        help="Let so many workers learn: parts of the files, or members of a forest.",
+        help="Number of workers, which share the files or the members of a forest.",
         rich_help_panel=WORKERS,
     ),
 ]
@@ -261,7 +322,7 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME|ADDRESS",
-        help="Where they are: processes or threads of this machine; dask or ray, a local cluster; "
+        help="Where workers run: processes or threads; dask or ray, a local cluster; "
         "dask://HOST:PORT or ray://HOST:PORT.",
         rich_help_panel=WORKERS,
     ),
@@ -271,7 +332,7 @@ Quiet = Annotated[
     typer.Option(
         "--quiet",
         "-q",
-        help="Print nothing but errors and what --json or - asks for.",
+        help="Print errors and requested output only.",
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -280,8 +341,8 @@ Ids = Annotated[
     typer.Option(
         "--id",
         metavar="NAME",
-        help="A column that tells rows apart: not a feature, but written beside predictions; a row "
-        "without a target is learned when another row of its id brings it. May be repeated.",
+        help="Row identifier. Copied to the output, not used as a feature; joins labels that "
+        "arrive later. May be repeated.",
         rich_help_panel=READING,
     ),
 ]
@@ -289,7 +350,7 @@ Labels = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Another file with the targets of rows, told by --id.",
+        help="File with labels, joined by --id.",
         rich_help_panel=READING,
     ),
 ]
@@ -297,7 +358,7 @@ LagsOption = Annotated[
     str,
     typer.Option(
         metavar="ROWS,...",
-        help="Add the targets of so many rows before as features: 1,24,168. Of several targets, "
+        help="Add the targets of earlier rows as features: 1,24,168. With several targets, "
         "those of each.",
         rich_help_panel=LAGS,
     ),
@@ -314,7 +375,7 @@ Means = Annotated[
     str,
     typer.Option(
         metavar="ROWS,...",
-        help="Add the mean target of the last so many rows: 24.",
+        help="Add the rolling mean of the target over this many rows: 24.",
         rich_help_panel=LAGS,
     ),
 ]
@@ -322,7 +383,7 @@ MeansOf = Annotated[
     list[str],
     typer.Option(
         metavar="NAME:ROWS,...",
-        help="Add the mean of a column over the last so many rows: temp:24; may be repeated.",
+        help="Add the rolling mean of a column: temp:24; may be repeated.",
         rich_help_panel=LAGS,
     ),
 ]
@@ -330,8 +391,8 @@ By = Annotated[
     list[str],
     typer.Option(
         metavar="NAME",
-        help="A column that tells series apart, such as stations: rows before are then those of "
-        "the same series. May be repeated.",
+        help="Column that identifies a series, such as a station; lags are those of the same "
+        "series. May be repeated.",
         rich_help_panel=LAGS,
     ),
 ]
@@ -340,8 +401,7 @@ MaxSeries = Annotated[
     typer.Option(
         min=1,
         metavar="COUNT",
-        help="How many series are remembered; for a new one beyond these, the one is forgotten "
-        "that has had no row for the longest time.",
+        help="Number of series in memory; beyond that, the least recently used series is evicted.",
         rich_help_panel=LAGS,
     ),
 ]
@@ -403,3 +463,16 @@ def check_bad_rows(bad_rows: Path | None, on_bad_row: str) -> None:
     """Complain of a file for rows left out if none is."""
     if bad_rows is not None and on_bad_row == "error":
         raise UsageError("--bad-rows is for rows that are left out: add --on-bad-row skip")
+
+
+def limits(minimum: float | None, maximum: float | None) -> tuple[float, float] | None:
+    """Return the range of --min and --max, None if there is none."""
+    if minimum is None and maximum is None:
+        return None
+    from sapwood.evaluate.learner import checked_limits
+
+    try:
+        return checked_limits(minimum, maximum)
+    except ValueError as error:
+        words = str(error).replace("minimum", "--min").replace("maximum", "--max")
+        raise UsageError(words.replace(" = ", " ")) from None

@@ -18,9 +18,9 @@ from sapwood.streams.stream import numbers_by_name, place_in_words
 if TYPE_CHECKING:
     import numpy as np
 
-    from sapwood.door import Label
     from sapwood.evaluate.prequential import Step
     from sapwood.streams.stream import BadRow, Unit
+    from sapwood.validation import Label
 
 __all__ = [
     "BadRowFile",
@@ -69,7 +69,7 @@ class GrowingFile:
 
             raise CheckpointError(
                 f"{self.path} has less than the {length} bytes that the checkpoint knows of: "
-                "restore it, or remove the checkpoint to start anew"
+                "restore it, or remove the checkpoint to start over"
             )
         file = open(self.path, "r+b")  # noqa: SIM115 - closed by `close`
         file.truncate(length)

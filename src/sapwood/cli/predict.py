@@ -18,6 +18,7 @@ from sapwood.cli.models import check_levels
 from sapwood.cli.outputs import BadRowFile, GrowingFile, bound_columns, bound_names, named
 from sapwood.cli.reading import Reading, Writing, is_topic, tell_missing
 from sapwood.cli.values import amount
+from sapwood.rows.encoded import EncodedColumns
 from sapwood.streams.kafka_address import is_kafka
 from sapwood.streams.labelled import keys_of
 from sapwood.streams.stream import BadRowError, Chunk, Position, Stream
@@ -33,7 +34,7 @@ __all__ = ["predict"]
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model that was saved.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")],
     stream: options.StreamArgument = ["-"],  # noqa: B006 - typer wants a list
     *,
     output: Annotated[
@@ -51,11 +52,13 @@ def predict(
     on_bad_row: options.OnBadRowOption = "error",
     bad_rows: options.BadRows = None,
     interval: options.Interval = [],  # noqa: B006 - typer wants a list
+    minimum: options.Minimum = None,
+    maximum: options.Maximum = None,
     checkpoint: options.Checkpoint = None,
     every: options.Every = "60s",
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a prediction for each row of a stream, in order, as rows come.
+    """Predict each row of a stream, in order, as rows arrive.
 
     Columns that the model does not know are ignored, those that the stream lacks count as missing.
     A row that cannot be read, if it is not to stop all, gets an empty line. For a model with lags,
@@ -66,7 +69,12 @@ def predict(
     with failing_in_one_line(terminal, extra="cli"):
         growing = {"--output": output, "--bad-rows": bad_rows}
         check_files(
-            {}, growing, read=[model, *stream], format=writing.format, checkpoint=checkpoint
+            {},
+            growing,
+            read=[model, *stream],
+            format=writing.format,
+            checkpoint=checkpoint,
+            settings={"--kafka-config": writing.kafka_config},
         )
         options.check_bad_rows(bad_rows, on_bad_row)
         _check_outputs(to, output, checkpoint, stream)
@@ -88,7 +96,11 @@ def predict(
                 reading = replace(reading, sample=saving.file.sample())
         rows = reading.open(stream)
         tell_missing(terminal, loaded, rows)
-        asked = _Asked(loaded, tuple(sorted(set(interval))))
+        asked = _Asked(loaded, tuple(sorted(set(interval))), options.limits(minimum, maximum))
+        if asked.class_columns and to is not None:
+            raise UsageError(f"--to {to}: {model} predicts classes, name a file by --output")
+        if asked.class_columns and asked.limits is not None:
+            raise UsageError(f"--min, --max: {model} predicts classes, leave them out")
         if asked.targets and to is not None:
             raise UsageError(f"--to {to}: {model} has several targets, name a file by --output")
         written = _output(output, to, rows, asked, writing.kafka_config)
@@ -96,7 +108,7 @@ def predict(
         run = _Predicting(asked, rows, written, left_out, on_bad_row, saving)
         run.follow(terminal)
         read, refused = run.read, run.refused
-        terminal.say(f"rows: {read:,} read, {read - refused:,} predicted, {refused:,} refused")
+        terminal.say(f"rows: {read:,} read, {read - refused:,} predicted, {refused:,} rejected")
 
 
 def _check_lagged(loaded: Any, writing: Writing) -> None:
@@ -137,7 +149,7 @@ def _output(
     output: Path, to: str | None, rows: Stream, asked: "_Asked", kafka_config: Path | None
 ) -> "_Predictions | PredictionTopic":
     if to is None:
-        names = [
+        names = asked.class_columns or [
             told
             for name in (asked.targets or (None,))
             for told in (*named(["prediction"], name), *bound_names(asked.levels, name))
@@ -155,11 +167,19 @@ class _Asked:
 
     model: Any
     levels: tuple[float, ...]
+    limits: tuple[float, float] | None = None
 
     @property
     def targets(self) -> tuple[Any, ...]:
         """The names of several targets; none of one."""
         return tuple(self.model.targets) if getattr(self.model, "several_targets", False) else ()
+
+    @property
+    def class_columns(self) -> list[str]:
+        """The columns of a classifier: the class, and the probability of each; none of others."""
+        if getattr(self.model, "task", None) != "classes":
+            return []
+        return ["prediction", *(f"probability {label}" for label in self.model.classes)]
 
     def predict(self, chunk: Chunk, rows: int) -> list[list[float | str]]:
         """Return the columns for the first rows of a chunk: predictions, and bounds.
@@ -167,14 +187,29 @@ class _Asked:
         What a model with lags remembers goes on by them.
         """
         columns, y = chunk.part(0, rows)
+        columns = EncodedColumns(columns)  # the stream has read them by the model's schema
         if not hasattr(self.model, "lags"):
-            return self._told(self.model, columns)
+            return self._held(self._told(self.model, columns))
         plan = self.model.lags.plan(columns, None if chunk.y is None else y)
         told = self._told(self.model.model, plan.features)
         plan.push()
-        return told
+        return self._held(told)
+
+    def _held(self, told: list[list[float | str]]) -> list[list[float | str]]:
+        """Return predictions and bounds held within the limits; what is not known is empty."""
+        if self.limits is None:
+            return told
+        low, high = self.limits
+        return [
+            [own if isinstance(own, str) else min(max(own, low), high) for own in column]
+            for column in told
+        ]
 
     def _told(self, model: Any, columns: "Mapping[Any, Column]") -> list[list[float | str]]:
+        if self.class_columns:
+            told_classes = model.predict_many(columns, record=False).tolist()
+            shares = model.predict_proba_many(columns, record=False).T.tolist()
+            return [told_classes, *shares]
         if not self.levels:
             found = model.predict_many(columns)
             if isinstance(found, Mapping):
@@ -303,7 +338,7 @@ class _Predicting:
             if saved.identity.get(name) != value:
                 raise CheckpointError(
                     f"{saving.file.path} belongs to another run, whose {name} differed: name "
-                    "another file, or remove it to start anew"
+                    "another file, or remove it to start over"
                 )
         saved.resume(self)
         if hasattr(self.model, "lags"):

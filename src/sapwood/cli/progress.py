@@ -16,8 +16,8 @@ __all__ = ["RunProgress"]
 
 FIRST_LINE = 1000
 DIGITS = 4
-COLUMNS = ("rows", "MAE", "RMSE", "R²", "faded MAE", "faded R²", "leaves", "MB", "rows/s")
-WIDTHS = (12, 10, 10, 8, 10, 9, 7, 7, 11)
+COLUMNS = ("rows", "MAE", "RMSE", "R²", "recent MAE", "recent R²", "leaves", "MB", "rows/s")
+WIDTHS = (12, 10, 10, 8, 11, 10, 7, 7, 11)
 
 
 class RunProgress:

@@ -4,19 +4,24 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from sapwood import load
 from sapwood.cli import options
 from sapwood.cli.failure import Terminal, UsageError
+from sapwood.cli.models import targets_of
 from sapwood.cli.values import settings, split_spec
-from sapwood.door import Label
 from sapwood.model import StoredModel
 from sapwood.streams.kafka_address import is_kafka
 from sapwood.streams.opening import open_stream
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import MOST_ROWS, Chunk, DerivedStream, Kind, Position, Stream
+from sapwood.validation import Label
 
 __all__ = ["Reading", "Writing", "is_topic", "open_named", "tell_missing"]
+
+MOST_SAMPLED = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -55,15 +60,19 @@ class Writing:
 class Reading(Writing):
     """How a stream is to be read, as it was typed; and for which model, if that knows features.
 
-    `sample` are the first rows of a topic, if a run goes on that has found columns by them.
+    `sample` are the first rows of a topic, if a run goes on that has found columns by them; `keys`
+    are the columns that identify series.
     """
 
     drop: options.Drop = field(default_factory=list)
     categorical: options.Categorical = field(default_factory=list)
     time_parts: options.TimeParts = ""
     time: options.Time = None
+    sample_rows: options.SampleRows = None
+    schema: options.SchemaOption = None
     model: Any = None
     sample: bytes | None = None
+    keys: tuple[str, ...] = ()
 
     def open(self, name: str | Sequence[str]) -> Stream:
         """Open a stream by its name, or by those of its files."""
@@ -90,16 +99,52 @@ class Reading(Writing):
             opened = SeveralTargets(opened, self.target)
         return opened if self.model is None else _Renamed.for_model(opened, self.model)
 
+    def for_model(self, model: Any, typed: str) -> "Reading":
+        """Return how a stream is read for a saved model: it predicts the target that it has.
+
+        Parameters
+        ----------
+        model : object
+            The model; None if a new one is made.
+        typed : str
+            What it was typed as.
+
+        Raises
+        ------
+        UsageError
+            If another target was named.
+        """
+        if model is None:
+            return self
+        known = targets_of(model)
+        named = " ".join(f"--target {name}" for name in self.target)
+        _check_target(self.target, named, known, model, typed)
+        return replace(self, model=model, target=self.target or list(known))
+
+    def check_opened(self, stream: Stream, typed: str) -> None:
+        """Complain of a stream whose target is not the one of the model that it is read for."""
+        if self.model is not None:
+            found = [*map(str, stream.targets)] or [*filter(None, [stream.target])]
+            named = f"{stream.name}, of which the target is {', '.join(found)}"
+            _check_target(found, named, targets_of(self.model), self.model, typed)
+
     def wishes(self) -> dict[str, Any]:
         """Return the arguments of `open_stream` that say the same."""
         categorical, known, known_formats = self.categorical, None, None
-        if self.model is not None and self.model.features:
-            categorical = [*categorical, *_declared_by(self.model)]
-            known = _known_by(self.model)
+        lags = getattr(self.model, "lags", None)
+        if self.sample_rows is not None and not 1 <= self.sample_rows <= MOST_SAMPLED:
+            raise UsageError(f"--sample {self.sample_rows}: 1 to {MOST_SAMPLED} rows are expected")
+        model, target = self.model, self.first_target
+        if self.schema is not None:
+            model = self._schema_model(self.schema)
+            target = target or next(iter(targets_of(model)), None)
+        if model is not None and model.features:
+            categorical = [*categorical, *_declared_by(model)]
+            known = _known_by(model)
             known |= dict.fromkeys(self.target[1:], "number")
-            known_formats = self.model.column_formats
+            known_formats = model.schema.formats
         return {
-            "target": self.first_target,
+            "target": target,
             "drop": self.drop,
             "categorical": categorical,
             "time_formats": settings(self.time_format, "--time-format"),
@@ -112,16 +157,24 @@ class Reading(Writing):
             "encoding": self.encoding,
             "header": self.header,
             "ids": self.id,
+            "keys": self.keys or tuple(map(str, getattr(lags, "by", ()))),
             "format": self.format,
             "until_end": self.until_end,
             "sample": self.sample,
+            "sample_rows": self.sample_rows,
             "kafka_config": self.kafka_config,
         }
+
+    def _schema_model(self, path: Path) -> Any:
+        """Return the saved model that --schema names."""
+        if self.model is not None:
+            raise UsageError(f"--schema {path}: the model reads columns by its own schema")
+        return load(path)
 
     def _check_generated(self, name: str, stream: Stream) -> None:
         """Complain of options that a stream which is computed cannot heed."""
         self.check_one_target(f"the target of {name} is {stream.target}")
-        if self.first_target not in (None, stream.target):
+        if self.first_target not in (None, stream.target) and self.model is None:
             raise UsageError(
                 f"--target {self.first_target}: the target of {name} is {stream.target}"
             )
@@ -137,12 +190,32 @@ class Reading(Writing):
             "--thousands": self.thousands,
             "--encoding": self.encoding,
             "--header or --no-header": self.header is not None,
+            "--sample": self.sample_rows,
+            "--schema": self.schema,
             "--until-end": self.until_end,
             "--kafka-config": self.kafka_config,
         }
         for option, value in given.items():
             if value:
                 raise UsageError(f"{option} is for files, and {name} is computed: leave it out")
+
+
+def _check_target(
+    targets: Sequence[str], named: str, known: Sequence[str], model: Any, typed: str
+) -> None:
+    """Complain of targets that are not those of a model, or that are features of it."""
+    if targets and known and set(targets) != set(known):
+        raise UsageError(
+            f"{named}: {typed} predicts {', '.join(known)}: leave --target out, or train a new "
+            "model for another target"
+        )
+    features = set(map(str, getattr(model, "features", ())))
+    for name in targets:
+        if name in features:
+            raise UsageError(
+                f"{named}: {name} is a feature of {typed}: name the column that it predicts, or "
+                "train a new model"
+            )
 
 
 class _Renamed(DerivedStream):
@@ -158,7 +231,8 @@ class _Renamed(DerivedStream):
 
     def __init__(self, stream: Stream, names: Mapping[str, int]) -> None:
         features = {names.get(name, name): kind for name, kind in stream.features.items()}
-        super().__init__(stream, features=features)
+        rules = stream.model_schema.renamed(names).rules
+        super().__init__(stream, features=features, rules=rules)
         self._names = names
 
     @classmethod
@@ -198,7 +272,7 @@ def _declared_by(model: Any) -> list[str]:
     """Return the features that were declared categories of a model, or of one that it wraps."""
     parameters = model.parameters
     if "categorical" not in parameters:
-        return _declared_by(parameters["model"])
+        return _declared_by(parameters["online" if "online" in parameters else "model"])
     return list(map(str, parameters["categorical"]))
 
 

@@ -1,6 +1,6 @@
 """A run of what was typed: the stream, the model with its lags, and how it is scored."""
 
-import os
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,17 +16,17 @@ from sapwood.drift import Monitor
 from sapwood.evaluate.checkpoint import CheckpointFile
 from sapwood.evaluate.prequential import OnBadRow, Prequential
 from sapwood.evaluate.scores import FADE, WINDOW
-from sapwood.evaluate.targets import run_of
 from sapwood.lags import LaggedModel
 from sapwood.model import StoredModel
 from sapwood.streams.labelled import LabelledStream, labels_of
 from sapwood.streams.opening import open_stream
 from sapwood.streams.stream import Kind, Stream
 from sapwood.streams.targets import SeveralTargets
+from sapwood.system import system
 
 __all__ = ["Learning", "Scoring", "Targets", "make_run"]
 
-SCORES = "The score"
+SCORES = "Scores"
 SHOWN_FIRST, SHOWN_LAST = 6, 4
 """How many of the first and last columns are named where one is to be chosen."""
 USUAL_TARGETS = ("target", "y", "label", "value", "price", "count", "cnt", "demand", "sales")
@@ -48,7 +48,7 @@ class Scoring:
     fade: Annotated[
         float,
         typer.Option(
-            help="For the faded error, a row's weight is multiplied by this at each later row.",
+            help="Weight of the exponentially weighted error per row; 0.999 is a half-life of 693 rows.",
             rich_help_panel=SCORES,
         ),
     ] = FADE
@@ -57,6 +57,8 @@ class Scoring:
     ] = WINDOW
     monitor: options.MonitorOption = False
     once_in: options.OnceIn = 1_000_000.0
+    minimum: options.Minimum = None
+    maximum: options.Maximum = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class Learning(options.LagOptions):
 
     model: options.Model = "tree"
     set_: options.Settings = field(default_factory=list)
+    task: options.Task = "auto"
+    batch: options.Batch = None
     interval: options.Interval = field(default_factory=list)
 
 
@@ -85,18 +89,20 @@ def make_run(
     saved, scoring = saved_model(learning.model), scoring or Scoring()
     if checkpoint is not None and is_topic(name):
         reading = replace(reading, sample=CheckpointFile(checkpoint).sample())
-    if saved is not None and learning.set_:
+    if saved is not None and (learning.set_ or learning.batch):
         raise UsageError(
             f"{learning.model} is a saved model: its parameters cannot be set any more"
         )
+    reading = replace(reading.for_model(saved, learning.model), keys=tuple(learning.by))
     if reading.has_several:
         _check_several(name, reading, learning, scoring)
-    stream = _opened(name, replace(reading, model=saved), targets)
+    stream = _opened(name, reading, targets)
+    reading.check_opened(stream, learning.model)
     late = _late_by(targets.delay, stream)
     lags = learning.made([*map(str, stream.targets)] or stream.target or "")
     made = saved
     if saved is None:
-        made = make_model(learning.model, settings(learning.set_, "--set"), stream)
+        made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)
         made = with_bounds(made, learning.interval)
         made = made if lags is None else LaggedModel(made, lags)
     elif lags is not None:
@@ -104,12 +110,9 @@ def make_run(
     else:
         made = with_bounds(saved, learning.interval)
     if isinstance(made, StoredModel):
-        formats = dict(stream.time_formats)
-        made.column_formats.update(
-            {name: formats[name] for name in formats if name in stream.features}
-        )
+        _complete_schema(made, stream, reading, is_new=saved is None)
     try:
-        run = run_of(
+        run = Prequential(
             made,
             stream,
             delay=late,
@@ -120,6 +123,7 @@ def make_run(
         )
     except ValueError as error:
         raise UsageError(str(error)) from None
+    run.learner.limits = options.limits(scoring.minimum, scoring.maximum)
     identity = {
         "stream": stream.fingerprint,
         "target": stream.target,
@@ -135,8 +139,27 @@ def make_run(
         **asdict(targets),
         "labels": None if targets.labels is None else str(targets.labels),
         **({"interval": list(learning.interval)} if learning.interval else {}),
+        **({"batch": learning.batch} if learning.batch else {}),
     }
     return run, identity
+
+
+def _complete_schema(model: StoredModel, stream: Stream, reading: Reading, is_new: bool) -> None:
+    """Let a model that has no schema yet, or no target in it, take those of a stream.
+
+    Formats that were typed take the place of those that the model has.
+    """
+    known, found = model.schema, stream.model_schema
+    typed = settings(reading.time_format, "--time-format").keys()
+    written = {rule.name: rule.time_format for rule in found.rules if rule.name in typed}
+    rules = tuple(
+        replace(rule, time_format=written.get(rule.name, rule.time_format)) for rule in known.rules
+    )
+    if not rules:  # categories of a model that learned in Python may be whole numbers
+        rules = tuple(rule for rule in found.rules if is_new or rule.role != "category")
+    completed = replace(known, rules=rules, targets=known.targets or found.targets)
+    if completed != known:
+        model.schema = completed
 
 
 def _check_several(
@@ -161,8 +184,11 @@ def _monitor(scoring: Scoring, stream: Stream) -> Monitor | None:
 
 
 def _told(scoring: Scoring) -> dict[str, Any]:
-    """Return what tells a scoring from others; a monitor, which is new, if there is one."""
+    """Return what tells a scoring from others; a monitor and limits, which are newer, if given."""
     told = asdict(scoring)
+    for name in ("minimum", "maximum"):
+        if told[name] is None:
+            del told[name]
     if not scoring.monitor:
         del told["monitor"], told["once_in"]
     return told
@@ -174,7 +200,9 @@ def _opened(name: str | list[str], reading: Reading, targets: Targets) -> Stream
         return _with_labels(name, reading, targets.labels, targets.on_bad_row)
     stream = open_named(name, reading)
     if stream.target is None:
-        raise UsageError(f"{stream.name}: say which column to predict: {_some_targets(stream)}")
+        known = set() if reading.model is None else set(reading.model.features)
+        some = _some_targets(stream, known)
+        raise UsageError(f"{stream.name}: name the column to predict by -t: {some}")
     return stream
 
 
@@ -183,7 +211,7 @@ def _with_labels(
 ) -> Stream:
     """Open a stream whose targets stand in another file."""
     if not reading.id:
-        raise UsageError(f"--labels {labels} needs --id, the column that tells rows apart")
+        raise UsageError(f"--labels {labels} needs --id, the column that identifies rows")
     target = reading.first_target
     if target is None:
         raise UsageError(f"--labels {labels} needs -t NAME, the column of targets there")
@@ -215,12 +243,19 @@ def _late_by(delay: str | None, stream: Stream) -> float | None:
     return late
 
 
-def _some_targets(stream: Stream) -> str:
-    """Return words that name columns to choose from, and the likeliest first."""
+def _some_targets(stream: Stream, known: Collection[Any] = ()) -> str:
+    """Return words that name columns to choose from, and the likeliest first.
+
+    The features of a model that exists already are none of them.
+    """
     kinds = {note.name: note.kind for note in stream.column_notes}
     kinds = kinds or {str(name): kind for name, kind in stream.features.items()}
-    names = list(kinds)
-    numbers = [name for name in names if kinds[name] in ("number", "true or false")]
+    features = set(map(str, known))
+    names = [name for name in kinds if name not in features]
+    if not names:
+        return "all of its columns are features of the model"
+    possible = ("number", "true or false", *(["left out"] if features else []))
+    numbers = [name for name in names if kinds[name] in possible]
     usual = [name for name in numbers if name.lower() in USUAL_TARGETS]
     guess = (usual or numbers)[-1:]
     likely = f"perhaps -t {_quoted(guess[0])}? " if guess else ""
@@ -230,6 +265,4 @@ def _some_targets(stream: Stream) -> str:
 
 
 def _quoted(name: str) -> str:
-    import shlex
-
-    return shlex.quote(name) if os.name == "posix" else f'"{name}"'
+    return system.quoted(name)

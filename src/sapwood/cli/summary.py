@@ -11,8 +11,8 @@ __all__ = ["print_counts", "print_result"]
 MOST_CHANGES = 10
 LONGEST_NAME = 40
 BOUNDS = {
-    "coverage": "within bounds of",
-    "width": "mean width of",
+    "coverage": "coverage at level",
+    "width": "mean width at level",
     "score": "interval score at",
 }
 
@@ -27,7 +27,7 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
         return
     table = Table()
     table.add_column("")
-    for title in ("all rows", "faded", f"last {found.window_rows:,}"):
+    for title in ("all rows", "exp. weighted", f"last {found.window_rows:,}"):
         table.add_column(title, justify="right")
     errors = (found.total, found.faded, found.window)
     table.add_row("MAE", *(number(error.mae, 5) for error in errors))
@@ -48,11 +48,11 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
     terminal.say(found.headline)
     alarms = found.alarms or ()
     for alarm in alarms[-MOST_CHANGES:]:
-        terminal.say(f"changed: {alarm}")
+        terminal.say(f"drift: {alarm}")
     if len(alarms) > MOST_CHANGES:
-        terminal.say(f"and {len(alarms) - MOST_CHANGES:,} changes before")
+        terminal.say(f"and {len(alarms) - MOST_CHANGES:,} earlier drift events")
     if found.alarms is not None and not alarms:
-        terminal.say("changed: nothing that was noticed")
+        terminal.say("drift: none detected")
     print_counts(found, terminal)
 
 
@@ -61,7 +61,7 @@ def _print_targets(found: Evaluation, terminal: Terminal) -> None:
     table = Table(pad_edge=False)
     table.add_column("target", overflow="fold", min_width=9)
     last = f"last {found.window_rows:,}"
-    titles = ("rows", "MAE", "RMSE", "R²", "R² faded", f"R² {last}", "best baseline")
+    titles = ("rows", "MAE", "RMSE", "R²", "R² weighted", f"R² {last}", "best baseline")
     for title in titles:
         table.add_column(title, justify="right")
     for name, own in found.targets.items():
@@ -86,8 +86,8 @@ def _print_targets(found: Evaluation, terminal: Terminal) -> None:
 def _target_bounds(found: Evaluation) -> Table:
     """Return a line for each level of each target's bounds."""
     table = Table(pad_edge=False)
-    table.add_column("bounds around", overflow="fold", min_width=9)
-    for title in ("level", "within", "faded", "mean width", "interval score"):
+    table.add_column("intervals of", overflow="fold", min_width=9)
+    for title in ("level", "coverage", "exp. weighted", "mean width", "interval score"):
         table.add_column(title, justify="right")
     for name, own in found.targets.items():
         for level, bounds in ({} if own.intervals is None else own.intervals.levels).items():
@@ -111,7 +111,7 @@ def print_counts(found: Evaluation, terminal: Terminal) -> None:
 def _lines(found: Evaluation) -> list[str]:
     lines = [
         f"rows: {found.rows_read:,} read, {found.rows_predicted:,} predicted, "
-        f"{found.rows_learned:,} learned, {found.refused.count:,} refused"
+        f"{found.rows_learned:,} learned, {found.refused.count:,} rejected"
     ]
     if found.rows_without_target:
         later = f"; {found.labels_joined:,} had theirs later" if found.labels_joined else ""

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sapwood.cli import options
+from sapwood.cli.classes import ClassJob, is_of_classes, print_class_counts, reject_given
 from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.files import check_files
@@ -24,7 +25,7 @@ def train(
     stream: options.StreamArgument,
     *,
     save: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where the model goes.", show_default=False)
+        Path, typer.Option(metavar="FILE", help="Save the model to this file.", show_default=False)
     ],
     reading: Reading,
     targets: Targets,
@@ -36,7 +37,7 @@ def train(
     engine: options.EngineOption = "processes",
     quiet: options.Quiet = False,
 ) -> None:
-    """Learn a stream, and keep the model.
+    """Train a model on a stream and save it.
 
     The error on the way costs nothing, so it is shown: each row was predicted before it was
     learned. With --model FILE a saved model goes on learning. With --workers several processes,
@@ -51,9 +52,19 @@ def train(
             format=reading.format,
             models=[learning.model],
             checkpoint=checkpoint,
+            settings={"--kafka-config": reading.kafka_config},
             printed="the model's name",
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)
+        if is_of_classes(stream, reading, learning):
+            reject_given({"--workers": workers, "--checkpoint": checkpoint})
+            of_classes = ClassJob(stream, reading, learning, targets)
+            trained_on = of_classes.run(terminal, bad_rows=bad_rows)
+            of_classes.model.save(save)
+            print_class_counts(trained_on, terminal)
+            if not quiet:
+                print(save)
+            return
         if workers is not None:
             job = WorkersJob(stream, reading, targets, learning, workers, engine)
             trained = job.run(terminal, bad_rows, checkpoint, every)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from sapwood import door
+from sapwood import validation
 from sapwood.cli.failure import UsageError
 
 __all__ = [
@@ -63,7 +63,7 @@ def byte_count(text: str) -> int:
         count = float(found[1].replace("_", "")) * BYTES[found[2]]
         if count < MOST:
             return int(count)
-    raise ValueError(f"{door.shown(text)}: bytes are expected, like 500000, 64MB or 2GB")
+    raise ValueError(f"{validation.shown(text)}: bytes are expected, like 500000, 64MB or 2GB")
 
 
 def literal(text: str) -> Any:

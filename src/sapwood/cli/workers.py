@@ -1,7 +1,7 @@
 """`sapwood train --workers`: a job of what was typed, and how it went."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from sapwood.cli.reading import Reading
 from sapwood.cli.runs import Learning, Targets
 from sapwood.cli.values import amount, settings
 from sapwood.formatting import number, r_squared
+from sapwood.model import StoredModel
 
 if TYPE_CHECKING:
     from sapwood.scale import RoundReport, Trained
@@ -58,7 +59,7 @@ class WorkersJob:
         if checkpoint is not None and not by_time:
             raise UsageError(f"--every {every}: with --workers it is a time, such as 30s")
         saved = saved_model(self.learning.model)
-        reading = replace(self.reading, model=saved)
+        reading = self.reading.for_model(saved, self.learning.model)
         with ExitStack() as stack:
             refused = None if bad_rows is None else BadRowFile(bad_rows).open(None)
             if refused is not None:
@@ -117,12 +118,10 @@ class WorkersJob:
             target=source.reading["target"],
             name=source.name,
         )
-        made = make_model(self.learning.model, settings(self.learning.set_, "--set"), about)
-        formats = source.reading.get("known_formats", {})
-        if hasattr(made, "column_formats"):
-            made.column_formats.update(
-                {name: formats[name] for name in formats if name in source.features}
-            )
+        own = settings(self.learning.set_, "--set")
+        made = make_model(self.learning.model, own, about, self.learning.batch)
+        if isinstance(made, StoredModel):
+            made.schema = source.schema
         return made
 
 
@@ -157,7 +156,7 @@ def print_trained(found: "Trained", terminal: Terminal) -> None:
     )
     terminal.say(
         f"rows: {found.rows_read:,} read, {found.rows_learned:,} learned, "
-        f"{found.refused.total():,} refused"
+        f"{found.refused.total():,} rejected"
     )
     if found.rows_without_target:
         terminal.say(f"  {found.rows_without_target:,} came without a target: not learned")

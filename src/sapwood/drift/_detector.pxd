@@ -22,6 +22,13 @@ cdef struct Detector:
     Side sides[SIDES]
 
 
+cdef struct Calm:
+    # One over the factor by which sums of values vary more than those of independent ones.
+    double calm
+    double toll[SHIFTS]         # of each size of a change
+    double toll_factor[SHIFTS]  # exp(-toll)
+
+
 cdef struct Found:
     double since
     double before
@@ -31,3 +38,12 @@ cdef struct Found:
 cdef bint see(
     Detector* own, double value, double limit, Py_ssize_t first, Py_ssize_t last, Found* found
 ) noexcept nogil
+
+
+cdef bint see_dependent(
+    Detector* own, double value, const Calm* calm, double limit, Py_ssize_t first,
+    Py_ssize_t last, Found* found,
+) noexcept nogil
+
+
+cdef void set_calm(Calm* own, double calm) noexcept nogil

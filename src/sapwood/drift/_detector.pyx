@@ -36,9 +36,19 @@ FIELDS = sizeof(Detector) // sizeof(double)
 cdef double[SHIFTS] TOLL
 for _shift in range(SHIFTS):
     TOLL[_shift] = LEAST_SHIFT * 2**_shift * (0.5 * LEAST_SHIFT * 2**_shift + SLACK)
-cdef double[SHIFTS] TOLL_FACTOR
-for _shift in range(SHIFTS):
-    TOLL_FACTOR[_shift] = exp(-TOLL[_shift])
+
+
+cdef void set_calm(Calm* own, double calm) noexcept nogil:
+    """Set by what evidence is raised, and what follows from it for each size of a change."""
+    cdef Py_ssize_t shift
+    own.calm = calm
+    for shift in range(SHIFTS):
+        own.toll[shift] = TOLL[shift] * calm
+        own.toll_factor[shift] = exp(-own.toll[shift])
+
+
+cdef Calm INDEPENDENT
+set_calm(&INDEPENDENT, 1.0)
 
 
 cdef inline void begin_anew(Detector* own) noexcept nogil:
@@ -87,9 +97,19 @@ cdef inline void tell(
 cdef bint see(
     Detector* own, double value, double limit, Py_ssize_t first, Py_ssize_t last, Found* found
 ) noexcept nogil:
+    """Take one of independent values in, as `see_dependent` does."""
+    return see_dependent(own, value, &INDEPENDENT, limit, first, last, found)
+
+
+cdef bint see_dependent(
+    Detector* own, double value, const Calm* calm, double limit, Py_ssize_t first,
+    Py_ssize_t last, Found* found,
+) noexcept nogil:
     """Take a value in; whether the sides from first to before last pass a limit together.
 
-    If they do, the change is told, and the detector begins anew.
+    If they do, the change is reported, and the detector is reset. Where values depend on each
+    other, calm is one over the factor by which their sums vary more than those of independent
+    values: all evidence is raised to that power. With 0, nothing is evidence.
     """
     cdef double deviation, reach, u, held, power = 1.0, size = 0.0, together = 0.0
     cdef Py_ssize_t side, shift
@@ -110,13 +130,14 @@ cdef bint see(
         u /= deviation
     else:
         u = HELD * ((value > own.mean) - (value < own.mean))
-    for side in range(first, last):
+    for side in range(first, last if calm.calm > 0.0 else first):
         shift = side if side < SHIFTS else side - SHIFTS
         if shift == 0 or side == first:
-            size = LEAST_SHIFT * u if side < SHIFTS else -LEAST_SHIFT * u
+            size = LEAST_SHIFT * u * calm.calm
+            size = size if side < SHIFTS else -size
             power = exp(size)
         together += gather(
-            &own.sides[side], own, value, power * TOLL_FACTOR[shift], size - TOLL[shift]
+            &own.sides[side], own, value, power * calm.toll_factor[shift], size - calm.toll[shift]
         )
         power *= power
         size *= 2.0

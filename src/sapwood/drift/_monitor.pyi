@@ -11,6 +11,7 @@ FIRST: int
 MISSING: int
 NUMBER: int
 RECENT: int
+SCALE_FIELDS: int
 WAITING: int
 
 def column_parts() -> dict[str, slice]: ...

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sapwood import door
+from sapwood import validation
 from sapwood.drift._detector import FIELDS, LARGEST, watch
 from sapwood.formatting import number
 from sapwood.model import State, StoredModel, check_unchanged
@@ -52,7 +52,7 @@ class ChangeDetector(StoredModel):
 
     Values are compared with the mean and the deviation of about the last 2,000, and the evidence
     for a change is gathered after Shiryaev and Roberts for changes by 0.1, 0.2 and 0.4
-    deviations at once. After an alarm the detector begins anew.
+    deviations at once. After an alarm the detector is reset.
 
     Parameters
     ----------
@@ -91,9 +91,9 @@ class ChangeDetector(StoredModel):
         super().__init__()
         if not isinstance(direction, str) or direction not in SIDES:
             raise ValueError(
-                f"direction = {door.shown(direction)}: 'both', 'up' or 'down' is expected"
+                f"direction = {validation.shown(direction)}: 'both', 'up' or 'down' is expected"
             )
-        self._once_in = door.between(once_in, "once_in", 100.0, math.inf)
+        self._once_in = validation.between(once_in, "once_in", 100.0, math.inf)
         self._direction = direction
         # Both at once, so that nothing can come in between.
         self._seen: tuple[NDArray[np.float64], Change | None] = np.zeros(FIELDS), None
@@ -120,7 +120,7 @@ class ChangeDetector(StoredModel):
 
     @property
     def evidence(self) -> float:
-        """How near to an alarm it is: a change is told at 1."""
+        """How near to an alarm it is: a change is reported at 1."""
         first, last = SIDES[self._direction]
         own = self._state[FIRST_SIDE:].reshape(-1, SIDE)[first:last, 0]
         return float(own.mean()) / self._once_in
@@ -145,9 +145,9 @@ class ChangeDetector(StoredModel):
         Returns
         -------
         bool
-            Whether a change was noticed; `last` tells it.
+            Whether a change was noticed; see `last`.
         """
-        return bool(self.update_many([door.number(value, "value")]))
+        return bool(self.update_many([validation.number(value, "value")]))
 
     def update_many(self, values: ArrayLike) -> list[Change]:
         """Take many values in: the same as `update` in a loop, or nothing at all.
@@ -162,12 +162,12 @@ class ChangeDetector(StoredModel):
         list of Change
             The changes that were noticed, in order.
         """
-        array = np.ascontiguousarray(door.column(values, "values"))
+        array = np.array(validation.column(values, "values"), order="C")
         bad = np.flatnonzero(~(np.abs(array) <= LARGEST))
         if len(bad):
             place = int(bad[0])
             raise ValueError(
-                f"values = {door.shown(float(array[place]))} at position {place} must be a finite "
+                f"values = {validation.shown(float(array[place]))} at position {place} must be a finite "
                 f"number, not beyond {LARGEST:g}; leave it out or scale it down"
             )
         state, start = self._state.copy(), 0
@@ -202,7 +202,7 @@ class ChangeDetector(StoredModel):
 
     @classmethod
     def from_state(cls, state: State, format: int) -> Self:
-        """Return the detector that `to_state` told of; nothing of it is trusted.
+        """Return the detector that `to_state` described; nothing of it is trusted.
 
         Raises
         ------

@@ -1,15 +1,17 @@
 """A monitor of a stream beside any model: it says what changed, since when, from what to what."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from types import NoneType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sapwood import door
+from sapwood import validation
 from sapwood.drift import _monitor
 from sapwood.drift.detector import check_state
-from sapwood.drift.words import Changed, tell_error, tell_feature
+from sapwood.drift.words import Changed, stability_index, tell_error, tell_feature
 from sapwood.model import State, StoredModel, check_unchanged
 from sapwood.rows.features import CATEGORY, OTHERS, Features
 
@@ -21,6 +23,24 @@ PARTS = _monitor.column_parts()
 OWN = ("y", "bias")  # columns before the features
 KEPT = 400  # last rows, by which an alarm is told
 LARGEST = 1e140
+SEVERITIES = ("minor", "moderate", "major")
+LEAST_PSI = (0.1, 0.25)  # of what is moderate, and major
+LEAST_GROWTH = (0.1, 0.5)
+FIRST_SPANS = 25
+FIRST_FORMAT = (
+    *((name, 1) for name in ("known", "weight", "evidence", "likeliest", "since", "unrest")),
+    *((name, 1) for name in ("super_unrest", "super_blocks", "blocks", "kind")),
+    ("edges", 9),
+    *((name, 66) for name in ("block", "before", "recent", "super_block")),
+    ("ring", 4 * 66),
+    ("errors", 66),
+    ("error_rows", 66),
+)
+"""The parts of a column's record in files of the first format, and their lengths."""
+CLOCK_ROWS = 100  # from one time that is remembered to the next
+CLOCK = 2000  # of them
+LARGEST_EFFECT = 1e9
+LATEST = 2.5e11  # of dates, in seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +59,14 @@ class Alarm:
         With about which row it began.
     words : str
         What has changed, from what to what.
+    effect : float
+        The size of the change: for y, a bias or a feature the population stability index (PSI) of
+        its distribution; for errors the relative growth of their mean size, 1 if it has doubled.
+    severity : {"minor", "moderate", "major"}
+        By the effect: a PSI from 0.1 on is moderate, from 0.25 on major; errors that have grown by
+        a tenth are moderate, by a half major.
+    time, since_time : float, optional
+        The times of both rows, in seconds since 1970, if the rows have times.
     """
 
     what: str
@@ -46,9 +74,14 @@ class Alarm:
     row: int
     since: int
     words: str
+    effect: float = 0.0
+    severity: str = "minor"
+    time: float | None = None
+    since_time: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.words} since row {self.since:,}"
+        began = "" if self.since_time is None else f" ({_moment(self.since_time)})"
+        return f"{self.words} since row {self.since:,}{began}, {self.severity}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the alarm in terms of JSON."""
@@ -56,12 +89,16 @@ class Alarm:
 
     @classmethod
     def from_dict(cls, told: Any) -> Self:
-        """Return the alarm that `to_dict` told of, or raise TypeError or ValueError."""
-        if not isinstance(told, dict) or told.keys() != {"what", "name", "row", "since", "words"}:
-            raise TypeError(f"{door.shown(told)} is no alarm")
-        if not all(type(told[name]) is str for name in ("what", "name", "words")):
-            raise TypeError(f"{door.shown(told)} is no alarm")
-        rows = {name: door.whole(told[name], name, 1, 2**53) for name in ("row", "since")}
+        """Return the alarm that `to_dict` returned, or raise TypeError or ValueError."""
+        if not isinstance(told, dict) or told.keys() != {each.name for each in fields(cls)}:
+            raise TypeError(f"{validation.shown(told)} is no alarm")
+        if not all(type(told[name]) is str for name in ("what", "name", "words", "severity")):
+            raise TypeError(f"{validation.shown(told)} is no alarm")
+        if told["severity"] not in SEVERITIES or type(told["effect"]) is not float:
+            raise TypeError(f"{validation.shown(told)} is no alarm")
+        if not all(type(told[name]) in (float, NoneType) for name in ("time", "since_time")):
+            raise TypeError(f"{validation.shown(told)} is no alarm")
+        rows = {name: validation.whole(told[name], name, 1, 2**53) for name in ("row", "since")}
         return cls(**{**told, **rows})
 
 
@@ -70,7 +107,7 @@ class Monitor(StoredModel):
 
     Watched are the sizes of errors, their mean (a bias), y, and each feature: its quantiles or the
     shares of its categories, missing values, categories that are new, and values beyond what was
-    seen. What was lately is compared with what was before; after an alarm, that part begins anew.
+    seen. What was lately is compared with what was before; after an alarm, that part is reset.
 
     Parameters
     ----------
@@ -81,9 +118,11 @@ class Monitor(StoredModel):
 
     Notes
     -----
-    The rate is that of rows which do not depend on each other. Where neighbours are alike, as
-    hours of a day, the monitor measures how much more counts vary than they would otherwise, and
-    asks for more evidence; still, seasons are changes, and are reported.
+    Where neighbours are alike, as the temperatures of a day or of a season, the monitor measures by
+    which factor counts vary more than those of independent rows, over spans of growing length, and
+    asks for that much more evidence. As long as that factor grows with the length of the spans, no
+    cycle of the column was seen as a whole, and only what was never seen before is a change. A
+    column that is constant and switches to another constant is one observation, and no change.
 
     Examples
     --------
@@ -94,24 +133,25 @@ class Monitor(StoredModel):
     >>> monitor = Monitor(once_in=100_000)
     >>> for alarm in monitor.update_many(X, rng.normal(size=20_000)):
     ...     print(alarm)
-    temperature: median 11.9 → 30.4 since row 15,001
+    temperature: median 11.9 → 30.4 since row 15,001, major
     """
 
     kind: ClassVar[str] = "Monitor"
-    format: ClassVar[int] = 1
+    format: ClassVar[int] = 2
 
     def __init__(self, once_in: float = 1_000_000, target: str = "y") -> None:
         super().__init__()
-        self._once_in = door.between(once_in, "once_in", 1000.0, np.inf)
+        self._once_in = validation.between(once_in, "once_in", 1000.0, np.inf)
         self._target = str(target)
-        self._features = Features()
+        self._features = Features(most_labels=OTHERS)
         self._columns = np.zeros((0, _monitor.COLUMN_FIELDS))
         self._error = np.zeros(_monitor.ERROR_FIELDS)
-        self._scale = np.zeros(2)
+        self._scale = np.zeros(_monitor.SCALE_FIELDS)
         self._last = np.zeros((0, len(OWN)))
         self._last_errors = np.zeros(0)
         self._first: list[list[float]] = []  # values of numbers whose edges are not known yet
         self._rows = self._in_block = 0
+        self._clock = np.zeros((0, 2))  # rows, and their times
         self._grow()
 
     @property
@@ -140,7 +180,13 @@ class Monitor(StoredModel):
         """The names of all that is watched."""
         return ["error", "bias", self._target, *map(str, self._features.names)]
 
-    def update(self, x: dict[Any, Any], y: float, prediction: float | None = None) -> list[Alarm]:
+    def update(
+        self,
+        x: dict[Any, Any],
+        y: float,
+        prediction: float | None = None,
+        time: float | None = None,
+    ) -> list[Alarm]:
         """Take a row in; return what has changed by it.
 
         Parameters
@@ -151,12 +197,19 @@ class Monitor(StoredModel):
             The target.
         prediction : float, optional
             What was predicted for it.
+        time : float, optional
+            Its time in seconds since 1970, which alarms report.
         """
         told = None if prediction is None else [prediction]
-        return self.update_many({name: [value] for name, value in x.items()}, [y], told)
+        times = None if time is None else [time]
+        return self.update_many({name: [value] for name, value in x.items()}, [y], told, times)
 
     def update_many(
-        self, X: Any, y: ArrayLike, predictions: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        predictions: ArrayLike | None = None,
+        times: ArrayLike | None = None,
     ) -> list[Alarm]:
         """Take many rows in: the same as `update` in a loop.
 
@@ -168,16 +221,21 @@ class Monitor(StoredModel):
             The targets; NaN where there is none.
         predictions : array_like of float, optional
             What was predicted.
+        times : array_like of float, optional
+            The times of rows in seconds since 1970, which alarms report; NaN where unknown.
 
         Returns
         -------
         list of Alarm
             What has changed, in order.
         """
-        targets = _numbers(door.column(y, "y"))
+        targets = _numbers(validation.column(y, "y"))
         said = np.full(len(targets), np.nan)
         if predictions is not None:
-            said = _numbers(door.column(predictions, "predictions"))
+            said = _numbers(validation.column(predictions, "predictions"))
+        clock = None if times is None else validation.column(times, "times")
+        if clock is not None and len(clock) != len(targets):
+            raise ValueError(f"y has {len(targets)} rows and times has {len(clock)}")
         plan = self._features.read(X, learn=True)
         if not len(plan.matrix) == len(targets) == len(said):
             raise ValueError(
@@ -190,7 +248,7 @@ class Monitor(StoredModel):
         own = np.empty((len(targets), len(OWN)))
         own[:, 0] = targets
         residuals = np.subtract(targets, said, out=own[:, 1])
-        alarms = twin._take(own, plan.matrix, np.abs(residuals))
+        alarms = twin._take(own, plan.matrix, np.abs(residuals), clock)
         self.__dict__ = twin.__dict__  # all at once
         return alarms
 
@@ -206,7 +264,9 @@ class Monitor(StoredModel):
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def _take(self, own: FloatArray, rows: FloatArray, errors: FloatArray) -> list[Alarm]:
+    def _take(
+        self, own: FloatArray, rows: FloatArray, errors: FloatArray, times: FloatArray | None
+    ) -> list[Alarm]:
         alarms: list[Alarm] = []
         start = 0
         watched = len(self._columns) + 1
@@ -234,6 +294,8 @@ class Monitor(StoredModel):
                 self._first[place] += table[some, column].tolist()
             self._last = _latest(self._last, np.hstack([own[recent], rows[recent]]))
             self._last_errors = _latest(self._last_errors, errors[some])
+            if times is not None:
+                self._note_times(times[some])
             self._rows += taken
             start += taken
             if found is not None:
@@ -244,6 +306,21 @@ class Monitor(StoredModel):
             if self._in_block == 0:
                 self._set_edges(waiting)
         return alarms
+
+    def _note_times(self, times: FloatArray) -> None:
+        """Remember the times of some rows, and of the last one."""
+        rows = np.arange(self._rows + 1, self._rows + len(times) + 1)
+        kept = np.flatnonzero((rows % CLOCK_ROWS == 1) & (np.abs(times) < LATEST))
+        last = np.flatnonzero(np.abs(times) < LATEST)[-1:]
+        fresh = np.column_stack([rows, times])[np.union1d(kept, last)]
+        # The last row of the rows before was not one to be remembered for long.
+        old = self._clock[(self._clock[:, 0] % CLOCK_ROWS == 1) | (len(fresh) == 0)]
+        self._clock = np.concatenate([old, fresh])[-CLOCK:]
+
+    def _time_of(self, row: int) -> float | None:
+        """Return the time of a row, or of one shortly before it; None if it is not known."""
+        place = int(np.searchsorted(self._clock[:, 0], row, side="right")) - 1
+        return float(self._clock[place, 1]) if place >= 0 else None
 
     def _set_edges(self, waiting: NDArray[Any]) -> None:
         """Let numbers be watched of which enough rows were seen."""
@@ -256,6 +333,8 @@ class Monitor(StoredModel):
             if len(known):
                 edges[:] = np.quantile(known, np.linspace(0, 1, _monitor.EDGES))
             self._columns[column, PARTS["edges"]] = edges
+            self._columns[column, PARTS["low"]] = edges[-1]  # of a block without rows
+            self._columns[column, PARTS["high"]] = edges[0]
             self._columns[column, PARTS["kind"]] = _monitor.NUMBER
             self._first[column] = []
 
@@ -281,7 +360,6 @@ class Monitor(StoredModel):
         """Let a column begin anew."""
         own = self._columns[column]
         own[:] = 0.0
-        own[PARTS["unrest"]] = own[PARTS["super_unrest"]] = 1.0
         own[PARTS["kind"]] = _monitor.CATEGORY if self._is_category(column) else _monitor.WAITING
         self._first[column] = []
 
@@ -310,7 +388,16 @@ class Monitor(StoredModel):
         since = max(1, int(self._columns[column, PARTS["since"]][0]))
         changed = self._changed(column, since)
         what = ["target", "bias"][column] if column < len(OWN) else "feature"
-        return Alarm(what, changed.name, self._rows, since, tell_feature(changed))
+        effect = stability_index(changed)
+        return self._told(
+            Alarm(what, changed.name, self._rows, since, tell_feature(changed), effect), LEAST_PSI
+        )
+
+    def _told(self, alarm: Alarm, least: tuple[float, float]) -> Alarm:
+        """Return an alarm with its severity and its times."""
+        severity = SEVERITIES[int(np.searchsorted(least, alarm.effect, side="right"))]
+        time, since_time = self._time_of(alarm.row), self._time_of(alarm.since)
+        return replace(alarm, severity=severity, time=time, since_time=since_time)
 
     def _error_alarm(self, since: float, before: float, after: float) -> Alarm:
         rows = self._rows - int(since) + 1
@@ -324,7 +411,10 @@ class Monitor(StoredModel):
             if self._columns[column, PARTS["kind"]] != _monitor.WAITING
         ]
         words = tell_error(before, after, features, self._last_errors[-rows:])
-        return Alarm("error", "error", self._rows, int(since), words)
+        growth = after / before - 1.0 if before > 0 else LARGEST_EFFECT
+        effect = float(min(growth, LARGEST_EFFECT))
+        alarm = Alarm("error", "error", self._rows, int(since), words, effect)
+        return self._told(alarm, LEAST_GROWTH)
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -344,6 +434,7 @@ class Monitor(StoredModel):
             "last_errors": self._last_errors,
             "first": np.array([value for values in self._first for value in values]),
             "first_rows": np.array([len(values) for values in self._first], np.int64),
+            "clock": self._clock,
         }
         return State(header, arrays)
 
@@ -361,10 +452,12 @@ class Monitor(StoredModel):
         _check(known, "its header has other entries than it should")
         made = cls(**header["parameters"])
         check_unchanged(made.parameters, header["parameters"])
-        made._features = Features.from_header(header["features"])
+        made._features = Features.from_header(_few_labels(header["features"]), OTHERS)
         made._grow()
-        made._rows = door.whole(header["rows"], "rows", 0, 2**53)
-        made._in_block = door.whole(header["in_block"], "in_block", 0, _monitor.BLOCK - 1)
+        made._rows = validation.whole(header["rows"], "rows", 0, 2**53)
+        made._in_block = validation.whole(header["in_block"], "in_block", 0, _monitor.BLOCK - 1)
+        if format == 1:
+            arrays = _of_first_format(made, arrays)
         _check_arrays(made, arrays)
         ends = np.cumsum(arrays["first_rows"]).tolist()
         values = arrays["first"].tolist()
@@ -372,12 +465,52 @@ class Monitor(StoredModel):
         made._columns, made._error = arrays["columns"], arrays["error"]
         made._scale = arrays["scale"]
         made._last, made._last_errors = arrays["last"], arrays["last_errors"]
+        made._clock = arrays["clock"]
         return made
+
+
+def _of_first_format(made: Monitor, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a monitor of the first format as those of the present one."""
+    old, start = arrays.get("columns", np.zeros(0)), 0
+    columns = np.zeros_like(made._columns)
+    width = sum(length for _, length in FIRST_FORMAT)
+    _check(old.shape == (len(columns), width), f"its columns have shape {old.shape}")
+    for name, length in FIRST_FORMAT:
+        if name in PARTS:
+            part = PARTS[name]
+            own = slice(part.start, part.start + length)
+            columns[:, own] = old[:, start : start + length]
+        start += length
+    edges = columns[:, PARTS["edges"]]
+    columns[:, PARTS["low"]] = columns[:, PARTS["lows"]] = edges[:, -1:]
+    columns[:, PARTS["high"]] = columns[:, PARTS["highs"]] = edges[:, :1]
+    columns[:, PARTS["turns"]] = columns[:, PARTS["known"]]  # as of independent rows
+    columns[:, PARTS["spans"].start] = np.minimum(columns[:, PARTS["blocks"].start], FIRST_SPANS)
+    scale = np.zeros_like(made._scale)
+    _check(arrays["scale"].shape == (2,), "its usual size of errors is wrong")
+    scale[:2] = arrays["scale"]
+    return {**arrays, "columns": columns, "scale": scale, "clock": np.zeros((0, 2))}
+
+
+def _moment(seconds: float) -> str:
+    """Return a time in words."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _few_labels(features: Any) -> Any:
+    """Return what a header tells of features, without labels that share a bin.
+
+    Files of the first release may have more labels than there are bins.
+    """
+    labels = features.get("labels") if isinstance(features, dict) else None
+    if not isinstance(labels, list) or not all(isinstance(own, list) for own in labels):
+        return features
+    return features | {"labels": [own[:OTHERS] for own in labels]}
 
 
 def _check_arrays(made: Monitor, arrays: dict[str, NDArray[Any]]) -> None:
     """Raise ValueError unless arrays are those that a monitor of such features may have."""
-    names = {"columns", "error", "scale", "last", "last_errors", "first", "first_rows"}
+    names = {"columns", "error", "scale", "last", "last_errors", "first", "first_rows", "clock"}
     _check(arrays.keys() == names, f"its arrays are not {', '.join(sorted(names))}")
     columns, last, lengths = arrays["columns"], arrays["last"], arrays["first_rows"]
     doubles = all(arrays[name].dtype == np.float64 for name in names - {"first_rows"})
@@ -386,12 +519,17 @@ def _check_arrays(made: Monitor, arrays: dict[str, NDArray[Any]]) -> None:
     _check(arrays["error"].shape == made._error.shape, "its detector has another shape")
     check_state(arrays["error"])
     scale = arrays["scale"]
-    good = scale.shape == (2,) and bool(((scale >= 0) & (scale < np.inf)).all())
+    good = scale.shape == made._scale.shape and bool(np.isfinite(scale).all())
+    good = good and bool((scale[[0, 1, 2, 5, 6, 7, 10, 11]] >= 0).all())
     _check(good, "its usual size of errors is wrong")
     wide = last.ndim == 2 and last.shape[1] == len(columns) and len(last) <= KEPT
     _check(wide and arrays["last_errors"].shape == (len(last),), "its last rows are wrong")
     whole = lengths.shape == (len(columns),) and bool((lengths >= 0).all())
     _check(whole and arrays["first"].shape == (int(lengths.sum()),), "its first rows are wrong")
+    clock = arrays["clock"]
+    good = clock.ndim == 2 and clock.shape[1] == 2 and len(clock) <= CLOCK
+    good = good and bool((np.abs(clock) < LATEST).all() and (np.diff(clock[:, 0]) > 0).all())
+    _check(good, "its times are wrong")
     _check(bool(np.isfinite(columns).all()), "a number of a column is not finite")
     kinds = columns[:, PARTS["kind"]][:, 0]
     for column, kind in enumerate(kinds.tolist()):
@@ -399,13 +537,14 @@ def _check_arrays(made: Monitor, arrays: dict[str, NDArray[Any]]) -> None:
         _check(right == made._is_category(column), "a column is of another kind")
         _check(kind in (_monitor.CATEGORY, _monitor.NUMBER, _monitor.WAITING), "a kind is wrong")
     for name, part in PARTS.items():
-        if name not in ("likeliest", "edges"):
+        if name not in ("likeliest", "edges", "low", "high", "lows", "highs"):
             _check(bool((columns[:, part] >= 0).all()), f"{name} of a column is below 0")
-    unrest = columns[:, [PARTS["unrest"].start, PARTS["super_unrest"].start]]
-    _check(bool((unrest >= 1).all()), "the unrest of a column is below 1")
     blocks = columns[:, PARTS["blocks"]]
     _check(bool(((blocks == np.floor(blocks)) & (blocks <= 2**53)).all()), "blocks are not whole")
     _check(bool((np.diff(columns[:, PARTS["edges"]], axis=1) >= 0).all()), "edges do not ascend")
+    ring = columns[:, PARTS["ring"]].reshape(len(columns), _monitor.RECENT, _monitor.BINS)
+    same = np.array_equal(ring.sum(axis=1), columns[:, PARTS["recent"]])
+    _check(same, "the recent rows of a column are not those of its blocks")
     codes = last[:, kinds == _monitor.CATEGORY]
     good = np.isnan(codes) | ((codes >= 0) & (codes < OTHERS + 1) & (codes == np.floor(codes)))
     _check(bool(good.all()), "a label of the last rows is none")
@@ -424,6 +563,7 @@ def _latest(last: FloatArray, rows: FloatArray) -> FloatArray:
 
 
 def _numbers(values: FloatArray) -> FloatArray:
-    """Return values with NaN in place of what is infinite or too large to be watched."""
-    good = np.abs(values) <= LARGEST
-    return values if good.all() else np.where(good, values, np.nan)
+    """Return a copy of values with NaN in place of what is infinite or too large to be watched."""
+    copied = np.array(values)
+    copied[~(np.abs(copied) <= LARGEST)] = np.nan
+    return copied

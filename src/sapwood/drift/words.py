@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from sapwood.drift import _monitor
 from sapwood.formatting import number, plain
 
-__all__ = ["Changed", "tell_error", "tell_feature"]
+__all__ = ["Changed", "stability_index", "tell_error", "tell_feature"]
 
 FloatArray = NDArray[np.float64]
 
 LETTERS = 40
 LEAST_ROWS = 5  # of a place where errors are larger
+SMALLEST = 0.5  # rows of a bin, so that no share is 0
 CLEARLY = 1.5  # standard errors more than elsewhere
 
 
@@ -39,6 +40,15 @@ class Changed(NamedTuple):
     edges: FloatArray
     after: FloatArray
     labels: list[str] | None
+
+
+def stability_index(changed: Changed) -> float:
+    """Return the population stability index of a column: 0 if its distribution is the same."""
+    counts = np.bincount(_bins(changed), minlength=_monitor.BINS).astype(np.float64)
+    used = (counts + changed.before) > 0
+    before, after = changed.before[used] + SMALLEST, counts[used] + SMALLEST
+    before, after = before / before.sum(), after / after.sum()
+    return float(((after - before) * np.log(after / before)).sum())
 
 
 def tell_feature(changed: Changed) -> str:
@@ -70,7 +80,7 @@ def _tell_number(changed: Changed, before: FloatArray, after: FloatArray, most: 
     if abs(now[1] - median) >= 0.2 * max(high - low, 1e-300):
         return f"median {number(median, 3)} → {number(now[1], 3)}"
     return (
-        f"the middle half was {number(low, 3)} to {number(high, 3)} and is {number(now[0], 3)} to "
+        f"interquartile range {number(low, 3)} to {number(high, 3)} → {number(now[0], 3)} to "
         f"{number(now[2], 3)}"
     )
 

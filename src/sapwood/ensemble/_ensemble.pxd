@@ -2,8 +2,8 @@
 
 from libc.stdint cimport uint64_t
 
-from sapwood.blend._notes cimport Notes
-from sapwood.ensemble._members cimport Members, Said, TargetTables, TreeRecord
+from sapwood.corrector._pending cimport Notes
+from sapwood.ensemble._members cimport Members, MemberPredictions, TargetTables, TreeRecord
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._kernel cimport TreeKernel
 from sapwood.tree._sharing cimport Sharing
@@ -16,9 +16,9 @@ cdef class EnsembleKernel(Members):
     cdef object thresholds
     cdef Sharing sharing
 
-    cdef int note_one(self, const double* row, const Said* said) except -1
+    cdef int note_one(self, const double* row, const MemberPredictions* said, uint64_t id) except -1
     cdef bint can_read(self, RowReader reader, x, bint learn) except -1
-    cdef int learn_row(self, const double* row, const double* y, double w) except -1
+    cdef int learn_row(self, const double* row, const double* y, double w, uint64_t id) except -1
     cdef void become_several(self, TargetTables tables, Notes notes) noexcept
     cdef double copies(
         self, const TreeRecord* record, const uint64_t* thresholds, Py_ssize_t later

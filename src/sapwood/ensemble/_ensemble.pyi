@@ -4,11 +4,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.blend._notes import Notes
+from sapwood.corrector._pending import Notes
 from sapwood.ensemble._members import Members
 from sapwood.rows._dict_row import RowReader
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._relay import Registration
+from sapwood.tree._schema_migration import SchemaMigration
 
 FloatArray = NDArray[np.float64]
 
@@ -29,10 +29,14 @@ class EnsembleKernel(Members):
         lifetime: float,
         threads: int,
     ) -> None: ...
-    def predict_one(self, reader: RowReader, x: Any) -> float | None: ...
-    def learn_one(self, reader: RowReader, x: Any, y: float, w: float) -> bool: ...
-    def predict_targets_one(self, reader: RowReader, x: Any) -> list[float] | None: ...
-    def learn_targets_one(self, reader: RowReader, x: Any, y: FloatArray, w: float) -> bool: ...
+    def predict_one(
+        self, reader: RowReader, x: Any, id: int = 0, record: bool = True
+    ) -> float | None: ...
+    def learn_one(self, reader: RowReader, x: Any, y: float, w: float, id: int = 0) -> bool: ...
+    def predict_targets_one(self, reader: RowReader, x: Any, id: int = 0) -> list[float] | None: ...
+    def learn_targets_one(
+        self, reader: RowReader, x: Any, y: FloatArray, w: float, id: int = 0
+    ) -> bool: ...
     def check(self, y: FloatArray, w: FloatArray, targets: int = 1) -> int: ...
     def learn(
         self,
@@ -40,8 +44,9 @@ class EnsembleKernel(Members):
         y: FloatArray,
         w: FloatArray,
         predictions: FloatArray | None = None,
-        register: Callable[[], Registration | None] | None = None,
+        register: Callable[[], SchemaMigration | None] | None = None,
         asked: bool = True,
+        ids: NDArray[np.uint64] | None = None,
     ) -> None: ...
     def predict(
         self,
@@ -49,9 +54,10 @@ class EnsembleKernel(Members):
         predictions: FloatArray,
         is_current: Callable[[], bool] | None = None,
         asked: bool = True,
+        ids: NDArray[np.uint64] | None = None,
     ) -> bool: ...
     def say(
         self, row: FloatArray, target: int = 0
     ) -> tuple[list[float], list[float], float, float, float]: ...
-    def while_still(self, read: Callable[..., Any], *arguments: Any) -> Any: ...
-    def in_turn(self, learn: Callable[..., Any], *arguments: Any) -> Any: ...
+    def read_locked(self, read: Callable[..., Any], *arguments: Any) -> Any: ...
+    def write_locked(self, learn: Callable[..., Any], *arguments: Any) -> Any: ...

@@ -10,8 +10,8 @@ import numpy as np
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
-from sapwood.blend._notes cimport Notes, count_blanks, value_key
-from sapwood.ensemble._members cimport MOST_TREES, Members, Said, TargetTables, TreeRecord
+from sapwood.corrector._pending cimport Notes, count_blanks, row_key_of, value_key
+from sapwood.ensemble._members cimport MOST_TREES, Members, MemberPredictions, TargetTables, TreeRecord
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, first_inadmissible
@@ -19,12 +19,13 @@ from sapwood.tree._kernel cimport TreeKernel
 from sapwood.tree._learning cimport learn_row
 from sapwood.tree._levels cimport HEAD, is_known
 from sapwood.tree._memory cimport measure_if_due
-from sapwood.tree._outlook cimport Outlook, look, with_levels
+from sapwood.tree._predict cimport predict_row
+from sapwood.tree._prediction cimport predictions_in, with_levels
 from sapwood.tree._recall cimport has_learned, note_key
 from sapwood.tree._records cimport CATEGORIES
-from sapwood.tree._relay cimport Registration
+from sapwood.tree._schema_migration cimport SchemaMigration
 from sapwood.tree._sharing cimport Sharing, give_turn, start_writing, stop_writing, take_turn
-from sapwood.tree._target_outlook cimport look_at_targets, outlooks_in
+from sapwood.tree._target_records cimport TargetPrediction
 from sapwood.tree._walk cimport leaf_of
 
 from sapwood.ensemble._workers cimport Worker
@@ -130,6 +131,7 @@ cdef class EnsembleKernel(Members):
                 if seen[feature] & bit:
                     keys[row] += value_key(value, feature)
                 seen[feature] |= bit
+            keys[row] = row_key_of(keys[row])
 
     def say(self, const double[::1] row, Py_ssize_t target=0):
         """Return what each tree, their mean, all of them by their weights, and the last layer say.
@@ -142,7 +144,7 @@ cdef class EnsembleKernel(Members):
             The predictions of the trees, their weights, the mean, what they say together, and what
             is predicted.
         """
-        cdef Said said
+        cdef MemberPredictions said
         cdef Py_ssize_t place, trees = self.members + 1
         cdef double[::1] one = np.empty(self.targets)
         self.begin_reading()
@@ -160,10 +162,10 @@ cdef class EnsembleKernel(Members):
 
     # -- one row --------------------------------------------------------------------------------
 
-    def predict_one(self, RowReader reader not None, x):
+    def predict_one(self, RowReader reader not None, x, uint64_t id=0, bint record=True):
         """Predict a row, or return None if the reader cannot read it as it is."""
-        cdef Said said
-        cdef Outlook outlook
+        cdef MemberPredictions said
+        cdef TargetPrediction found
         cdef TreeKernel tree
         cdef Py_ssize_t place
         cdef uint64_t key
@@ -173,7 +175,7 @@ cdef class EnsembleKernel(Members):
             if self.targets > 1 or not self.can_read(reader, x, False):
                 return None
             if self.rows == 0.0:
-                if self.tracking:
+                if self.tracking and id == 0 and record:
                     count_blanks(self.notes, 1)
                 return 0.0
             for place in range(self.asked):
@@ -181,23 +183,24 @@ cdef class EnsembleKernel(Members):
                 said.trees[place] = 0.0
                 if tree.rows > 0.0:
                     row = with_levels(tree, reader.values, tree.room)
-                    outlook.leaf = leaf_of(tree.nodes, row)
-                    look(tree, row, tree.scratch, &outlook)
-                    said.trees[place] = outlook.saying.prediction
+                    predict_row(tree, leaf_of(tree.nodes, row), row, tree.scratch, &found)
+                    said.trees[place] = found.saying.prediction
             self.say_together(0, &said)
-            self.note_one(reader.values, &said)
+            if record:
+                self.note_one(reader.values, &said, id)
         finally:
             self.sharing.end_reading()
         return said.saying.prediction
 
-    cdef int note_one(self, const double* row, const Said* said) except -1:
+    cdef int note_one(self, const double* row, const MemberPredictions* said, uint64_t id) except -1:
         """Remember what was said of a row, until its label comes."""
         cdef uint64_t key
         if self.tracking and self.rows == self.begun:
-            count_blanks(self.notes, 1)
+            if id == 0:
+                count_blanks(self.notes, 1)
         elif self.tracking:
             self.notes.reserve(1)
-            key = note_key(self.reference(), row, 0, NULL)
+            key = id if id else note_key(self.reference(), row, 0, NULL)
             self.take_down(said, self.notes.leave(key))
         return 0
 
@@ -205,32 +208,32 @@ cdef class EnsembleKernel(Members):
         """Whether the reader can read a row as it is; then it has."""
         return reader.fill(x, learn) and reader.width == (<TreeKernel>self.trees[0]).features
 
-    def predict_targets_one(self, RowReader reader not None, x):
+    def predict_targets_one(self, RowReader reader not None, x, uint64_t id=0):
         """Predict several targets of a row as a list, or None if `predict` has to do it."""
         cdef TreeKernel tree
+        cdef TargetPrediction* found
         cdef Py_ssize_t place, target, leaf
-        cdef unsigned char[::1] room = np.zeros(self.targets * sizeof(Said), np.uint8)
-        cdef Said* said = <Said*>&room[0]
+        cdef unsigned char[::1] room = np.zeros(self.targets * sizeof(MemberPredictions), np.uint8)
+        cdef MemberPredictions* said = <MemberPredictions*>&room[0]
         self.begin_reading()
         try:
-            if len(room) != self.targets * sizeof(Said) or not self.can_read(reader, x, False):
+            if len(room) != self.targets * sizeof(MemberPredictions) or not self.can_read(reader, x, False):
                 return None
             for place in range(self.asked):
                 tree = <TreeKernel>self.trees[place]
                 leaf = leaf_of(tree.nodes, reader.values)
-                look_at_targets(tree, leaf, reader.values, tree.scratch)
+                found = predictions_in(tree, tree.scratch, NULL)
+                predict_row(tree, leaf, reader.values, tree.scratch, found)
                 for target in range(self.targets):
-                    said[target].trees[place] = outlooks_in(tree, tree.scratch)[
-                        target
-                    ].saying.prediction
+                    said[target].trees[place] = found[target].saying.prediction
             for target in range(self.targets):
                 self.say_together(target, said + target)
-            self.note_one(reader.values, said)
+            self.note_one(reader.values, said, id)
             return [said[target].saying.prediction for target in range(self.targets)]
         finally:
             self.sharing.end_reading()
 
-    def learn_one(self, RowReader reader not None, x, double y, double w):
+    def learn_one(self, RowReader reader not None, x, double y, double w, uint64_t id=0):
         """Learn a row, if the reader can read it as it is; return whether it was."""
         take_turn(self.sharing)
         try:
@@ -240,7 +243,7 @@ cdef class EnsembleKernel(Members):
             if self.targets > 1 or not self.can_read(reader, x, True):
                 return False
             self.settle()
-            self.learn_row(reader.values, &y, w)
+            self.learn_row(reader.values, &y, w, id)
             self.tidy_notes()
             self.look_if_due()
         finally:
@@ -248,8 +251,10 @@ cdef class EnsembleKernel(Members):
             give_turn(self.sharing)
         return True
 
-    def learn_targets_one(self, RowReader reader not None, x, const double[::1] y, double w):
-        """Learn a row of several targets, which passed the door, as `learn_one` does."""
+    def learn_targets_one(
+        self, RowReader reader not None, x, const double[::1] y, double w, uint64_t id=0
+    ):
+        """Learn a row of several targets, which passed validation, as `learn_one` does."""
         take_turn(self.sharing)
         try:
             if self.check(y, np.full(1, w), y.shape[0]) >= 0 or y.shape[0] != self.targets:
@@ -258,7 +263,7 @@ cdef class EnsembleKernel(Members):
             if not self.can_read(reader, x, True):
                 return False
             self.settle()
-            self.learn_row(reader.values, &y[0], w)
+            self.learn_row(reader.values, &y[0], w, id)
             self.tidy_notes()
             self.look_if_due()
         finally:
@@ -266,16 +271,22 @@ cdef class EnsembleKernel(Members):
             give_turn(self.sharing)
         return True
 
-    cdef int learn_row(self, const double* row, const double* y, double w) except -1:
+    cdef int learn_row(
+        self, const double* row, const double* y, double w, uint64_t id
+    ) except -1:
         """Learn a row: first what may fail, then what cannot, then what may be done later."""
-        cdef Said* said = self.tables.room
-        cdef Outlook[MOST_TREES] outlooks
+        cdef MemberPredictions* said = self.tables.room
+        cdef TargetPrediction one
+        cdef TargetPrediction* found
+        cdef Py_ssize_t[MOST_TREES] leaves
         cdef double[MOST_TREES] weights
         cdef const uint64_t[::1] thresholds
         cdef (const double*)[MOST_TREES] rows
         cdef TreeKernel tree
         cdef Py_ssize_t place, target, trees = self.members + 1
-        cdef uint64_t key = note_key(self.reference(), row, 0, NULL) if self.tracking else 0
+        cdef uint64_t key = id
+        if self.tracking and id == 0:
+            key = note_key(self.reference(), row, 0, NULL)
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             weights[place] = w
@@ -284,29 +295,21 @@ cdef class EnsembleKernel(Members):
                 weights[place] *= self.copies(self.records + place, &thresholds[0], 0)
             tree.settle()
             rows[place] = with_levels(tree, row, tree.room)
-            outlooks[place].leaf = leaf_of(tree.nodes, rows[place])
+            leaves[place] = leaf_of(tree.nodes, rows[place])
             if weights[place] > 0.0:
                 measure_if_due(tree)
-                tree.make_ready(outlooks[place].leaf, weights[place])
+                tree.make_ready(leaves[place], weights[place])
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
-            if self.targets > 1:
-                # There is room for all of it.
-                tree.learn_row_of_targets(
-                    row, y, weights[place], 0, NULL, True, outlooks[place].leaf, NULL
-                )
-                for target in range(self.targets):
-                    said[target].trees[place] = outlooks_in(tree, tree.scratch)[
-                        target
-                    ].saying.prediction
-                continue
+            found = predictions_in(tree, tree.scratch, &one)
             if weights[place] > 0.0:
                 learn_row(
-                    tree, rows[place], row, y[0], weights[place], 0, True, &outlooks[place]
+                    tree, leaves[place], rows[place], row, y, weights[place], 0, True, found
                 )
             else:
-                look(tree, rows[place], tree.scratch, &outlooks[place])
-            said.trees[place] = outlooks[place].saying.prediction
+                predict_row(tree, leaves[place], rows[place], tree.scratch, found)
+            for target in range(self.targets):
+                said[target].trees[place] = found[target].saying.prediction
         for target in range(self.targets):
             self.say_together(target, said + target)
         self.take_labels(y, w, key, False)
@@ -317,8 +320,8 @@ cdef class EnsembleKernel(Members):
             self.count_heard()
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
-            if tree.leaves[outlooks[place].leaf].weight >= tree.leaves[outlooks[place].leaf].due:
-                tree.pending = outlooks[place].leaf
+            if tree.leaves[leaves[place]].weight >= tree.leaves[leaves[place]].due:
+                tree.pending = leaves[place]
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             if tree.pending >= 0:
@@ -346,13 +349,13 @@ cdef class EnsembleKernel(Members):
             bad = first_inadmissible(y, w, targets, self.weight, LARGEST_WEIGHT)
         return bad
 
-    def learn(self, X, y, w, predictions=None, register=None, bint asked=True):
+    def learn(self, X, y, w, predictions=None, register=None, bint asked=True, ids=None):
         """Learn rows; as `TreeKernel.learn`."""
         cdef const double[:, ::1] block
         cdef uint64_t[::1] seen, keys
         cdef char[::1] fresh
         cdef Py_ssize_t rows = len(w), start = 0, end, targets = self.targets
-        cdef Registration registration = None
+        cdef SchemaMigration registration = None
         cdef TargetTables tables = None
         cdef Notes notes = None
         cdef bint has_turn = self.sharing.is_turn_of_this_thread()
@@ -386,7 +389,9 @@ cdef class EnsembleKernel(Members):
                         if tables is not None:
                             self.become_several(tables, notes)
                     registration, tables = None, None
-                    if self.tracking:
+                    if ids is not None:
+                        keys.base[:] = ids[start:end]
+                    elif self.tracking:
                         self.set_keys(self.reference(), block, &fresh[0], &seen[0], &keys[0])
                     self.work = work
                     self.finish_work(None if predictions is None else predictions[span])
@@ -404,7 +409,7 @@ cdef class EnsembleKernel(Members):
         """Be of several targets from now on, as nothing was learned yet."""
         self.use_targets(tables)
         if notes is not None:
-            notes.blanks = min(self.notes.blanks, notes.most)
+            notes.unrecorded = min(self.notes.unrecorded, notes.most)
             self.notes = notes
 
     cdef Py_ssize_t rows_until_look(self) noexcept nogil:
@@ -449,7 +454,7 @@ cdef class EnsembleKernel(Members):
         cdef const double[:] w
         cdef Py_ssize_t row, place, target, rows, at, targets = self.targets
         cdef Py_ssize_t trees = self.members + 1
-        cdef Said* together = self.tables.room
+        cdef MemberPredictions* together = self.tables.room
         cdef const uint64_t[::1] keys
         cdef const char[:, ::1] counts
         cdef bint at_once, hearing = targets > 1 and not self.all_heard
@@ -545,7 +550,8 @@ cdef class EnsembleKernel(Members):
         tree.learn(work.X[row:], work.y[at:], weights[row:], work.said[place, at:])
 
     def predict(
-        self, const double[:, ::1] X, double[::1] predictions, is_current=None, bint asked=True
+        self, const double[:, ::1] X, double[::1] predictions, is_current=None, bint asked=True,
+        const uint64_t[::1] ids=None,
     ):
         """Predict all rows; as `TreeKernel.predict`."""
         cdef Py_ssize_t row, place, target, at, start = 0, end, rows = X.shape[0]
@@ -554,7 +560,7 @@ cdef class EnsembleKernel(Members):
         cdef double[:, ::1] notes
         cdef uint64_t[::1] keys
         cdef unsigned char[::1] room
-        cdef Said* together
+        cdef MemberPredictions* together
         cdef TreeKernel tree
         self.begin_reading()
         try:
@@ -565,16 +571,17 @@ cdef class EnsembleKernel(Members):
                 raise ValueError("the arrays do not fit together")
             if self.rows == 0.0:
                 predictions[:] = 0.0
-                if self.tracking and asked:
+                if self.tracking and asked and ids is None:
                     count_blanks(self.notes, rows)
                 return True
             if self.tracking and self.rows == self.begun:
-                count_blanks(self.notes, rows)
+                if ids is None:
+                    count_blanks(self.notes, rows)
             elif self.tracking and asked:
                 noted = min(rows, self.notes.most)
             notes = np.empty((noted, self.notes.width if noted else 0))
-            keys, room = np.empty(noted, np.uint64), np.zeros(targets * sizeof(Said), np.uint8)
-            together = <Said*>&room[0]
+            keys, room = np.empty(noted, np.uint64), np.zeros(targets * sizeof(MemberPredictions), np.uint8)
+            together = <MemberPredictions*>&room[0]
             tree = self.reference()
             while start < rows:
                 end = min(rows, start + 4096)
@@ -602,7 +609,8 @@ cdef class EnsembleKernel(Members):
                 self.notes.reserve(noted)
                 for row in range(noted):
                     memcpy(
-                        self.notes.leave(keys[row]), &notes[row, 0],
+                        self.notes.leave(keys[row] if ids is None else ids[rows - noted + row]),
+                        &notes[row, 0],
                         self.notes.width * sizeof(double),
                     )
         finally:
@@ -611,7 +619,7 @@ cdef class EnsembleKernel(Members):
 
     # -- who may read or change it ----------------------------------------------------------------
 
-    def while_still(self, read, *arguments):
+    def read_locked(self, read, *arguments):
         """Return what a function returns, while which nothing is changed."""
         self.begin_reading()
         try:
@@ -619,7 +627,7 @@ cdef class EnsembleKernel(Members):
         finally:
             self.sharing.end_reading()
 
-    def in_turn(self, learn, *arguments):
+    def write_locked(self, learn, *arguments):
         """Return what a function returns, while which no other thread learns."""
         take_turn(self.sharing)
         try:

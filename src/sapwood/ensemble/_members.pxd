@@ -2,9 +2,9 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from sapwood.blend._blend cimport BlendRules
-from sapwood.blend._layer cimport LayerState, Saying
-from sapwood.blend._notes cimport Notes
+from sapwood.corrector._blend cimport BlendRules
+from sapwood.corrector._layer cimport LayerState, CorrectedPrediction
+from sapwood.corrector._pending cimport Notes
 from sapwood.drift._detector cimport Detector
 
 cdef enum:
@@ -53,13 +53,13 @@ cdef struct TargetRecord:
     double m2
 
 
-cdef struct Said:
+cdef struct MemberPredictions:
     # What an ensemble says of a row for a target.
     double trees[MOST_TREES]
     double rows        # that it had learned by then
     double base        # the mean of the members
     double together    # what they say by their weights
-    Saying saying      # what the last layer makes of it
+    CorrectedPrediction saying      # what the last layer makes of it
 
 
 cdef struct RowTally:
@@ -82,8 +82,8 @@ cdef class TargetTables:
     cdef double* blends
     cdef LayerState* layers
     cdef TreeError* errors
-    cdef char* heard                   # of each tree and target whether it has learned one's y
-    cdef Said* room                    # for what is said of a row that is learned
+    cdef char* has_seen_target                   # of each tree and target whether it has learned one's y
+    cdef MemberPredictions* room                    # for what is said of a row that is learned
     cdef object heard_table
     cdef object room_table
 
@@ -122,16 +122,16 @@ cdef class Members:
     cdef void use_targets(self, TargetTables tables) noexcept
     cdef void hear(self, Py_ssize_t tree, const double* y) noexcept nogil
     cdef void count_heard(self) noexcept nogil
-    cdef void say_together(self, Py_ssize_t target, Said* said) noexcept nogil
-    cdef void speak_for_others(self, Py_ssize_t target, Said* said) noexcept nogil
+    cdef void say_together(self, Py_ssize_t target, MemberPredictions* said) noexcept nogil
+    cdef void speak_for_others(self, Py_ssize_t target, MemberPredictions* said) noexcept nogil
     cdef double challenger_share(self, Py_ssize_t target) noexcept nogil
-    cdef void take_down(self, const Said* said, double* note) noexcept nogil
+    cdef void take_down(self, const MemberPredictions* said, double* note) noexcept nogil
     cdef void take_down_target(
-        self, Py_ssize_t target, const Said* said, double* note
+        self, Py_ssize_t target, const MemberPredictions* said, double* note
     ) noexcept nogil
-    cdef const double* recall(self, const Said* now, uint64_t key, bint at_once) noexcept nogil
+    cdef const double* recall(self, const MemberPredictions* now, uint64_t key, bint at_once) noexcept nogil
     cdef bint set_then(
-        self, Py_ssize_t target, const double* note, bint at_once, const Said* now, Said* then
+        self, Py_ssize_t target, const double* note, bint at_once, const MemberPredictions* now, MemberPredictions* then
     ) noexcept nogil
     cdef void take_labels(
         self, const double* y, double w, uint64_t key, bint at_once
@@ -141,7 +141,7 @@ cdef class Members:
         RowTally* tally,
     ) noexcept nogil
     cdef void judge_trees(
-        self, Py_ssize_t target, const Said* said, double y, double w, RowTally* tally
+        self, Py_ssize_t target, const MemberPredictions* said, double y, double w, RowTally* tally
     ) noexcept nogil
     cdef void watch(self, const RowTally* tally, double w) noexcept nogil
     cdef void tidy_notes(self) noexcept

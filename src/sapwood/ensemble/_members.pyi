@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.blend._notes import Notes
+from sapwood.corrector._pending import Notes
 from sapwood.tree._kernel import TreeKernel
 
 FloatArray = NDArray[np.float64]
@@ -55,7 +55,7 @@ class Members:
     lifetime: float
     events: list[dict[str, Any]]
     def fresh_targets(self, targets: int) -> TargetTables: ...
-    def heard(self, target: int) -> list[bool]: ...
+    def has_seen_target(self, target: int) -> list[bool]: ...
     def error_shares(self) -> FloatArray: ...
     def use_tables(
         self, tree_table: NDArray[Any], tables: TargetTables, detector: FloatArray

@@ -11,16 +11,18 @@ from libc.math cimport fabs, sqrt
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from sapwood.blend._blend cimport (
+from sapwood.corrector._blend cimport (
     BlendRules, blend_doubles, blended, judge_blend, settle_blend, start_blend, weights_of,
 )
-from sapwood.blend._evidence cimport LATE
-from sapwood.blend._layer cimport Saying, follow, judge, layer_rules, say, start_layer
-from sapwood.blend._notes cimport LEAST_ROOM, Notes, count_at_once, count_blanks, take_blank
+from sapwood.corrector._evidence cimport LATE
+from sapwood.corrector._layer cimport CorrectedPrediction, follow, judge, layer_rules, say, start_layer
+from sapwood.corrector._pending cimport (
+    LEAST_ROOM, Notes, count_at_once, count_blanks, is_id, take_blank,
+)
 from sapwood.drift._detector cimport SHIFTS, Detector, Found, see
 from sapwood.tree._guard cimport held_near
 
-from sapwood.blend._layer import fresh_layer
+from sapwood.corrector._layer import fresh_layer
 from sapwood.ensemble.layout import RULES, TARGET_RECORD, TREE_RECORD
 
 DETECTOR_DOUBLES = sizeof(Detector) // sizeof(double)
@@ -44,7 +46,7 @@ cdef double HARDLY_BEGUN = 100.0
 cdef double LEAST_VARIANCE = 1e-200
 cdef double MOST_SHARE = 1e12
 
-cdef Py_ssize_t SAYING_DOUBLES = sizeof(Saying) // sizeof(double)
+cdef Py_ssize_t SAYING_DOUBLES = sizeof(CorrectedPrediction) // sizeof(double)
 
 
 def note_doubles(Py_ssize_t trees, Py_ssize_t targets=1):
@@ -60,7 +62,7 @@ cdef inline Py_ssize_t note_size(Py_ssize_t trees) noexcept nogil:
 def bytes_of_a_target(Py_ssize_t trees):
     """Return what an ensemble of so many trees keeps of each of several targets, notes aside."""
     tables = TARGET_RECORD.itemsize + 8 * blend_doubles(trees - 1) + fresh_layer().nbytes
-    return tables + trees * (sizeof(TreeError) + 1) + sizeof(Said)
+    return tables + trees * (sizeof(TreeError) + 1) + sizeof(MemberPredictions)
 
 
 cdef class TargetTables:
@@ -84,8 +86,8 @@ cdef class TargetTables:
     ):
         cdef Py_ssize_t targets = len(record_table)
         cdef unsigned char[::1] records = record_table.view(np.uint8)
-        cdef unsigned char[::1] room = np.zeros(targets * sizeof(Said), np.uint8)
-        cdef char[::1] heard = np.zeros(trees * targets, "b")
+        cdef unsigned char[::1] room = np.zeros(targets * sizeof(MemberPredictions), np.uint8)
+        cdef char[::1] has_seen_target = np.zeros(trees * targets, "b")
         cdef double[::1] errors = error_table.reshape(-1)
         if len(errors) != (2 * trees * targets if targets > 1 else 0):
             raise ValueError("there are not as many errors as trees and targets")
@@ -95,11 +97,11 @@ cdef class TargetTables:
             raise ValueError("there is not a last layer for each target")
         self.targets, self.record_table, self.error_table = targets, record_table, error_table
         self.blend_table, self.layer_table = blend_table.base, layer_table.base
-        self.heard_table, self.room_table = heard.base, room.base
+        self.heard_table, self.room_table = has_seen_target.base, room.base
         self.records = <TargetRecord*>&records[0]
         self.blends, self.layers = &blend_table[0], <LayerState*>&layer_table[0]
         self.errors = <TreeError*>&errors[0] if targets > 1 else NULL
-        self.heard, self.room = &heard[0], <Said*>&room[0]
+        self.has_seen_target, self.room = &has_seen_target[0], <MemberPredictions*>&room[0]
 
 
 cdef class Members:
@@ -226,7 +228,7 @@ cdef class Members:
             self.rules.fade, self.rules.precision, self.rules.centre, self.rules.most
         )
 
-    def heard(self, Py_ssize_t target):
+    def has_seen_target(self, Py_ssize_t target):
         """Return of each tree whether it has learned a y of a target."""
         cdef Py_ssize_t tree
         return [bool(has_heard(self, tree, target)) for tree in range(self.members + 1)]
@@ -236,14 +238,14 @@ cdef class Members:
         cdef Py_ssize_t target
         for target in range(self.targets):
             if y[target] == y[target]:
-                self.tables.heard[tree * self.targets + target] = 1
+                self.tables.has_seen_target[tree * self.targets + target] = 1
 
     cdef void count_heard(self) noexcept nogil:
         """See whether each tree has learned a y of each target."""
         cdef Py_ssize_t place
         self.all_heard = self.targets > 1
         for place in range((self.members + 1) * self.targets):
-            self.all_heard = self.all_heard and self.tables.heard[place]
+            self.all_heard = self.all_heard and self.tables.has_seen_target[place]
 
     def error_shares(self):
         """Return the squared errors of each tree lately, of each target, as shares of its variance.
@@ -266,7 +268,7 @@ cdef class Members:
 
     # -- what is said ---------------------------------------------------------------------------
 
-    cdef void say_together(self, Py_ssize_t target, Said* said) noexcept nogil:
+    cdef void say_together(self, Py_ssize_t target, MemberPredictions* said) noexcept nogil:
         """Say what comes of what the trees said of a target."""
         cdef const TargetRecord* record = self.of_targets + target
         cdef Py_ssize_t tree
@@ -276,7 +278,7 @@ cdef class Members:
             self.speak_for_others(target, said)
         if record.rows == record.begun:
             # But for the first tree, all have yet to learn.
-            memset(&said.saying, 0, sizeof(Saying))
+            memset(&said.saying, 0, sizeof(CorrectedPrediction))
             said.base = said.together = said.saying.prediction = said.trees[0]
             said.saying.known = record.rows
             return
@@ -297,7 +299,7 @@ cdef class Members:
                 &said.saying,
             )
 
-    cdef void speak_for_others(self, Py_ssize_t target, Said* said) noexcept nogil:
+    cdef void speak_for_others(self, Py_ssize_t target, MemberPredictions* said) noexcept nogil:
         """Let trees that know nothing of a target say what those do that know it.
 
         Where none does any more, as all others were replaced, that is the mean of its y.
@@ -345,7 +347,7 @@ cdef class Members:
 
     # -- notes ----------------------------------------------------------------------------------
 
-    cdef void take_down(self, const Said* said, double* note) noexcept nogil:
+    cdef void take_down(self, const MemberPredictions* said, double* note) noexcept nogil:
         """Write down what was said of a row; how many labels were known comes first."""
         cdef Py_ssize_t target
         if self.targets == 1:
@@ -358,20 +360,20 @@ cdef class Members:
             note += note_size(self.members + 1)
 
     cdef void take_down_target(
-        self, Py_ssize_t target, const Said* said, double* note
+        self, Py_ssize_t target, const MemberPredictions* said, double* note
     ) noexcept nogil:
         """Write down what was said of a target; nothing if no y of it was learned."""
         cdef Py_ssize_t tree
         if self.of_targets[target].rows == self.of_targets[target].begun:
             memset(note, 0, note_size(self.members + 1) * sizeof(double))
             return
-        (<Saying*>note)[0] = said.saying
+        (<CorrectedPrediction*>note)[0] = said.saying
         note += SAYING_DOUBLES
         note[0], note[1] = said.base, said.together
         for tree in range(self.members + 1):
             note[2 + tree] = said.trees[tree]
 
-    cdef const double* recall(self, const Said* now, uint64_t key, bint at_once) noexcept nogil:
+    cdef const double* recall(self, const MemberPredictions* now, uint64_t key, bint at_once) noexcept nogil:
         """The note about what was said when a row was predicted, or NULL."""
         cdef const double* found
         if not self.tracking:
@@ -384,12 +386,12 @@ cdef class Members:
                 return found
         if at_once:
             count_at_once(self.notes)
-        elif self.notes.count == 0:
+        elif self.notes.count == 0 and not is_id(key):
             take_blank(self.notes)
         return NULL
 
     cdef bint set_then(
-        self, Py_ssize_t target, const double* note, bint at_once, const Said* now, Said* then
+        self, Py_ssize_t target, const double* note, bint at_once, const MemberPredictions* now, MemberPredictions* then
     ) noexcept nogil:
         """Set what was said of a target when a row was predicted; what is said now if it never was.
 
@@ -405,7 +407,7 @@ cdef class Members:
             note += 1 + target * note_size(self.members + 1)
             if note[0] == 0.0:
                 return at_once
-        then.saying, then.rows = (<const Saying*>note)[0], rows
+        then.saying, then.rows = (<const CorrectedPrediction*>note)[0], rows
         note += SAYING_DOUBLES
         then.base, then.together = note[0], note[1]
         for tree in range(self.members + 1):
@@ -451,7 +453,7 @@ cdef class Members:
         memset(&tally, 0, sizeof(RowTally))
         if self.rows > self.begun:
             note = self.recall(self.tables.room, key, at_once)
-        elif self.tracking and not at_once:
+        elif self.tracking and not at_once and not is_id(key):
             take_blank(self.notes)
         for target in range(self.targets):
             if y[target] == y[target]:
@@ -472,8 +474,8 @@ cdef class Members:
         """
         cdef TargetRecord* record = self.of_targets + target
         cdef LayerState* layer = self.tables.layers + target
-        cdef const Said* now = self.tables.room + target
-        cdef Said then
+        cdef const MemberPredictions* now = self.tables.room + target
+        cdef MemberPredictions then
         cdef bint was_asked
         cdef double delta, share
         if record.rows == record.begun:
@@ -502,7 +504,7 @@ cdef class Members:
             record.m2 += w * delta * delta * (1.0 - share)
 
     cdef void judge_trees(
-        self, Py_ssize_t target, const Said* said, double y, double w, RowTally* tally
+        self, Py_ssize_t target, const MemberPredictions* said, double y, double w, RowTally* tally
     ) noexcept nogil:
         """Judge what trees said of a target, by themselves and together."""
         cdef BlendRules blend_rules = self.blend_rules()
@@ -656,7 +658,7 @@ cdef inline bint has_heard(Members own, Py_ssize_t tree, Py_ssize_t target) noex
     """Whether a tree has learned a y of a target."""
     if own.targets == 1:
         return own.rows > own.records[tree].born
-    return own.all_heard or own.tables.heard[tree * own.targets + target]
+    return own.all_heard or own.tables.has_seen_target[tree * own.targets + target]
 
 
 cdef inline double unit_of(Members own, Py_ssize_t target) noexcept nogil:

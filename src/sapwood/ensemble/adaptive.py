@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
 from sapwood.ensemble.ensemble import Ensemble, Role, checked_max_bytes
 from sapwood.ensemble.renewal import Challenger
 from sapwood.ensemble.rules import EnsembleRules
@@ -12,9 +11,11 @@ from sapwood.inspect import snapshot, view
 from sapwood.inspect.tree_views import TreeViews
 from sapwood.observers.base import TableObserver
 from sapwood.rows.features import Features, labels_within
+from sapwood.tree.bounds import SplitBoundName
 from sapwood.tree.growth import SplitOn
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.tree.settings import Leaf, Track, TreeSettings
+from sapwood.validation import Label
 
 __all__ = ["AdaptiveTreeRegressor"]
 
@@ -22,19 +23,19 @@ __all__ = ["AdaptiveTreeRegressor"]
 class AdaptiveTreeRegressor(TreeViews, Ensemble):
     """One readable tree that follows a stream which changes, at twice the price of a tree.
 
-    Beside the tree there is a challenger that began later. From 250 rows on predictions are mixed,
+    Next to the tree there is a challenger that began later. From 250 rows on predictions are mixed,
     by the errors of both lately; the challenger takes over once its errors have been plainly
-    smaller. One that does not starts anew after 8,000 rows, the next after 16,000, and so on up to
-    64,000. A last layer corrects predictions by recent errors.
+    smaller. One that does not is reset after 8,000 rows, the next after 16,000, and so on up to
+    64,000. An error-correction layer uses recent errors.
 
     Parameters
     ----------
     threads : int, optional
         How many threads learn a batch; two by default, if there are as many cores.
-    grace_period, delta, tau, min_share, max_depth, observer, leaf, split_on
+    grace_period, delta, tau, min_share, max_depth, observer, leaf, split_on, split_bound
         Of both trees, as for `sapwood.HoeffdingTreeRegressor`.
     track : {"auto", None}
-        Whether there is a last layer.
+        Whether there is an error-correction layer.
     max_bytes : int, optional
         What both trees together may occupy.
     categorical : iterable of str or int
@@ -58,7 +59,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
     """
 
     kind: ClassVar[str] = "AdaptiveTreeRegressor"
-    format: ClassVar[int] = 2
+    format: ClassVar[int] = 3
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
         no_splits: Iterable[Label] = (),
+        split_bound: SplitBoundName = "hoeffding",
     ) -> None:
         plain = TreeSettings.checked(
             grace_period=grace_period,
@@ -89,11 +91,12 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
             track=track,
             max_bytes=None,
             no_splits=no_splits,
+            split_bound=split_bound,
         )
         limit = checked_max_bytes(max_bytes, 2)
         features = Features(categorical, labels_within(limit))
         parameters: dict[str, Any] = {
-            "threads": None if threads is None else door.whole(threads, "threads", 1, 1024),
+            "threads": None if threads is None else validation.whole(threads, "threads", 1, 1024),
             **plain.parameters,
             "observer": observer,
             "max_bytes": limit,
@@ -129,9 +132,12 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
     def _tree_of(self, target: Label) -> HoeffdingTreeRegressor:
         return self.tree.of_target(target)
 
+    def _one_tree(self) -> HoeffdingTreeRegressor:
+        return self.tree
+
     def _picture(self) -> view.TreePicture:
         kernel = self._kernel
-        picture: view.TreePicture = kernel.while_still(
+        picture: view.TreePicture = kernel.read_locked(
             snapshot.picture, kernel.trees[0], self._features
         )
         return picture

@@ -1,18 +1,16 @@
 """What the forest and the adaptive tree share: trees behind one encoder of rows."""
 
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.blend._notes import Notes, bytes_of_a_note
-from sapwood.door import Label
+from sapwood import validation
+from sapwood.corrector._pending import Notes, bytes_of_a_note
 from sapwood.ensemble import ensemble_state, one_target
 from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble._members import bytes_of_a_target, note_doubles
@@ -23,16 +21,18 @@ from sapwood.ensemble.view import EnsembleExplanation, EnsembleSummary, Member
 from sapwood.inspect import snapshot, view
 from sapwood.inspect.explanation import Explanation
 from sapwood.model import State
-from sapwood.regressor import Regressor
+from sapwood.regressor import GrowthOf, Regressor
 from sapwood.rows._dict_row import RowReader
-from sapwood.rows.encoder import Plan
-from sapwood.rows.features import Features
+from sapwood.rows.encoder import EncodedRows
+from sapwood.rows.features import Features, KnownFeatures
+from sapwood.system import system
 from sapwood.tree import _memory, memory, tree_state
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._relay import Registration
+from sapwood.tree._schema_migration import Relay, SchemaMigration
 from sapwood.tree.memory import LEAST_BYTES
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.tree.settings import TreeSettings
+from sapwood.validation import Label
 
 __all__ = ["Ensemble", "Role", "checked_max_bytes"]
 
@@ -91,15 +91,16 @@ class Ensemble(Regressor):
         self._first_roles = roles
         self._listeners: list[Listener] = []
         self._max_bytes = parameters["max_bytes"] or 0
-        threads = min(parameters["threads"] or _cores(), len(roles))
-        share = self._equal_share(features, len(roles))
+        threads = min(parameters["threads"] or system.cores, len(roles))
+        share = self._equal_share(len(roles))
+        names = self._bytes_for_each(features, features.known)
         table = np.zeros(len(roles), TREE_RECORD)
         for number, role in enumerate(roles):
             table[number] = (number, ROLES.index(role.name), role.rate, 0.0, 0.0, 0.0, share, 1)
         rates = {role.rate for role in self._roles.values() if role.rate}
         kernel = EnsembleKernel(
             rules.to_record(),
-            [_new_tree(role, features, share) for role in roles],
+            [_new_tree(role, features, share, names) for role in roles],
             table,
             {rate: poisson_thresholds(rate) for rate in rates},
             parameters["track"] == "auto",
@@ -137,7 +138,8 @@ class Ensemble(Regressor):
     def _new_tree_like(self, table: NDArray[Any], place: int) -> TreeKernel:
         """Return an empty tree for one of which something is known."""
         limit = table["max_bytes"].item(place)
-        return _new_tree(self._role_of(table, place), self._features, limit)
+        role = self._role_of(table, place)
+        return _new_tree(role, self._features, limit, 0, self._growth_of)
 
     def _fresh(self, kernel: EnsembleKernel, number: int, place: int) -> tuple[TreeKernel, Any]:
         """Return a new tree for a place that knows the features, and what is known of it."""
@@ -145,23 +147,45 @@ class Ensemble(Regressor):
         role = self._next_role(number) if waits else self._first_roles[place]
         known = self._features.known
         limit = int(kernel.tree_table["max_bytes"][-1])
-        tree = _new_tree(role, self._features, limit)
-        relay = memory.relay(tree, self._features, known, self._target_bytes(len(known.targets)))
-        Registration(self._features, known, [relay]).commit_now()
+        tree = _new_tree(role, self._features, limit, 0, self._growth_of)
+        own = self._bytes_for_each(self._features, known)
+        relay = memory.relay(tree, self._features, known, own)
+        SchemaMigration(self._features, known, [relay]).commit_now()
         record = np.zeros((), TREE_RECORD)
         what = (number, ROLES.index(role.name), role.rate)
         record[()] = (*what, kernel.rows, 0.0, 0.0, limit, 1)
         return tree, record
 
-    def _registration(self, plan: Plan, names: tuple[Label, ...]) -> Registration | None:
+    def _registration(self, plan: EncodedRows, names: tuple[Label, ...]) -> SchemaMigration | None:
         if names:
             self._check_slots(self._kernel.trees[0])
         known = plan.known(self._kernel.rows, names)
         if known is self._features.known:
             return None
-        own = self._target_bytes(len(names))
-        relays = [memory.relay(tree, self._features, known, own) for tree in self._kernel.trees]
-        return Registration(self._features, known, relays)
+        own = self._bytes_for_each(self._features, known)
+        relays = [self._schema_migration(tree, known, own) for tree in self._kernel.trees]
+        return SchemaMigration(self._features, known, relays)
+
+    def _schema_migration(self, tree: TreeKernel, known: KnownFeatures, own: int) -> Relay:
+        """Return what a tree becomes once more is known of the features, or raise ValueError."""
+        try:
+            return memory.relay(tree, self._features, known, own)
+        except ValueError as error:
+            limit = f"max_bytes = {tree.max_bytes}"
+            if not self._max_bytes or not str(error).startswith(limit):
+                raise
+            rest = str(error).removeprefix(limit)
+            raise ValueError(
+                f"max_bytes = {self._max_bytes}, of which a tree has {tree.max_bytes}{rest}"
+            ) from None
+
+    def _has_room(self, plan: EncodedRows, names: tuple[Label, ...]) -> bool:
+        known = plan.known(targets=names)
+        own = self._bytes_for_each(self._features, known)
+        # Trees share what is free, so that each counts on half of its own.
+        rows = 2 * len(plan.matrix)
+        trees = self._kernel.trees
+        return all(memory.has_room(each, self._features, known, rows, own) for each in trees)
 
     # -- several targets ----------------------------------------------------------------------
 
@@ -194,7 +218,7 @@ class Ensemble(Regressor):
         True
         """
         place = self._place_of(target)
-        made: Self = self._kernel.while_still(one_target.ensemble_of_target, self, place)
+        made: Self = self._kernel.read_locked(one_target.ensemble_of_target, self, place)
         return made
 
     # -- memory -------------------------------------------------------------------------------
@@ -213,32 +237,45 @@ class Ensemble(Regressor):
         doubles = note_doubles(trees)
         return memory.most_notes(self._max_bytes, doubles) * bytes_of_a_note(doubles)
 
-    def _target_bytes(self, targets: int) -> int:
-        """Return what counts for each tree, as the ensemble keeps something of several targets."""
-        trees = len(self._first_roles)
-        return -(-targets * bytes_of_a_target(trees) // trees) if targets > 1 else 0
+    def _bytes_for_each(self, features: Features, known: KnownFeatures) -> int:
+        """Return what counts for each tree of what the ensemble keeps for all of them.
 
-    def _equal_share(self, features: Features, trees: int) -> int:
+        That is the names of features, categories and targets, and what it knows of several targets.
+        """
+        trees, targets = len(self._first_roles), len(known.targets)
+        own = targets * bytes_of_a_target(trees) if targets > 1 else 0
+        return -(-(memory.name_bytes(features, known) + own) // trees)
+
+    def _equal_share(self, trees: int) -> int:
         if not self._max_bytes:
             return 0
-        return (self._max_bytes - self._own_bytes(features, trees)) // trees
+        return (self._max_bytes - self._own_bytes(trees)) // trees
 
-    def _own_bytes(self, features: Features, trees: int) -> int:
+    def _own_bytes(self, trees: int) -> int:
         """Return what an ensemble of so many trees may come to occupy beside them."""
-        return KERNEL_BYTES + self._notes_bytes(trees) + features.nbytes
+        return KERNEL_BYTES + self._notes_bytes(trees)
 
     def _share_memory(self, kernel: EnsembleKernel) -> None:
         """Let each tree have what it occupies, and an equal part of what is free."""
         if not self._max_bytes:
             return
         used = np.array([_memory.nbytes(tree) for tree in kernel.trees])
-        total = self._max_bytes - self._own_bytes(self._features, len(used))
+        total = self._max_bytes - self._own_bytes(len(used))
         free = max(total - int(used.sum()), 0) // len(used)
         limits = np.maximum(used + free, LEAST_BYTES)
         for place, (tree, limit) in enumerate(zip(kernel.trees, limits.tolist(), strict=True)):
-            settings = self._role_of(kernel.tree_table, place).settings.limited(limit)
-            tree.set_rules(settings.growth.to_record(), settings.memory.to_record())
+            self._set_rules(tree, self._role_of(kernel.tree_table, place), limit)
         kernel.tree_table["max_bytes"] = limits
+
+    def _set_rules(self, tree: TreeKernel, role: Role, max_bytes: int) -> None:
+        settings = _settings(role, max_bytes, self._growth_of)
+        tree.set_rules(settings.growth.to_record(), settings.memory.to_record())
+
+    def _use_growth(self, growth_of: GrowthOf) -> None:
+        self._growth_of = growth_of
+        table = self._kernel.tree_table
+        for place, tree in enumerate(self._kernel.trees):
+            self._set_rules(tree, self._role_of(table, place), int(table["max_bytes"][place]))
 
     def _tell(self, event: Event) -> None:
         for listener in self._listeners:
@@ -290,13 +327,16 @@ class Ensemble(Regressor):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all trees occupy, the one that waits among them, and the names of features."""
-        return int(self._kernel.while_still(self._nbytes))
+        """Bytes that all trees occupy, the one that waits among them, and the names of features.
+
+        Each tree counts an equal part of the names.
+        """
+        return int(self._kernel.read_locked(self._nbytes))
 
     def _nbytes(self) -> int:
         trees = sum(_memory.nbytes(tree) for tree in self._kernel.trees)
         notes = 0 if self._kernel.notes is None else self._kernel.notes.nbytes
-        return KERNEL_BYTES + notes + self._features.nbytes + trees
+        return KERNEL_BYTES + notes + trees
 
     def member(self, place: int) -> HoeffdingTreeRegressor:
         """Return a copy of a member as a tree of its own, to look into or to export.
@@ -306,8 +346,10 @@ class Ensemble(Regressor):
         place : int
             Which one, from 0.
         """
-        place = door.whole(place, "place", 0, self._kernel.members - 1)
-        tree: HoeffdingTreeRegressor = self._kernel.while_still(self._as_tree, place)
+        place = validation.whole(place, "place", 0, self._kernel.members - 1)
+        tree: HoeffdingTreeRegressor = self._of_same_rows(
+            self._kernel.read_locked(self._as_tree, place)
+        )
         return tree
 
     def _as_tree(self, place: int) -> HoeffdingTreeRegressor:
@@ -337,7 +379,7 @@ class Ensemble(Regressor):
     def _importances(self, lately: bool) -> dict[str, float]:
         kernel = self._kernel
         pictures = [
-            kernel.while_still(snapshot.picture, tree, self._features)
+            kernel.read_locked(snapshot.picture, tree, self._features)
             for tree in kernel.trees[: kernel.members]
         ]
         found = [view.feature_importances(picture, lately) for picture in pictures]
@@ -347,7 +389,7 @@ class Ensemble(Regressor):
     @property
     def summary(self) -> EnsembleSummary:
         """The trees in a few numbers each; `print` it to read it."""
-        found: EnsembleSummary = self._kernel.while_still(self._summary)
+        found: EnsembleSummary = self._kernel.read_locked(self._summary)
         return found
 
     def _summary(self) -> EnsembleSummary:
@@ -383,7 +425,7 @@ class Ensemble(Regressor):
         """
         kernel, parts = self._kernel, []
         for place, tree in enumerate(kernel.trees[: kernel.members]):
-            picture = kernel.while_still(snapshot.picture, tree, self._features)
+            picture = kernel.read_locked(snapshot.picture, tree, self._features)
             parts.append(f"member {place}\n{view.to_text(picture, max_depth, digits)}")
         return "\n\n".join(parts)
 
@@ -403,20 +445,20 @@ class Ensemble(Regressor):
             Of several targets, if none is named, that of each.
         """
         if target is not None:
-            return self._kernel.while_still(self._explained, x, self._place_of(target))
+            return self._kernel.read_locked(self._explained, x, self._place_of(target))
         if self._features.known.targets:
             return {name: self.explain(x, name) for name in self.targets}
-        return self._kernel.while_still(self._explained, x, 0)
+        return self._kernel.read_locked(self._explained, x, 0)
 
     def _explained(self, x: dict[Any, Any], target: int) -> EnsembleExplanation:
         row = self._features.read_one(x, learn=False).matrix[0]
         kernel = self._kernel
         said, weights, _, together, prediction = kernel.say(row, target)
         # A tree that has learned nothing of the target yet says what the others do.
-        heard = kernel.heard(target)
-        heaviest = int(np.argmax(np.where(heard, weights, -1.0)))
+        has_seen_target = kernel.has_seen_target(target)
+        heaviest = int(np.argmax(np.where(has_seen_target, weights, -1.0)))
         path = None
-        if heard[heaviest]:
+        if has_seen_target[heaviest]:
             path = self._path(x, row, heaviest, target)
         names = [f"{place}, {ROLES[role]}" for place, role in enumerate(kernel.tree_table["role"])]
         kept = [entry for entry in zip(names, said, weights, strict=True) if entry[2]]
@@ -436,32 +478,39 @@ class Ensemble(Regressor):
 
     def to_state(self) -> State:
         """Return all that the model is, as between two rows."""
-        state: State = self._kernel.while_still(ensemble_state.state_of, self)
+        state: State = self._kernel.read_locked(ensemble_state.state_of, self)
         return state
 
     @classmethod
     def from_state(cls, state: State, format: int) -> Self:
         """Restore what `to_state` returned; nothing of it is trusted."""
-        return ensemble_state.restored(cls, state)
+        return ensemble_state.restored(cls, state, format)
 
 
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _new_tree(role: Role, features: Features, max_bytes: int) -> TreeKernel:
+def _settings(role: Role, max_bytes: int, growth_of: GrowthOf | None) -> TreeSettings:
+    """Return the settings of a tree of some role, by other rules of growth if there are any."""
     settings = role.settings
-    if max_bytes:
-        settings = settings.limited(max_bytes)
-    return settings.new_kernel(features, name_bytes=0)
+    if growth_of is not None:
+        settings = replace(settings, growth=growth_of(settings.growth, role.rate))
+    return settings.limited(max_bytes) if max_bytes else settings
+
+
+def _new_tree(
+    role: Role,
+    features: Features,
+    max_bytes: int,
+    name_bytes: int,
+    growth_of: GrowthOf | None = None,
+) -> TreeKernel:
+    settings = _settings(role, max_bytes, growth_of)
+    return settings.new_kernel(features, name_bytes=name_bytes)
 
 
 def checked_max_bytes(max_bytes: int | None, trees: int) -> int | None:
     """Return a limit of memory for so many trees, if it is one that can be held."""
     if max_bytes is None:
         return None
-    limit = door.whole(max_bytes, "max_bytes", 1, 2**62)
+    limit = validation.whole(max_bytes, "max_bytes", 1, 2**62)
     least = KERNEL_BYTES + 4096 + trees * LEAST_BYTES * 9 // 8
     if limit < least:
         raise ValueError(

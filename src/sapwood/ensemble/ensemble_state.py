@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.blend.checking import check_layer_of
+from sapwood import validation
+from sapwood.corrector.checking import check_layer_of
 from sapwood.drift.detector import check_state
 from sapwood.ensemble._members import TargetTables, fresh_errors
 from sapwood.ensemble.layout import (
@@ -37,6 +37,7 @@ Kind = TypeVar("Kind", bound="Ensemble")
 STREAM = STREAM_NUMBERS.dtype.names or ()
 OWN = ("trees", "stream", "blend", "layer", "detector", *NOTES)
 OWN_OF_TARGETS = ("targets", "errors")  # of several targets alone
+NAMES_APART = 2  # the last format whose trees do not count the names of features
 ENTRIES = {"parameters", "features", "pending", "lifetime", "events"}
 EVENT = {"event": str, "rows": int, "member": int, "age": int, "error": float}
 
@@ -71,8 +72,8 @@ def _header(model: "Ensemble") -> dict[str, Any]:
     }
 
 
-def restored(kind: type[Kind], state: State) -> Kind:
-    """Return the ensemble of a header and arrays, of which nothing is trusted.
+def restored(kind: type[Kind], state: State, format: int) -> Kind:
+    """Return the ensemble of a header and arrays of some format, of which nothing is trusted.
 
     Raises
     ------
@@ -91,7 +92,7 @@ def restored(kind: type[Kind], state: State) -> Kind:
     later = {f"{place} {name}" for place in places for name in older_formats.LATER}
     good = names - later <= arrays.keys() <= names
     check(good, "its arrays are others than those of its trees")
-    table = arrays["trees"]
+    table = arrays["trees"].copy()
     check(table.dtype == TREE_RECORD, "its trees are no records of trees")
     check(table.shape == (len(places),), f"there are {len(table)} trees, not {len(places)}")
     stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
@@ -103,12 +104,14 @@ def restored(kind: type[Kind], state: State) -> Kind:
     pending = header["pending"]
     check(isinstance(pending, list) and len(pending) == len(places), "pending is no list of trees")
     trees = []
+    name_bytes = model._bytes_for_each(model._features, model._features.known)
+    if format <= NAMES_APART and model._parameters["max_bytes"]:
+        table["max_bytes"] += name_bytes
     for place, record in enumerate(table):
         tree = model._new_tree_like(table, place)
         known = {name: f"{place} {name}" for name in of_trees}
         own = {name: arrays[saved] for name, saved in known.items() if saved in arrays}
         leaf = None if pending[place] == -1 else pending[place]
-        name_bytes = model._target_bytes(targets)
         tree_state.fill_kernel(tree, model._features, own, leaf, name_bytes=name_bytes)
         check(tree.rows <= stream[0], f"tree {place} has learned more rows than there were")
         has_rows = bool(stream[0] > record["born"])
@@ -119,7 +122,7 @@ def restored(kind: type[Kind], state: State) -> Kind:
         trees.append(tree)
     renewal = kernel.renew
     longest = math.nextafter(renewal.longest, math.inf)  # which it may have reached
-    lifetime = door.between(header["lifetime"], "lifetime", renewal.shortest, longest)
+    lifetime = validation.between(header["lifetime"], "lifetime", renewal.shortest, longest)
     events = _checked_events(header["events"])
     kernel.use_trees(trees, table, tables, detector, lifetime, events)
     kernel.set_stream(*stream.tolist())

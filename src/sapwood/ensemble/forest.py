@@ -3,18 +3,20 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
 from sapwood.ensemble.ensemble import Ensemble, Role, checked_max_bytes
 from sapwood.ensemble.renewal import Reserve
 from sapwood.ensemble.rules import EnsembleRules
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
 from sapwood.rows.features import Features, labels_within
+from sapwood.tree.bounds import SplitBoundName
 from sapwood.tree.growth import SplitOn
 from sapwood.tree.settings import Leaf, Track, TreeSettings
+from sapwood.validation import Label
 
 if TYPE_CHECKING:
+    from sapwood.inspect.rules import RuleSet
     from sapwood.tree.regressor import HoeffdingTreeRegressor
 
 __all__ = ["ForestRegressor"]
@@ -35,7 +37,7 @@ class ForestRegressor(Ensemble):
     counts each row once, and one never splits. What they say is combined by weights that are
     learned from their errors, around their mean. A further tree waits, and takes the place of the
     worst member if it errs less, although it is younger: so the forest follows a stream that
-    changes. A last layer corrects predictions by recent errors.
+    changes. An error-correction layer uses recent errors.
 
     Parameters
     ----------
@@ -46,14 +48,14 @@ class ForestRegressor(Ensemble):
         of threads and the sizes of batches.
     threads : int, optional
         How many threads learn a batch; as many as there are cores by default.
-    grace_period, delta, tau, min_share, max_depth, leaf, split_on
+    grace_period, delta, tau, min_share, max_depth, leaf, split_on, split_bound
         Of the members, as for `sapwood.HoeffdingTreeRegressor`; the grace period of those with
         random weights is twice as long.
     observer : observer, optional
         As for the tree. By default members with random weights have 16 slots for each number, the
         other ones 32.
     track : {"auto", None}
-        Whether there is a last layer.
+        Whether there is an error-correction layer.
     max_bytes : int, optional
         What all trees together may occupy, the one that waits among them.
     categorical : iterable of str or int
@@ -76,7 +78,7 @@ class ForestRegressor(Ensemble):
     """
 
     kind: ClassVar[str] = "ForestRegressor"
-    format: ClassVar[int] = 2
+    format: ClassVar[int] = 3
 
     def __init__(
         self,
@@ -96,6 +98,7 @@ class ForestRegressor(Ensemble):
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
         no_splits: Iterable[Label] = (),
+        split_bound: SplitBoundName = "hoeffding",
     ) -> None:
         plain = TreeSettings.checked(
             grace_period=grace_period,
@@ -109,14 +112,15 @@ class ForestRegressor(Ensemble):
             track=track,
             max_bytes=None,
             no_splits=no_splits,
+            split_bound=split_bound,
         )
-        count = door.whole(members, "members", FEWEST, MOST)
+        count = validation.whole(members, "members", FEWEST, MOST)
         limit = checked_max_bytes(max_bytes, count + 1)
         features = Features(categorical, labels_within(limit))
         parameters: dict[str, Any] = {
             "members": count,
-            "seed": door.whole(seed, "seed", 0, 2**64 - 1),
-            "threads": None if threads is None else door.whole(threads, "threads", 1, 1024),
+            "seed": validation.whole(seed, "seed", 0, 2**64 - 1),
+            "threads": None if threads is None else validation.whole(threads, "threads", 1, 1024),
             **plain.parameters,
             "observer": observer,
             "max_bytes": limit,
@@ -147,11 +151,29 @@ class ForestRegressor(Ensemble):
         )
         super().__init__(parameters, features, roles, rules, Reserve)
 
+    def to_rules(self, target: Label | None = None) -> "RuleSet":
+        """Return the rules of the member that has the smallest error of late.
+
+        Parameters
+        ----------
+        target : str or int, optional
+            The target whose predictions the rules describe, if there are several.
+
+        Returns
+        -------
+        RuleSet
+            As for `HoeffdingTreeRegressor.to_rules`.
+        """
+        members = self.summary.members[: self._kernel.members]
+        grown = [place for place, each in enumerate(members) if each.role != "leaf"]
+        best = min(grown, key=lambda place: members[place].error)
+        return self.member(best).to_rules(target)
+
     def merge(self, other: "HoeffdingTreeRegressor | ForestRegressor") -> "ForestRegressor":
         """Return a forest that has the members of two models which have learned different rows.
 
         Until labels tell more, members weigh by the rows that their model has learned. All of
-        them go on learning; of the trees that wait neither is kept, and the last layer begins anew.
+        them go on learning; of the trees that wait neither is kept, and error correction is reset.
         Both models stay as they are.
 
         Parameters

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
 from sapwood.ensemble import ensemble_state
 from sapwood.ensemble.ensemble_state import STREAM
 from sapwood.model import State
@@ -42,10 +42,10 @@ def ensemble_of_target(model: Kind, place: int) -> Kind:
         adaptive tree is old enough to be asked and the target is not.
     """
     made = type(model).from_state(_state_of_target(model, place), model.format)
-    made.column_formats = dict(model.column_formats)
+    made.schema = model.schema.of_target(model.targets[place])
     if made._kernel.weights() != model._kernel.weights(place):
         raise ValueError(
-            f"target = {door.shown(model.targets[place])}: it has fewer rows than its challenger "
+            f"target = {validation.shown(model.targets[place])}: it has fewer rows than its challenger "
             "is old: wait for more of them"
         )
     return made
@@ -54,14 +54,14 @@ def ensemble_of_target(model: Kind, place: int) -> Kind:
 def _state_of_target(model: "Ensemble", place: int) -> State:
     header, arrays = ensemble_state.state_of(model)
     kernel = model._kernel
-    record, heard = kernel.tables.record_table[place], kernel.heard(place)
-    target = door.shown(model.targets[place])
+    record, has_seen_target = kernel.tables.record_table[place], kernel.has_seen_target(place)
+    target = validation.shown(model.targets[place])
     if record["rows"] == 0:
         raise ValueError(f"target = {target}: no y of it was learned yet")
     # Trees are asked once there were rows since all began anew, before that the first alone.
     asked = kernel.members if record["rows"] > record["begun"] else 1
-    if not all(heard[:asked]):
-        silent = heard.index(False)
+    if not all(has_seen_target[:asked]):
+        silent = has_seen_target.index(False)
         raise ValueError(
             f"target = {target}: member {silent} has not learned a y of it yet: wait for rows"
         )
@@ -72,7 +72,7 @@ def _state_of_target(model: "Ensemble", place: int) -> State:
     errors = kernel.tables.error_table[:, place]
     table["square"], table["weight"] = errors[:, 0], errors[:, 1]
     age = kernel.rows - table["born"]
-    table["born"] = np.where(heard, np.maximum(record["rows"] - age, 0.0), record["rows"])
+    table["born"] = np.where(has_seen_target, np.maximum(record["rows"] - age, 0.0), record["rows"])
     found = {
         "trees": table,
         "stream": _stream(kernel, arrays["stream"], place),
@@ -82,7 +82,7 @@ def _state_of_target(model: "Ensemble", place: int) -> State:
         **dict(zip(tree_state.NOTES, tree_state.notes_state(one._kernel.notes), strict=True)),
     }
     for at, tree in enumerate(kernel.trees):
-        if heard[at]:
+        if has_seen_target[at]:
             own = arrays_of_target(tree, place)
         else:
             table["leaves"][at] = 1

@@ -117,7 +117,7 @@ class EnsembleExplanation:
             (name, text, number(weight, 3))
             for (name, _, weight), text in zip(self.members, said, strict=True)
         ]
-        names = ("together, by weights", "last layer", "prediction")
+        names = ("together, by weights", "error correction", "prediction")
         amounts = aligned([self.together, self.prediction - self.together, self.prediction])
         sums = list(zip(names, amounts, strict=True))
         text = f"{table(rows)}\n\n{table(sums)}"

@@ -1,8 +1,8 @@
-from numpy import float64
+from numpy import float64, int64
 from numpy.typing import NDArray
 
 KNOWN: int
-HOURS: int
+WEEK_COLUMNS: int
 FORECASTS: int
 
 def follow(
@@ -19,15 +19,16 @@ def follow(
 def forecast(
     known: NDArray[float64], week: NDArray[float64], time: float, told: NDArray[float64]
 ) -> None: ...
-def learn_and_score(
+def follow_late(
     known: NDArray[float64],
     week: NDArray[float64],
     counts: NDArray[float64],
     means: NDArray[float64],
     recent: NDArray[float64],
+    events: NDArray[int64],
     told: NDArray[float64],
-    prediction: float,
-    y: float,
-    time: float,
+    predictions: NDArray[float64],
+    y: NDArray[float64],
+    times: NDArray[float64],
     fade: float,
 ) -> None: ...

@@ -4,13 +4,14 @@ No forecast knows more than a model does: a label that comes late is late for al
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.evaluate import _baselines
+from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder, saved_array
 from sapwood.evaluate.result import BASELINES, MEASURES, Baseline
 from sapwood.evaluate.scores import MOST_ROWS, Scores
 
@@ -19,7 +20,11 @@ __all__ = ["BaselineScores"]
 FloatArray = NDArray[np.float64]
 WEEKLY = "week"
 HALF = 0.5
-"""The share of rows from which on the same hour of a week before is worth telling."""
+"""The share of rows from which on the value of a week before is reported."""
+MOST_IN_WEEK = 1 << 20
+"""The rows of a week that are remembered; if a week has more, there is no weekly baseline."""
+LEAST_IN_WEEK = 1 << 8
+IN_RING = (7, 8)  # of what is known: the first row of the ring, and how many rows it holds
 MEANS = len(MEASURES)
 
 
@@ -33,12 +38,12 @@ class _Tables(NamedTuple):
     recent: FloatArray
 
 
-class BaselineScores:
+class BaselineScores(Recorder):
     """The running errors of the forecasts that need no model.
 
-    They are the last label that was known, the mean of all that were known, their faded mean, and
-    the mean over the same hour of the last week that was known; before there is one, the last takes
-    its place, and 0 before any label is known. Rows that a model has no error for are left out.
+    They are the last label that was known, the mean of all that were known, their exponentially
+    weighted mean, and the label of one week before; before there is one, the last takes its place,
+    and 0 before any label is known. Rows that a model has no error for are left out.
 
     Parameters
     ----------
@@ -51,7 +56,7 @@ class BaselineScores:
     --------
     >>> baselines, scores = BaselineScores(0.999, 1000), Scores()
     >>> predictions, y = np.array([0.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0])
-    >>> baselines.take_many(predictions, y, None)
+    >>> baselines.score(LabelledRows(predictions, y))
     >>> scores.update_many(predictions, y)
     >>> baselines.finished(scores)["last"].total.rmse  # 0, then 1, then 2 were told
     1.4142135623730951
@@ -64,51 +69,49 @@ class BaselineScores:
         count = len(BASELINES)
         self._tables = _Tables(
             known=np.zeros(_baselines.KNOWN),
-            week=np.zeros((_baselines.HOURS, MEANS)),
+            week=np.zeros((LEAST_IN_WEEK, _baselines.WEEK_COLUMNS)),
             counts=np.zeros(3),
             means=np.zeros((count + 1, MEANS)),
             recent=np.zeros((window, count)),
         )
-        self._tables.week[:, -1] = np.nan
+        self._tables.known[5] = np.nan  # the time of the last row
 
-    def take_many(self, predictions: FloatArray, y: FloatArray, times: FloatArray | None) -> None:
-        """Take rows whose labels come at once, in order.
-
-        Parameters
-        ----------
-        predictions, y : arrays of float
-            What a model predicted, and what was right.
-        times : array of float, optional
-            The seconds since 1970 of each row, NaN where they are not known.
-        """
-        clock = None if times is None else np.ascontiguousarray(times)
-        rows = np.ascontiguousarray(predictions), np.ascontiguousarray(y)
-        _baselines.follow(*self._tables, *rows, clock, self.fade)
+    def score(self, rows: LabelledRows) -> None:
+        """Forecast rows, score the forecasts, and learn the labels, in the order of events."""
+        if rows.late is None or rows.events is None:
+            times = None if rows.times is None else np.ascontiguousarray(rows.times)
+            self._make_room(0 if times is None else len(times))
+            own = np.ascontiguousarray(rows.predictions), np.ascontiguousarray(rows.y)
+            _baselines.follow(*self._tables, *own, times, self.fade)
+        else:
+            self._make_room(len(rows.events))
+            late, own = rows.late, (rows.late.predictions, rows.late.y)
+            _baselines.follow_late(
+                *self._tables, rows.events, late.told, *own, late.times, self.fade
+            )
 
     def forecast(self, time: float) -> list[float]:
-        """Return what is told of a row whose label comes later, for `take_one` then."""
+        """Return the forecasts of a row at a time, as `_baselines.follow_late` takes them."""
         told = np.empty(_baselines.FORECASTS)
         _baselines.forecast(self._tables.known, self._tables.week, time, told)
         values: list[float] = told.tolist()
         return values
 
-    def take_one(self, told: list[float], prediction: float, y: float, time: float) -> None:
-        """Take a row whose label has come."""
-        row = np.array(told), prediction, y, time
-        _baselines.learn_and_score(*self._tables, *row, self.fade)
+    def _make_room(self, rows: int) -> None:
+        """Let the ring of a week have room for more rows, unless there are too many of them."""
+        first, count = (int(self._tables.known[place]) for place in IN_RING)
+        week = self._tables.week
+        needed = min(count + rows, MOST_IN_WEEK)
+        if needed > len(week):
+            larger = np.zeros((1 << (needed - 1).bit_length(), week.shape[1]))
+            larger[:count] = np.roll(week, -first, axis=0)[:count]
+            self._tables = self._tables._replace(week=larger)
+            self._tables.known[IN_RING[0]] = 0.0
 
     @property
     def bias(self) -> float:
         """How much the model predicts too much, on average; NaN before any row."""
-        return self._bias(0)
-
-    @property
-    def faded_bias(self) -> float:
-        """The same of recent rows."""
-        return self._bias(2)
-
-    def _bias(self, place: int) -> float:
-        return float(self._tables.means[-1, place]) if self._tables.counts[0] else math.nan
+        return float(self._tables.means[-1, 0]) if self._tables.counts[0] else math.nan
 
     @property
     def names(self) -> list[str]:
@@ -153,19 +156,31 @@ class BaselineScores:
         return tuple(told)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all that is known, to be saved."""
-        return {f"baselines_{name}": table.copy() for name, table in self._tables._asdict().items()}
+        """Return the state, to be saved."""
+        tables = {f"baselines_{name}": own.copy() for name, own in self._tables._asdict().items()}
+        first, count = (int(self._tables.known[place]) for place in IN_RING)
+        tables["baselines_week"] = np.roll(self._tables.week, -first, axis=0)[:count].copy()
+        tables["baselines_known"][IN_RING[0]] = 0.0
+        return tables
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], fade: float, window: int) -> Self:
-        """Go on from what `to_arrays` returned."""
-        made = cls(fade, window)
+    def results(self, end: Moment) -> dict[str, Any]:
+        """Return the bias of the model, and the errors of baselines."""
+        return {"bias": self.bias, "baselines": self.finished(end.scores)}
+
+    @staticmethod
+    def merge(targets: Sequence[Any]) -> dict[str, Any]:
+        """Return that several targets have no common baselines."""
+        return {"baselines": {}}
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return baselines in a state that `to_arrays` returned."""
+        made = type(self)(self.fade, len(self._tables.recent))
         for name, own in made._tables._asdict().items():
-            saved = arrays[f"baselines_{name}"]
-            if saved.shape != own.shape or saved.dtype != own.dtype:
-                found = f"{saved.dtype} of shape {saved.shape}"
-                raise ValueError(f"the saved {name} of the baselines are {found}")
-            own[...] = saved
+            shape = (None if name == "week" else len(own), *own.shape[1:])
+            saved = saved_array(arrays, f"baselines_{name}", np.float64, shape)
+            if name != "week":
+                own[...] = saved
+        made._restore_week(arrays["baselines_week"])
         # The kernel finds a row's place in the window by the number of rows, and trusts it.
         rows, weight, by_week = made._tables.counts.tolist()
         if not (0 <= rows <= MOST_ROWS and rows == int(rows) and 0 <= by_week <= rows):
@@ -174,3 +189,18 @@ class BaselineScores:
         if any((table < 0).any() for table in sums):
             raise ValueError("the saved baselines have a sum of squares or a weight below 0")
         return made
+
+    def _restore_week(self, saved: FloatArray) -> None:
+        first, count = (float(self._tables.known[place]) for place in IN_RING)
+        ordered = len(saved) < 2 or bool((np.diff(saved[:, 0]) >= 0).all())
+        if first != 0 or count != len(saved) or len(saved) > MOST_IN_WEEK or not ordered:
+            raise ValueError(f"the saved week of the baselines has {count} rows")
+        if not np.isfinite(saved).all():
+            raise ValueError("the saved week of the baselines has a value that is not finite")
+        ordinal = float(self._tables.known[6])
+        if not (0 <= ordinal <= MOST_ROWS and ordinal == int(ordinal)):
+            raise ValueError(f"the saved baselines have forecast {ordinal} rows of one time")
+        self._tables.known[IN_RING[1]] = 0.0
+        self._make_room(len(saved))
+        self._tables.week[: len(saved)] = saved
+        self._tables.known[IN_RING[1]] = len(saved)

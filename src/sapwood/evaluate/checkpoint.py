@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,13 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door, model
+from sapwood import model, validation
 from sapwood.evaluate.tally import SAMPLE
 from sapwood.model import StoredModel
 from sapwood.storage import container
-from sapwood.storage.atomic import StrPath, write_atomically
+from sapwood.storage.atomic import StrPath, remove_unfinished, write_atomically
 from sapwood.storage.container import ModelFileError
 from sapwood.storage.lock import Held, hold
+from sapwood.system import system
 
 __all__ = ["CheckpointError", "CheckpointFile", "Saved"]
 
@@ -76,7 +76,7 @@ class Saved:
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"{self._source} is not of such a run ({_told(error)}): name another file, or "
-                "remove it to start anew"
+                "remove it to start over"
             ) from None
 
 
@@ -91,14 +91,16 @@ class CheckpointFile:
     Parameters
     ----------
     path : str or path
-        The file.
+        The file. A symbolic link stays one: all of these files are where it leads.
     """
 
     def __init__(self, path: StrPath) -> None:
         self.path = os.fsdecode(path)
-        self.previous = f"{self.path}.previous"
-        self._next = f"{self.path}.next"
-        self._lock = f"{os.path.realpath(self.path)}.lock"
+        self._latest = os.path.realpath(self.path)
+        beside = self._latest if os.path.islink(self.path) else self.path
+        self.previous = f"{beside}.previous"
+        self._next = f"{beside}.next"
+        self._lock = f"{self._latest}.lock"
         self.warning: str | None = None
         self._latest_is_good = False
 
@@ -165,7 +167,7 @@ class CheckpointFile:
                 self.warning = f"{complaints[0]}. Going on from the one before, {path}"
             return saved
         if complaints:
-            raise CheckpointError(f"{'; '.join(complaints)}; or remove it to start anew")
+            raise CheckpointError(f"{'; '.join(complaints)}; or remove it to start over")
         return None
 
     def sample(self) -> bytes | None:
@@ -189,25 +191,21 @@ class CheckpointFile:
         header = {"identity": identity, "outputs": outputs, "run": state}
         data = container.pack(KIND, header, {**arrays, MODEL: content})
         if not (self._latest_is_good and _is_whole(self.path)):
-            write_atomically(self.path, data)
+            write_atomically(self.path, data)  # where a link leads
         else:
             try:
                 write_atomically(self._next, data)
             except OSError as error:
                 error.filename = self.path
                 raise
-            os.replace(self.path, self.previous)
-            os.replace(self._next, self.path)
+            system.replace(self._latest, self.previous)
+            system.replace(self._next, self._latest)
         self._latest_is_good = True
 
     def _remove_unfinished(self) -> None:
         """Remove what a run that was killed while it saved has left behind."""
-        folder, name = os.path.split(os.path.realpath(self.path))
-        names = "|".join(re.escape(each[:32]) for each in (name, f"{name}.next"))
-        with contextlib.suppress(OSError):  # of a folder that is not there, or not ours
-            for found in os.listdir(folder):
-                if re.fullmatch(rf"\.({names})\.[0-9a-f]{{16}}\.tmp", found):
-                    os.unlink(os.path.join(folder, found))
+        for path in (self._latest, self._next):
+            remove_unfinished(path)
 
 
 def _model_of(data: bytes, like: Any, path: str) -> Any:
@@ -230,7 +228,7 @@ def _read(path: str, like: Any) -> Saved:
         if not all(isinstance(entry, dict) for entry in (identity, outputs, run)):
             raise TypeError("identity, outputs and run are no dicts")
         for name, length in outputs.items():
-            door.whole(length, f"the length of {door.shown(name)}", 0, 2**63)
+            validation.whole(length, f"the length of {validation.shown(name)}", 0, 2**63)
     except (KeyError, TypeError, ValueError) as error:
         raise container.damaged(path, _told(error)) from None
     return Saved(identity, outputs, _model_of(data, like, path), path, run, arrays)

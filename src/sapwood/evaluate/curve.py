@@ -6,18 +6,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.evaluate.recorder import Moment, Recorder, saved_array
 from sapwood.evaluate.result import BESIDE, CURVE
-from sapwood.evaluate.scores import Scores
 
 __all__ = ["Curve"]
 
 INTERVAL = 100
 POINTS = 400
+MEASURED = 3200
+"""Rows after which the size of the model is measured again, so that batches are cut at few of the
+points; before, it is measured after 100, 200, 400, 800 and 1,600 rows."""
 NOTHING = (np.nan,) * len(BESIDE.names or ())
 """What stands beside a point if nothing is known."""
 
 
-class Curve:
+class Curve(Recorder):
     """Points at equal distances, which double whenever there are too many of them."""
 
     def __init__(self) -> None:
@@ -27,24 +30,24 @@ class Curve:
         self._beside = np.zeros(POINTS, BESIDE)
         self._count = 0
 
-    def rows_until_due(self, rows: int) -> int:
-        """Return how many rows after so many the next point is due."""
-        return self.interval - rows % self.interval
+    def rows_until_due(self, rows: int, interval: int = INTERVAL, model: Any = None) -> int:
+        """Return after how many more rows the size of the model is measured."""
+        if rows < MEASURED:
+            return max(INTERVAL, INTERVAL << (rows // INTERVAL).bit_length()) - rows
+        wide = max(MEASURED, self.interval)
+        return wide - rows % wide
 
-    def add(
-        self,
-        scores: Scores,
-        leaves: int,
-        nbytes: int,
-        seconds: float,
-        beside: tuple[float, ...] = NOTHING,
-    ) -> None:
-        """Add a point if one is due, and what stands beside it."""
-        if scores.rows % self.interval or scores.rows == 0:
+    def mark(self, moment: Moment) -> None:
+        """Add a point if one is due; between two measurements the size is that of the last one."""
+        rows = moment.scores.rows
+        if rows % self.interval or rows == 0:
             return
-        self._points[self._count] = _point(scores, leaves, nbytes)
-        self._seconds[self._count] = seconds
-        self._beside[self._count] = beside
+        if self._count and (moment.model is None or self.rows_until_due(rows - 1) > 1):
+            leaves, nbytes = self._points[["leaves", "bytes"]][self._count - 1].tolist()
+            moment = moment._replace(leaves=leaves, nbytes=nbytes)
+        self._points[self._count] = _point(moment)
+        self._seconds[self._count] = moment.seconds
+        self._beside[self._count] = moment.beside or NOTHING
         self._count += 1
         if self._count == POINTS:
             self._count //= 2
@@ -52,29 +55,26 @@ class Curve:
             for table in (self._points, self._seconds, self._beside):
                 table[: self._count] = table[1::2].copy()
 
-    def finished(
-        self,
-        scores: Scores,
-        leaves: int,
-        nbytes: int,
-        seconds: float,
-        last_beside: tuple[float, ...] = NOTHING,
-    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[Any]]:
-        """Return the points up to now, the seconds and speed at each, and what is beside them.
+    def results(self, end: Moment) -> dict[str, Any]:
+        """Return the points, the seconds and speed at each, and what is beside them.
 
         The last point is the end of the stream, wherever that is.
         """
         points, times = self._points[: self._count], self._seconds[: self._count]
         beside = self._beside[: self._count]
-        if scores.rows and (not len(points) or points["row"][-1] != scores.rows):
-            points = np.append(points, np.array([_point(scores, leaves, nbytes)], CURVE))
-            times = np.append(times, seconds)
-            beside = np.append(beside, np.array([last_beside], BESIDE))
+        if end.scores.rows and (not len(points) or points["row"][-1] != end.scores.rows):
+            points = np.append(points, np.array([_point(end)], CURVE))
+            times = np.append(times, end.seconds)
+            beside = np.append(beside, np.array([end.beside or NOTHING], BESIDE))
+        elif len(points):
+            points = points.copy()
+            points["leaves"][-1], points["bytes"][-1] = end.leaves, end.nbytes
         rows = np.diff(points["row"], prepend=0)
         took = np.diff(times, prepend=0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.where(took > 0, rows / took, np.nan)
-        return points.copy(), np.column_stack([times, rate]), beside.copy()
+        speed = np.column_stack([times, rate])
+        return {"curve": points.copy(), "speed": speed, "beside": beside.copy()}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all that is known, to be saved."""
@@ -85,32 +85,26 @@ class Curve:
             "curve_interval": np.array([self.interval]),
         }
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Go on from what `to_arrays` returned."""
-        curve = cls()
-        points, seconds, beside, interval = (
-            arrays[name] for name in ("curve", "curve_seconds", "curve_beside", "curve_interval")
-        )
-        if points.dtype != CURVE or points.ndim != 1 or len(points) >= POINTS:
-            raise ValueError("the saved curve is not one")
-        if seconds.dtype != np.float64 or seconds.shape != points.shape:
-            raise ValueError("the saved seconds are not those of the saved curve")
-        if beside.dtype != BESIDE or beside.shape != points.shape:
-            raise ValueError("what is saved beside the curve does not belong to it")
-        if interval.dtype != np.int64 or interval.shape != (1,) or interval[0] < INTERVAL:
-            raise ValueError(f"the saved interval of the curve is {interval.tolist()}")
-        curve.interval = int(interval[0])
-        if (points["row"] != curve.interval * np.arange(1, len(points) + 1)).any():
-            raise ValueError(f"the saved points are not {curve.interval} rows apart")
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return a curve in a state that `to_arrays` returned."""
+        curve = type(self)()
+        points = saved_array(arrays, "curve", CURVE, (None,))
         curve._count = len(points)
+        if len(points) >= POINTS:
+            raise ValueError(f"the saved curve has {len(points)} points")
         curve._points[: len(points)] = points
+        seconds = saved_array(arrays, "curve_seconds", np.float64, points.shape)
         curve._seconds[: len(points)] = seconds
-        curve._beside[: len(points)] = beside
+        curve._beside[: len(points)] = saved_array(arrays, "curve_beside", BESIDE, points.shape)
+        curve.interval = int(saved_array(arrays, "curve_interval", np.int64, (1,))[0])
+        rows = curve.interval * np.arange(1, len(points) + 1)
+        if curve.interval < INTERVAL or (points["row"] != rows).any():
+            raise ValueError(f"the saved points are not {curve.interval} rows apart")
         return curve
 
 
-def _point(scores: Scores, leaves: int, nbytes: int) -> tuple[float, ...]:
+def _point(moment: Moment) -> tuple[float, ...]:
+    scores = moment.scores
     errors = (scores.total, scores.faded, scores.window)
     measured = [value for found in errors for value in (found.mae, found.rmse, found.r2)]
-    return (scores.rows, *measured, leaves, nbytes)
+    return (scores.rows, *measured, moment.leaves, moment.nbytes)

@@ -4,13 +4,16 @@ import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from sapwood import door
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import validation
 from sapwood.evaluate._baselines import FORECASTS
 from sapwood.lags.lags import Ticket
 
-__all__ = ["Delay", "Label", "Waiting", "is_missing"]
+__all__ = ["Delay", "Label", "Late", "LateEvents", "Waiting", "is_missing"]
 
 Label = float | list[float]
 """The label of a row; of several targets, that of each, NaN where it is missing."""
@@ -95,23 +98,112 @@ class Waiting:
             values["x"] = dict(values["x"])
         for name, kinds in SAVED_TYPES.items():
             if type(values[name]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
-                raise TypeError(f"{name} of a row that waits is {door.shown(values[name])}")
+                raise TypeError(f"{name} of a row that waits is {validation.shown(values[name])}")
         y, prediction = values["y"], values["prediction"]
         targets = len(y) if isinstance(y, list) else 1
         if type(prediction) is not type(y) or (type(y) is list and len(prediction) != targets):
-            raise TypeError(f"{door.shown(prediction)} is no prediction of {door.shown(y)}")
+            raise TypeError(
+                f"{validation.shown(prediction)} is no prediction of {validation.shown(y)}"
+            )
         for own in (y, prediction):
             if isinstance(own, list) and {*map(type, own)} != {float}:
-                raise TypeError(f"{door.shown(own)} are no labels")
+                raise TypeError(f"{validation.shown(own)} are no labels")
         if len(values["told"]) != targets * FORECASTS or {*map(type, values["told"])} != {float}:
-            raise TypeError(f"{door.shown(values['told'])} are no forecasts of baselines")
+            raise TypeError(f"{validation.shown(values['told'])} are no forecasts of baselines")
         if not all(type(bound) is float for bound in values["bounds"]):
-            raise TypeError(f"{door.shown(values['bounds'])} are no bounds")
+            raise TypeError(f"{validation.shown(values['bounds'])} are no bounds")
         ticket = header["ticket"]
         if ticket is not None:
             key, number = ticket
-            ticket = Ticket(tuple(key), door.whole(number, "the number of a row", 0, 2**53))
+            ticket = Ticket(tuple(key), validation.whole(number, "the number of a row", 0, 2**53))
         return cls(**values, ticket=ticket, due=_or_minus_infinity(header["due"]))
+
+
+class Late(NamedTuple):
+    """Rows of one target whose labels are delayed, and what happened to them, in order.
+
+    Parameters
+    ----------
+    rows : list of Waiting
+        The rows.
+    events : array of int
+        Row i was predicted at i; its label arrived at -1 - i.
+    y, predictions, times : arrays of float
+        Their labels, what was predicted, and their times as `Waiting.time`.
+    told : array of float, shape (rows, FORECASTS)
+        What baselines forecast for them; filled in for rows that were predicted.
+    bounds : array of float, shape (rows, levels, 2)
+        The prediction intervals, if the model has some.
+    """
+
+    rows: list[Waiting]
+    events: NDArray[np.int64]
+    y: NDArray[np.float64]
+    predictions: NDArray[np.float64]
+    times: NDArray[np.float64]
+    told: NDArray[np.float64]
+    bounds: NDArray[np.float64]
+
+
+class LateEvents:
+    """Predictions and labels of delayed rows that are not scored yet, so that many are at once."""
+
+    def __init__(self) -> None:
+        self._rows: list[Waiting] = []
+        self._places: dict[int, int] = {}
+        self._events: list[int] = []
+        self.labels = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._events)
+
+    def predicted(self, row: Waiting) -> None:
+        """Note that a row was predicted."""
+        place = self._places[id(row)] = len(self._rows)
+        self._rows.append(row)
+        self._events.append(place)
+
+    def labelled(self, row: Waiting) -> None:
+        """Note that the label of a row has arrived."""
+        place = self._places.get(id(row))
+        if place is None:
+            place = self._places[id(row)] = len(self._rows)
+            self._rows.append(row)
+        self._events.append(-1 - place)
+        self.labels += 1
+
+    def by_target(self, targets: int) -> list[Late]:
+        """Return the rows as those of each target; of one, there is one part."""
+        rows, count = self._rows, len(self._rows)
+        events = np.array(self._events, dtype=np.int64)
+        empty = [0.0] * (targets * FORECASTS)
+        told = np.array([row.told or empty for row in rows]).reshape(count, targets, FORECASTS)
+        y = np.array([row.y for row in rows], dtype=np.float64).reshape(count, targets)
+        predictions = np.array([row.prediction for row in rows], dtype=np.float64)
+        predictions = predictions.reshape(count, targets)
+        times = np.array([row.time for row in rows], dtype=np.float64)
+        levels = len(rows[0].bounds) // (2 * targets) if rows else 0
+        bounds = np.array([row.bounds for row in rows]).reshape(count, targets, levels, 2)
+        return [
+            Late(
+                rows,
+                events,
+                y[:, place].copy(),
+                predictions[:, place].copy(),
+                times,
+                told[:, place].copy(),
+                bounds[:, place],
+            )
+            for place in range(targets)
+        ]
+
+    def keep_forecasts(self, parts: list[Late]) -> None:
+        """Let rows that still wait keep the forecasts of baselines."""
+        arrived = {-1 - event for event in self._events if event < 0}
+        told = np.concatenate([part.told for part in parts], axis=1).tolist()
+        for place, row in enumerate(self._rows):
+            if place not in arrived:
+                row.told = told[place]
 
 
 class Delay:
@@ -129,9 +221,9 @@ class Delay:
 
     def __init__(self, amount: float, by_time: bool) -> None:
         if by_time:
-            self.amount = door.positive(amount, "delay")
+            self.amount = validation.positive(amount, "delay")
         else:
-            self.amount = float(door.whole(amount, "delay", 1, 10**9))
+            self.amount = float(validation.whole(amount, "delay", 1, 10**9))
         self.by_time = by_time
         self.clock = -math.inf if by_time else 0.0
         self.waiting: deque[Waiting] = deque()
@@ -188,5 +280,5 @@ def _or_minus_infinity(moment: float | None) -> float:
     if moment is None:
         return -math.inf
     if type(moment) is not float:
-        raise TypeError(f"{door.shown(moment)} is no time")
+        raise TypeError(f"{validation.shown(moment)} is no time")
     return moment

@@ -25,7 +25,11 @@ def _rows(found: "Evaluation") -> list[tuple[str, "Errors"]]:
         each = [(plain(name, 40), own.total) for name, own in found.targets.items()]
         return [*each, (MEAN, found.total)]
     window = f"last {min(found.window_rows, found.rows_scored):,} rows"
-    rows = [("all rows", found.total), ("faded", found.faded), (window, found.window)]
+    rows = [
+        ("all rows", found.total),
+        ("exponentially weighted", found.faded),
+        (window, found.window),
+    ]
     return rows + [(BASELINES[name], rival.total) for name, rival in found.baselines.items()]
 
 
@@ -43,7 +47,7 @@ def as_text(found: "Evaluation") -> str:
     lines += _bounds(found, "")
     for name, own in found.targets.items():
         lines += _bounds(own, f" around {plain(name, 40)}")
-    lines += [f"changed: {alarm}" for alarm in (found.alarms or ())[-MOST:]]
+    lines += [f"drift: {alarm}" for alarm in (found.alarms or ())[-MOST:]]
     lines.append(_counted(found))
     return "\n".join(lines)
 
@@ -51,7 +55,7 @@ def as_text(found: "Evaluation") -> str:
 def _bounds(found: "Evaluation", of_what: str) -> list[str]:
     """Return a line for each level of bounds, if the model tells some."""
     return [
-        f"bounds of {level:g}{of_what}: coverage {each.total.coverage:.4f}, "
+        f"prediction intervals {level:g}{of_what}: coverage {each.total.coverage:.4f}, "
         f"mean width {number(each.total.width, 5)}, "
         f"interval score {number(each.total.score, 5)}"
         for level, each in ({} if found.intervals is None else found.intervals.levels).items()
@@ -67,7 +71,7 @@ def _title(found: "Evaluation") -> str:
 def _counted(found: "Evaluation") -> str:
     told = (
         f"{found.rows_read:,} rows read, {found.rows_learned:,} learned, "
-        f"{found.refused.count:,} refused, {found.unscored:,} not scored; {found.seconds:.2f} s"
+        f"{found.refused.count:,} rejected, {found.unscored:,} not scored; {found.seconds:.2f} s"
     )
     if found.rows_without_target:
         told += f"; {found.rows_without_target:,} rows without a target"

@@ -1,103 +1,97 @@
-"""What the pictures of an evaluation are drawn from: few rows and moments, however long it is."""
+"""The data of the charts of a report, of bounded size: a sample of rows, and sums over all rows."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.evaluate.result import ROW, Sample
-from sapwood.model import readable_part
+from sapwood import validation
+from sapwood.evaluate.error_tables import ErrorTables
+from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder, packed, saved_array, unpacked
+from sapwood.evaluate.result import ROW, ErrorsBy, Sample
+from sapwood.evaluate.sampling import SEED, chosen
+from sapwood.rows.labels import Labels
 from sapwood.streams.stream import Column
 
-__all__ = ["History", "ImportanceLog"]
+__all__ = ["History"]
 
 ROWS = 2048  # of the sample; half of them go when there are as many
 GROUPS = 4  # categories that are kept with the sample
 LABELS = 60  # of each of them
-MOMENTS = 12  # at which importances are noted; half of them go when there are as many
-FIRST_MOMENT = 5000  # rows
-MOST_FEATURES = 1000
 OTHER = -1
 
 
-class History:
-    """Every k-th row that was scored, where k doubles whenever there are too many of them."""
+class History(Recorder):
+    """A sample of the rows that were scored, and the errors of all of them by parts.
 
-    def __init__(self) -> None:
-        self.interval = 1
+    The sample has one random row of each block of `interval` rows, which doubles whenever there
+    are too many of them; a row at a fixed distance would have the same hour of the day each time.
+    """
+
+    def __init__(self, seed: int = SEED) -> None:
+        self.seed = seed
+        self._level = 0
         self._rows = np.zeros(ROWS, ROW)
         self._codes = np.full((ROWS, GROUPS), OTHER, np.int16)
         self._count = 0
-        self._groups: dict[str, list[Any]] = {}
+        self._groups: dict[str, dict[Any, int]] = {}
+        self._tables = ErrorTables(GROUPS, LABELS)
 
-    def take(
-        self,
-        before: int,
-        predictions: NDArray[np.float64],
-        y: NDArray[np.float64],
-        times: NDArray[np.float64] | None,
-        columns: Mapping[str, Column],
-    ) -> None:
-        """Take rows that were scored, of which some are kept.
+    @property
+    def interval(self) -> int:
+        """The sample has one row of so many."""
+        return 1 << self._level
 
-        Parameters
-        ----------
-        before : int
-            How many rows were scored before them.
-        predictions, y : arrays of float
-            What was predicted, and what was right.
-        times : array of float, optional
-            The seconds since 1970 of each row.
-        columns : mapping of columns
-            Their features.
-        """
-        place = -before % self.interval
-        while place < len(y):
-            stop = min(len(y), place + (ROWS - self._count) * self.interval)
-            part = slice(place, stop, self.interval)
-            places = np.arange(place, stop, self.interval)
+    def record(self, rows: LabelledRows) -> None:
+        """Take those rows that can be scored, in order."""
+        rows = rows.some(np.flatnonzero(rows.is_scored))
+        if not len(rows.y):
+            return
+        columns = rows.features if isinstance(rows.features, Mapping) else _labels(rows.features)
+        before, y, times = self._tables.rows, rows.y, rows.times
+        codes = self._coded(columns, len(y))
+        self._tables.take(rows.predictions, y, times, codes)
+        start = 0
+        while start < len(y):
+            # Not more rows at once than there is room for.
+            stop = min(len(y), start + (ROWS - self._count) * self.interval)
+            numbers = np.arange(before + start, before + stop)
+            places = start + np.flatnonzero(chosen(numbers, self._level, self.seed))
+            places = places[: ROWS - self._count]
+            if self._count + len(places) == ROWS:
+                stop = int(places[-1]) + 1
             kept = self._rows[self._count : self._count + len(places)]
             kept["row"] = before + 1 + places
-            kept["y"], kept["prediction"] = y[part], predictions[part]
-            kept["time"] = np.nan if times is None else times[part]
-            self._keep_labels(columns, part, len(places))
+            kept["y"], kept["prediction"] = y[places], rows.predictions[places]
+            kept["time"] = np.nan if times is None else times[places]
+            self._codes[self._count : self._count + len(places)] = codes[places]
             self._count += len(places)
             if self._count == ROWS:
                 self._thin_out()
-            place = int(places[-1]) + 1
-            place += -(before + place) % self.interval
+            start = stop
 
-    def _keep_labels(self, columns: Mapping[str, Column], part: slice, count: int) -> None:
+    def _coded(self, columns: Mapping[str, Column], count: int) -> NDArray[np.int16]:
+        """Return the codes of labels, a column for each category that is kept."""
+        codes = np.full((count, GROUPS), OTHER, np.int16)
         for name, column in columns.items():
             if isinstance(column, np.ndarray):
                 continue
             if name not in self._groups:
                 if len(self._groups) == GROUPS:
                     continue
-                self._groups[name] = []
+                self._groups[name] = {}
             place = list(self._groups).index(name)
-            codes = [self._code(self._groups[name], label) for label in column[part]]
-            self._codes[self._count : self._count + count, place] = codes
-
-    @staticmethod
-    def _code(known: list[Any], label: Any) -> int:
-        if label is None or not isinstance(label, str | int):
-            return OTHER
-        if label in known:
-            return known.index(label)
-        if len(known) == LABELS:
-            return OTHER
-        known.append(label)
-        return len(known) - 1
+            codes[:, place] = _codes_of(column, self._groups[name])
+        return codes
 
     def _thin_out(self) -> None:
-        self._count //= 2
-        self.interval *= 2
+        """Keep one of two rows."""
+        self._level += 1
+        kept = np.flatnonzero(chosen(self._rows["row"] - 1, self._level, self.seed))
         for table in (self._rows, self._codes):
-            table[: self._count] = table[::2].copy()
+            table[: len(kept)] = table[kept]
+        self._count = len(kept)
         self._codes[self._count :] = OTHER
 
     def finished(self) -> Sample:
@@ -109,103 +103,88 @@ class History:
         }
         return Sample(self._rows[: self._count].copy(), self.interval, groups)
 
+    def results(self, end: Moment) -> dict[str, Any]:
+        """Return the sample, and the errors of all rows by parts."""
+        return {"sample": self.finished(), "errors_by": self.errors_by()}
+
+    def errors_by(self) -> ErrorsBy:
+        """Return the errors of all rows by hour, prediction and category."""
+        return self._tables.finished({name: list(each) for name, each in self._groups.items()})
+
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all that is known, to be saved."""
+        """Return the state, to be saved."""
+        groups = {name: list(labels) for name, labels in self._groups.items()}
+        header = {"level": self._level, "seed": self.seed, "groups": groups}
         return {
             "history": self._rows[: self._count].copy(),
             "history_codes": self._codes[: self._count].copy(),
-            "history_groups": _packed({"interval": self.interval, "groups": self._groups}),
+            "history_groups": packed(header),
+            **self._tables.to_arrays(),
         }
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Go on from what `to_arrays` returned."""
-        made = cls()
-        rows, codes = arrays["history"], arrays["history_codes"]
-        header = _unpacked(arrays["history_groups"])
-        if rows.dtype != ROW or rows.ndim != 1 or len(rows) >= ROWS:
-            raise ValueError("the saved history has no rows")
-        if codes.dtype != np.int16 or codes.shape != (len(rows), GROUPS):
-            raise ValueError("the saved history has no codes of categories")
-        made.interval = door.whole(header["interval"], "interval", 1, 2**53)
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return a history in a state that `to_arrays` returned."""
+        rows = saved_array(arrays, "history", ROW, (None,))
+        codes = saved_array(arrays, "history_codes", np.int16, (len(rows), GROUPS))
+        header = unpacked(arrays["history_groups"])
+        made = type(self)(validation.whole(header["seed"], "seed", 0, 2**63))
+        if len(rows) >= ROWS:
+            raise ValueError(f"the saved history has {len(rows)} rows")
+        made._level = validation.whole(header["level"], "level", 0, 53)
         groups = header["groups"]
         if not isinstance(groups, dict) or len(groups) > GROUPS:
             raise TypeError("the saved history has no groups")
         for name, labels in groups.items():
             if not isinstance(labels, list) or len(labels) > LABELS:
-                raise TypeError(f"the saved labels of {door.shown(name)} are none")
+                raise TypeError(f"the saved labels of {validation.shown(name)} are none")
             if not all(isinstance(label, str | int) for label in labels):
-                raise TypeError(f"a saved label of {door.shown(name)} is none")
+                raise TypeError(f"a saved label of {validation.shown(name)} is none")
+            made._groups[name] = {label: code for code, label in enumerate(labels)}
+            if len(made._groups[name]) != len(labels):
+                raise ValueError(f"a saved label of {validation.shown(name)} is there twice")
         most = [len(labels) for labels in groups.values()]
         most += [0] * (GROUPS - len(most))
         if ((codes < OTHER) | (codes >= np.array(most))).any():
             raise ValueError("the saved history has codes without labels")
-        made._groups, made._count = dict(groups), len(rows)
+        made._count = len(rows)
         made._rows[: len(rows)], made._codes[: len(rows)] = rows, codes
+        made._tables = made._tables.restored(arrays)
         return made
 
 
-class ImportanceLog:
-    """The importances of a tree's features at a few moments, whose distance doubles with time."""
-
-    def __init__(self) -> None:
-        self.interval = FIRST_MOMENT
-        self._moments: list[tuple[int, dict[str, float]]] = []
-
-    def add(self, rows: int, model: Any) -> None:
-        """Note the importances after so many rows, if that is due."""
-        if rows % self.interval or rows == 0:
-            return
-        tree = readable_part(model)
-        if tree is None:
-            return
-        shares = list(tree.feature_importances.items())[:MOST_FEATURES]
-        self._moments.append((rows, {str(name): share for name, share in shares}))
-        if len(self._moments) == MOMENTS:
-            self._moments = self._moments[1::2]
-            self.interval *= 2
-
-    def finished(self, rows: int, model: Any) -> list[tuple[int, dict[str, float]]]:
-        """Return the moments, with the last row as one of them."""
-        tree = readable_part(model)
-        if tree is None or not rows:
-            return []
-        last = (rows, {str(name): share for name, share in tree.feature_importances.items()})
-        return [*(moment for moment in self._moments if moment[0] < rows), last]
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all that is known, to be saved."""
-        return {"importances": _packed({"interval": self.interval, "moments": self._moments})}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Go on from what `to_arrays` returned."""
-        made = cls()
-        header = _unpacked(arrays["importances"])
-        made.interval = door.whole(header["interval"], "interval", FIRST_MOMENT, 2**53)
-        moments = header["moments"]
-        if not isinstance(moments, list) or len(moments) >= MOMENTS:
-            raise TypeError("the saved importances are no moments")
-        made._moments = [_moment(moment) for moment in moments]
-        return made
-
-
-def _moment(saved: Any) -> tuple[int, dict[str, float]]:
-    if not isinstance(saved, Sequence) or len(saved) != 2 or not isinstance(saved[1], dict):
-        raise TypeError(f"{door.shown(saved)} is no moment with importances")
-    rows, shares = saved
-    if not all(type(share) is float and 0 <= share <= 1 for share in shares.values()):
-        raise ValueError("a saved importance is none")
-    return door.whole(rows, "rows", 1, 2**53), dict(shares)
-
-
-def _packed(value: Any) -> NDArray[np.uint8]:
-    """Return JSON as an array, as headers of files are held short."""
-    return np.frombuffer(json.dumps(value).encode(), np.uint8)
-
-
-def _unpacked(array: NDArray[Any]) -> dict[str, Any]:
-    found = json.loads(array.tobytes())
-    if not isinstance(found, dict):
-        raise TypeError("the saved text is no dict")
+def _labels(rows: Sequence[Mapping[Any, Any]]) -> dict[Any, Column]:
+    """Return the categories among the features of some rows, as columns."""
+    found: dict[Any, Column] = {}
+    for name, first in rows[0].items():
+        if isinstance(first, str | int | None):
+            column = [row.get(name) for row in rows]
+            if first is not None or any(isinstance(label, str | int) for label in column):
+                found[name] = column
     return found
+
+
+def _codes_of(column: Column, known: dict[Any, int]) -> NDArray[np.int16]:
+    """Return the codes of a column's labels; new ones become known while there is room."""
+    if not isinstance(column, Labels):
+        found = (_code_of(label, known) for label in column)
+        return np.fromiter(found, np.int16, len(column))
+    present = np.flatnonzero(np.bincount(column.codes, minlength=len(column.known)))
+    if len(known) < LABELS and len(present) > 1:  # in the order in which they first occur
+        places, first = np.unique(column.codes, return_index=True)
+        present = places[np.argsort(first)]
+    table = np.full(len(column.known), OTHER, np.int16)
+    for place in present.tolist():
+        table[place] = _code_of(column.known[place], known)
+    codes: NDArray[np.int16] = table[column.codes]
+    return codes
+
+
+def _code_of(label: Any, known: dict[Any, int]) -> int:
+    if not isinstance(label, str | int):
+        return OTHER
+    code = known.get(label)
+    if code is None:
+        code = OTHER
+        if len(known) < LABELS:
+            code = known[label] = len(known)
+    return code

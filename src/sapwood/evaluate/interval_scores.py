@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.evaluate._interval_scores import FIELDS, score_bounds
+from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder, saved_array
 from sapwood.evaluate.result import BAND, Coverage, Intervals
+from sapwood.evaluate.sampling import chosen
 
 __all__ = ["IntervalScores"]
-
-FloatArray = NDArray[np.float64]
 
 ROWS = 1024  # of the sample; half of them go when there are as many
 RECENT = 300  # of the last rows
@@ -21,7 +21,7 @@ STATE, POINTS, SAMPLE, LAST, EVERY = (
 )
 
 
-class IntervalScores:
+class IntervalScores(Recorder):
     """The running scores of bounds; they cost the same however many rows there were.
 
     Parameters
@@ -35,7 +35,8 @@ class IntervalScores:
     --------
     >>> scores = IntervalScores([0.5], fade=0.999)
     >>> bounds = np.array([[[0.0, 2.0]], [[0.0, 4.0]], [[np.nan, np.nan]]])
-    >>> scores.take(np.array([1.0, 1.0, 1.0]), bounds, np.array([1.0, 5.0, 1.0]), None)
+    >>> predictions, y = np.array([1.0, 1.0, 1.0]), np.array([1.0, 5.0, 1.0])
+    >>> scores.score(LabelledRows(predictions, y, bounds=bounds))
     >>> scores.finished().levels[0.5].total
     Coverage(coverage=0.5, width=3.0, score=5.0)
     """
@@ -49,41 +50,51 @@ class IntervalScores:
         self._recent = np.zeros(0, BAND)
         self._every, self._seen = 1, 0
 
-    def take(
-        self, predictions: FloatArray, bounds: FloatArray, y: FloatArray, times: FloatArray | None
-    ) -> None:
-        """Take rows into account.
+    def score(self, rows: LabelledRows) -> None:
+        """Score the intervals of rows, in order; those that are NaN are left out."""
+        if rows.bounds is not None:
+            pairs = np.ascontiguousarray(rows.bounds).reshape(len(rows.y), 2 * len(self.levels))
+            y = np.ascontiguousarray(rows.y)
+            score_bounds(self._state, self.levels, pairs, y, self._fade)
 
-        Parameters
-        ----------
-        predictions, y : arrays of float
-            What was predicted, and what came.
-        bounds : array of float, shape (rows, levels, 2)
-            What was said; NaN if nothing was.
-        times : array of float, optional
-            The seconds since 1970 of each row.
-        """
-        pairs = np.ascontiguousarray(bounds).reshape(len(y), -1)
-        score_bounds(self._state, self.levels, pairs, np.ascontiguousarray(y), self._fade)
-        first = -self._seen % self._every
-        rows = np.zeros(len(y), BAND)
-        rows["row"] = np.arange(self._seen + 1, self._seen + len(y) + 1)
-        rows["y"], rows["prediction"] = y, predictions
-        rows["time"] = np.nan if times is None else times
-        rows["lower"], rows["upper"] = bounds[:, -1].T
-        self._seen += len(y)
-        self._recent = np.concatenate([self._recent, rows[-RECENT:]])[-RECENT:]
-        self._sample = np.concatenate([self._sample, rows[first :: self._every]])
+    def record(self, rows: LabelledRows) -> None:
+        """Keep some of the rows, and the last ones."""
+        if rows.bounds is None:
+            return
+        count = len(rows.y)
+        bands = np.zeros(count, BAND)
+        bands["row"] = np.arange(self._seen + 1, self._seen + count + 1)
+        bands["y"], bands["prediction"] = rows.y, rows.predictions
+        bands["time"] = np.nan if rows.times is None else rows.times
+        bands["lower"], bands["upper"] = rows.bounds[:, -1].T
+        self._seen += count
+        self._recent = np.concatenate([self._recent, bands[-RECENT:]])[-RECENT:]
+        self._sample = np.concatenate([self._sample, self._thinned(bands)])
         while len(self._sample) >= ROWS:
             self._every *= 2
-            self._sample = self._sample[(self._sample["row"] - 1) % self._every == 0]
+            self._sample = self._thinned(self._sample)
 
-    def add_point(self, rows: int, interval: int) -> None:
-        """Add a point of the curve after so many rows; points are so many rows apart by now."""
-        point = [rows, *(self._of(name, level) for level in range(len(self.levels))
-                         for name in MEASURES)]  # fmt: skip
-        points = np.vstack([self._points, point])
-        self._points = points[points[:, 0] % interval == 0]
+    def _thinned(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return one random row of each block of so many."""
+        return rows[chosen(rows["row"] - 1, self._every.bit_length() - 1)]
+
+    def mark(self, moment: Moment) -> None:
+        """Add a point of the curve, and remove those that the learning curve has no more."""
+        points = np.vstack([self._points, self._point(moment.scores.rows)])
+        self._points = points[points[:, 0] % moment.interval == 0]
+
+    def _point(self, rows: int) -> list[float]:
+        levels = range(len(self.levels))
+        return [rows, *(self._of(name, level) for level in levels for name in MEASURES)]
+
+    def results(self, end: Moment) -> dict[str, Any]:
+        """Return the scores, with the end as a point of the curve."""
+        return {"intervals": self.finished(end.scores.rows)}
+
+    @staticmethod
+    def merge(targets: Sequence[Any]) -> dict[str, Any]:
+        """Return that several targets have no common intervals."""
+        return {"intervals": None}
 
     def _of(self, name: str, level: int) -> float:
         state = self._state[level]
@@ -95,8 +106,7 @@ class IntervalScores:
         record = np.dtype([("row", np.int64), *((name, np.float64) for name in names)])
         points = self._points
         if rows and (not len(points) or points[-1, 0] != rows):
-            last = [self._of(name, level) for level in range(len(self.levels)) for name in MEASURES]
-            points = np.vstack([points, [rows, *last]])
+            points = np.vstack([points, self._point(rows)])
         curve = np.zeros(len(points), record)
         for place, name in enumerate(("row", *names)):
             curve[name] = points[:, place]
@@ -121,26 +131,16 @@ class IntervalScores:
             EVERY: np.array([self._every, self._seen]),
         }
 
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], levels: Sequence[float], fade: float
-    ) -> Self:
-        """Go on from what `to_arrays` returned."""
-        made = cls(levels, fade)
-        for name, own in ((STATE, made._state), (POINTS, made._points)):
-            saved = arrays[name]
-            if saved.dtype != own.dtype or saved.ndim != 2 or saved.shape[1] != own.shape[1]:
-                raise ValueError(f"the saved {name} are {saved.dtype} of shape {saved.shape}")
-        if arrays[STATE].shape != made._state.shape:
-            raise ValueError(f"the saved {STATE} are of other levels")
-        sample, recent, every = arrays[SAMPLE], arrays[LAST], arrays[EVERY]
-        if recent.dtype != BAND or recent.ndim != 1 or len(recent) > RECENT:
-            raise ValueError("the saved last rows with bounds are none")
-        if sample.dtype != BAND or sample.ndim != 1 or len(sample) >= ROWS:
-            raise ValueError("the saved sample of bounds is none")
-        if every.dtype != np.int64 or every.shape != (2,) or every[0] < 1 or every[1] < 0:
-            raise ValueError(f"the saved distance of bounds is {every.tolist()}")
-        made._state, made._points = arrays[STATE].copy(), arrays[POINTS].copy()
-        made._sample, made._recent = sample.copy(), recent.copy()
-        made._every, made._seen = every.tolist()
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return scores in a state that `to_arrays` returned."""
+        made = type(self)(self.levels.tolist(), self._fade)
+        made._state = saved_array(arrays, STATE, np.float64, self._state.shape)
+        made._points = saved_array(arrays, POINTS, np.float64, (None, self._points.shape[1]))
+        made._sample = saved_array(arrays, SAMPLE, BAND, (None,))
+        made._recent = saved_array(arrays, LAST, BAND, (None,))
+        made._every, made._seen = saved_array(arrays, EVERY, np.int64, (2,)).tolist()
+        if len(made._sample) >= ROWS or len(made._recent) > RECENT:
+            raise ValueError("the saved samples of bounds are too long")
+        if made._seen < 0 or made._every < 1 or made._every & (made._every - 1):
+            raise ValueError(f"the saved distance of bounds is {made._every}")
         return made

@@ -1,14 +1,20 @@
 """Any model that predicts and learns, behind one face."""
 
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from sapwood import validation
+from sapwood.regressor import Regressor
+from sapwood.rows.encoded import EncodedColumns, EncodedRow
+from sapwood.schema import Schema
+from sapwood.stages import Stage
 from sapwood.streams.stream import Column, FloatArray, rows_of
 
-__all__ = ["Learner"]
+__all__ = ["Learner", "checked_limits"]
 
 WAYS = (
     ("predict_learn_many",),
@@ -25,6 +31,28 @@ TELLING = (
 """What a model has that tells bounds."""
 
 
+def checked_limits(minimum: float | None, maximum: float | None) -> tuple[float, float] | None:
+    """Return the range that predictions are held within, None if there is none.
+
+    Raises
+    ------
+    ValueError
+        If a limit is no number, or the range is empty.
+
+    Examples
+    --------
+    >>> checked_limits(0, None), checked_limits(None, None)
+    ((0.0, inf), None)
+    """
+    if minimum is None and maximum is None:
+        return None
+    low = -math.inf if minimum is None else validation.number(minimum, "minimum")
+    high = math.inf if maximum is None else validation.number(maximum, "maximum")
+    if not low <= high:
+        raise ValueError(f"minimum = {low:g}: it must not be above maximum = {high:g}")
+    return low, high
+
+
 class Learner:
     """A model, the time that it took, and what it tells of itself.
 
@@ -36,7 +64,14 @@ class Learner:
         row, as every prediction has to be made before its row is learned.
     late : bool
         Whether rows are learned later than they are predicted: then the first way is none.
+
+    Attributes
+    ----------
+    limits : tuple of float, optional
+        The least and the largest prediction; see `held`.
     """
+
+    limits: tuple[float, float] | None = None
 
     def __init__(self, model: Any, late: bool = False):
         usable = WAYS[1:] if late else WAYS
@@ -47,6 +82,8 @@ class Learner:
                 "predict_one and learn_one, or predict_many and learn_many"
             )
         self.model = model
+        self._levels_of: Any = None
+        self._levels: tuple[float, ...] = ()
         self.seconds = 0.0
         self.bounds: FloatArray | None = None  # around what was predicted last
         self._in_batches = ways[0] == WAYS[0]
@@ -54,13 +91,17 @@ class Learner:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The levels of the bounds that the model tells; none if it tells none."""
-        tells = all(hasattr(self.model, name) for name in TELLING)
-        return tuple(self.model.levels) if tells else ()
+        """The levels of the prediction intervals of the model; empty if it has none."""
+        if self._levels_of is not self.model:  # asked for each row, as evaluation may change it
+            has_intervals = all(hasattr(self.model, name) for name in TELLING)
+            self._levels = tuple(self.model.levels) if has_intervals else ()
+            self._levels_of = self.model
+        return self._levels
 
     def predict_learn(self, columns: Mapping[str, Column], y: FloatArray) -> FloatArray:
         """Return the prediction of each row, made before it was learned."""
         start = time.perf_counter()
+        columns = self._marked(columns)
         try:
             if self._in_batches and self.levels:
                 predictions, self.bounds = self.model.predict_learn_intervals(columns, y)
@@ -78,6 +119,7 @@ class Learner:
     def predict(self, columns: Mapping[str, Column], y: FloatArray) -> FloatArray:
         """Return the prediction of each row, of which none is learned; y is not looked at."""
         start = time.perf_counter()
+        columns = self._marked(columns)
         try:
             if self.levels:
                 predictions, self.bounds = self.model.predict_intervals_many(columns)
@@ -88,30 +130,55 @@ class Learner:
         finally:
             self.seconds += time.perf_counter() - start
 
-    def predict_one(self, x: dict[str, Any]) -> float:
-        """Return the prediction of one row."""
+    def predict_one(self, x: dict[str, Any], id: int | None = None) -> float:
+        """Return the prediction of one row, whose label will come under an id."""
         start = time.perf_counter()
-        prediction = self._predict(x)
+        prediction = self._predict(x, **self._identified(id))
         self.seconds += time.perf_counter() - start
         return prediction
 
-    def learn_one(self, x: dict[str, Any], y: Any) -> None:
-        """Learn one row."""
+    def learn_one(self, x: dict[str, Any], y: Any, id: int | None = None) -> None:
+        """Learn one row, which was predicted under an id."""
         start = time.perf_counter()
-        self._learn(x, y)
+        self._learn(x, y, **self._identified(id))
         self.seconds += time.perf_counter() - start
 
-    def _predict(self, x: dict[str, Any]) -> float:
+    def held(self, predictions: Any) -> Any:
+        """Return predictions held within `limits`; so are the bounds around them.
+
+        Parameters
+        ----------
+        predictions : array of float, float, or list of float
+            As the model has predicted. It learns as if they had been issued as they are.
+        """
+        if self.limits is None:
+            return predictions
+        if self.bounds is not None:
+            self.bounds = np.clip(self.bounds, *self.limits)
+        held = np.clip(predictions, *self.limits)
+        return held if isinstance(predictions, np.ndarray) else held.tolist()
+
+    def _marked(self, columns: Mapping[str, Column]) -> Mapping[str, Column]:
+        """Return columns of a stream as what they are for a model with a schema: encoded."""
+        return EncodedColumns(columns) if _encodes(self.model) else columns
+
+    def _identified(self, id: int | None) -> dict[str, int]:
+        """Return the id of a row for models that keep pending predictions by it: those of ours."""
+        return {"id": id} if id is not None and isinstance(self.model, Regressor | Stage) else {}
+
+    def _predict(self, x: dict[str, Any], **own: int) -> float:
+        x = EncodedRow(x) if _encodes(self.model) else x
         if self.levels:
-            prediction, self.bounds = self.model.predict_intervals_one(x)
+            prediction, self.bounds = self.model.predict_intervals_one(x, **own)
             return float(prediction)
         if self._by_rows:
-            return float(self.model.predict_one(x))
+            return float(self.model.predict_one(x, **own))
         return float(self.model.predict_many(_of_one(x))[0])
 
-    def _learn(self, x: dict[str, Any], y: float) -> None:
+    def _learn(self, x: dict[str, Any], y: float, **own: int) -> None:
+        x = EncodedRow(x) if _encodes(self.model) else x
         if self._by_rows:
-            self.model.learn_one(x, y)
+            self.model.learn_one(x, y, **own)
         else:
             self.model.learn_many(_of_one(x), np.array([y]))
 
@@ -127,7 +194,14 @@ class Learner:
 
 
 def _of_one(x: dict[str, Any]) -> dict[str, list[Any]]:
-    return {name: [value] for name, value in x.items()}
+    columns = {name: [value] for name, value in x.items()}
+    return EncodedColumns(columns) if isinstance(x, EncodedRow) else columns
+
+
+def _encodes(model: Any) -> bool:
+    """Whether a model encodes rows by a schema of its own."""
+    schema = getattr(model, "schema", None)
+    return isinstance(schema, Schema) and bool(schema.converting)
 
 
 def _count(model: Any, name: str) -> int | None:

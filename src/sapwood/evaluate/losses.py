@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
 
 __all__ = ["Loss", "LossMeans", "mape", "quantile_loss", "smape"]
 
@@ -49,7 +49,7 @@ def quantile_loss(level: float) -> Loss:
     >>> loss(np.array([10.0, 10.0]), np.array([8.0, 12.0])).round(3)
     array([1.8, 0.2])
     """
-    share = door.between(level, "level", 0.0, 1.0)
+    share = validation.between(level, "level", 0.0, 1.0)
 
     def loss(y: FloatArray, prediction: FloatArray) -> FloatArray:
         error = y - prediction
@@ -80,7 +80,7 @@ class LossMeans:
 
     def __init__(self, losses: Iterable[str | Loss] | Mapping[str, Loss]) -> None:
         if isinstance(losses, str):
-            raise ValueError(f"losses = {door.shown(losses)}: a list is expected")
+            raise ValueError(f"losses = {validation.shown(losses)}: a list is expected")
         if isinstance(losses, Mapping):
             self._losses = {str(name): _checked(loss) for name, loss in losses.items()}
         else:
@@ -94,7 +94,7 @@ class LossMeans:
             found = np.asarray(loss(y, prediction), dtype=np.float64)
             if found.shape != y.shape:
                 raise ValueError(
-                    f"the loss {door.shown(name)} has returned an array of shape {found.shape} for "
+                    f"the loss {validation.shown(name)} has returned an array of shape {found.shape} for "
                     f"{len(y)} rows: a loss for each row is expected"
                 )
             known = ~np.isnan(found)
@@ -119,9 +119,9 @@ def _named(loss: Any) -> tuple[str, Loss]:
         try:
             return loss, quantile_loss(float(level))
         except ValueError as error:
-            raise ValueError(f"loss {door.shown(loss)}: {error}") from None
+            raise ValueError(f"loss {validation.shown(loss)}: {error}") from None
     raise ValueError(
-        f"{door.shown(loss)} is no loss: {', '.join(KNOWN)} or quantile:LEVEL are expected, or a "
+        f"{validation.shown(loss)} is no loss: {', '.join(KNOWN)} or quantile:LEVEL are expected, or a "
         "function of y and prediction"
     )
 
@@ -129,7 +129,7 @@ def _named(loss: Any) -> tuple[str, Loss]:
 def _checked(loss: Any) -> Loss:
     if not callable(loss):
         raise TypeError(
-            f"{door.shown(loss)} is no loss: a function of y and prediction is expected"
+            f"{validation.shown(loss)} is no loss: a function of y and prediction is expected"
         )
     found: Loss = loss
     return found

@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
 from sapwood.rows.labels import Labels
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import Column
@@ -38,7 +38,7 @@ class BatchModel(ABC):
     """
 
     def __init__(self, batch: int) -> None:
-        self.batch = door.whole(batch, "batch", 1, 10**7)
+        self.batch = validation.whole(batch, "batch", 1, 10**7)
         self.features: list[str] = []
         self._codes: dict[str, dict[Any, int]] = {}
         self._rows: list[FloatArray] = []
@@ -82,7 +82,9 @@ class BatchModel(ABC):
                 name: {} for name, column in X.items() if not isinstance(column, np.ndarray)
             }
         if unknown := [name for name in X if name not in self.features]:
-            raise ValueError(f"feature {door.shown(unknown[0])} is new: the first rows lack it")
+            raise ValueError(
+                f"feature {validation.shown(unknown[0])} is new: the first rows lack it"
+            )
         matrix = np.full((rows, len(self.features)), np.nan)
         for place, name in enumerate(self.features):
             column = X.get(name)
@@ -121,7 +123,7 @@ class LightGbm(BatchModel):
     def __init__(self, trees: int = 5, batch: int = 1000, **parameters: Any) -> None:
         super().__init__(batch)
         self._library: Any = import_module("lightgbm")
-        self.trees = door.whole(trees, "trees", 1, 10**6)
+        self.trees = validation.whole(trees, "trees", 1, 10**6)
         self.parameters = {"num_threads": 1, "verbosity": -1, **parameters}
         self._booster: Any = None
 
@@ -241,7 +243,7 @@ def _find_in_river(name: str) -> tuple[str, Callable[..., Any]]:
             found.setdefault(each.casefold(), (part, getattr(module, each)))
     if name.casefold() not in found:
         known = [kind.__name__ for _, kind in found.values()]
-        raise ValueError(f"river has no {door.shown(name)}: {nearest(name, known)}")
+        raise ValueError(f"river has no {validation.shown(name)}: {nearest(name, known)}")
     return found[name.casefold()]
 
 

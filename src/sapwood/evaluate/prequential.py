@@ -5,17 +5,20 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from sapwood import door
+from sapwood import validation
 from sapwood.drift import Monitor
-from sapwood.evaluate.delay import Delay, Label, Waiting, is_missing
+from sapwood.evaluate.delay import Delay, Label, LateEvents, Waiting, is_missing
 from sapwood.evaluate.learner import Learner
+from sapwood.evaluate.record import Record
 from sapwood.evaluate.result import Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW
 from sapwood.evaluate.tally import COUNTS, REFUSED, OnBadRow, Predicted, Step, Tally
+from sapwood.evaluate.targets import TargetsLearner, without_lags
 from sapwood.lags import LaggedModel, Lags
 from sapwood.model import is_all_or_nothing, readable_part
 from sapwood.streams.labelled import Key, keys_of
@@ -37,12 +40,11 @@ class Prequential(Tally):
     """An evaluation under way, chunk by chunk, that can be saved and resumed in between.
 
     Rows without a target are predicted and not learned. If the stream has ids, their labels may
-    come later: as a row of the same id that has a target, which is then not predicted itself.
+    come later: as a row of the same id that has a target, which is then not predicted itself. Of
+    several targets, a row is learned for those that it has.
 
     Parameters are as for `prequential`; the stream has to be one of `sapwood.streams`.
     """
-
-    _several_targets: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -57,22 +59,26 @@ class Prequential(Tally):
     ) -> None:
         if stream.target is None:
             raise StreamError(f"{stream.name} has no target: name the column to predict")
-        if stream.targets and not self._several_targets:
-            raise StreamError(f"{stream.name} has several targets, and this run is of one")
-        if not self._several_targets and getattr(model, "several_targets", False) and model.targets:
+        if stream.targets and monitor is not None:
+            raise StreamError(f"{stream.name}: a monitor is for one target, and there are several")
+        if not stream.targets and getattr(model, "several_targets", False) and model.targets:
             told = ", ".join(map(str, model.targets))
             raise ValueError(f"the targets of the model are {told}: name all of them")
         if on_bad_row not in ("error", "skip"):
             raise ValueError(f"on_bad_row = {on_bad_row!r}: 'error' or 'skip' is expected")
+        inner = without_lags(model, stream.targets)
         super().__init__(
             stream,
-            Learner(model.model if isinstance(model, LaggedModel) else model, delay is not None),
+            TargetsLearner(inner, stream.targets)
+            if stream.targets
+            else Learner(inner, delay is not None),
             fade=fade,
             window=window,
             on_bad_row=on_bad_row,
             delay=None if delay is None else Delay(delay, stream.time is not None),
             monitor=monitor,
         )
+        self._late, self._late_due = LateEvents(), 0
         self.model = model
         if self.lags is not None:
             _check_lags(self.lags, stream)
@@ -122,7 +128,9 @@ class Prequential(Tally):
             self._resumed_at = time.perf_counter()
             known = len(self.alarms)
             with self._hearing() as events:
+                self._late_due = self._rows_until_due()
                 self._learn_arrived(self.delay.rest(), 0, step)
+                self._score_arrived()
             step.alarms, step.events = self.alarms[known:], events
             self._note_refused(step)
             self.seconds += time.perf_counter() - self._resumed_at
@@ -131,11 +139,11 @@ class Prequential(Tally):
     @contextmanager
     def _hearing(self) -> Iterator[list[dict[str, Any]]]:
         """Give a list that gets what happens to the trees of a model meanwhile, if that tells."""
-        heard: list[dict[str, Any]] = []
+        has_seen_target: list[dict[str, Any]] = []
         listen = getattr(readable_part(self.learner.model), "listen", None)
-        stop = None if listen is None else listen(heard.append)
+        stop = None if listen is None else listen(has_seen_target.append)
         try:
-            yield heard
+            yield has_seen_target
         finally:
             if stop is not None:
                 stop()
@@ -143,47 +151,40 @@ class Prequential(Tally):
     def finish(self) -> Evaluation:
         """Return what was found, with the labels that are still to come."""
         self.learn_rest()
-        return self._evaluation(self, self.stream.target or "")
-
-    def _evaluation(self, tally: Tally, target: str) -> Evaluation:
-        """Return what was found of a target, whose score is that of a tally."""
-        leaves, nbytes = self._size()
-        curve, speed, beside = tally.curve.finished(
-            tally.scores, leaves, nbytes, self.seconds, tally.baselines.point(tally.time)
+        if not self.stream.targets:
+            return self._evaluation(self.records[0], self.stream.target or "")
+        results = {
+            str(name): replace(
+                self._evaluation(record, str(name)),
+                rows_learned=record.rows_learned,
+                rows_without_target=self.rows_predicted - record.rows_learned,
+            )
+            for name, record in zip(self.stream.targets, self.records, strict=True)
+        }
+        scores = self.scores
+        empty = Record((), scores.fade, scores.window_rows)
+        return replace(
+            self._evaluation(empty, self.stream.target or ""),
+            **empty.merge(list(results.values())),
+            first_unscored=self.first_unscored,
+            targets=results,
         )
+
+    def _evaluation(self, record: Record, target: str) -> Evaluation:
+        """Return what was found of a target."""
+        leaves, nbytes = self._size()
         return Evaluation(
             stream=self.stream.name,
             target=target,
             model=repr(self.model),
-            **{name: getattr(tally, name) for name in COUNTS},
+            **{name: getattr(self, name) for name in COUNTS},
             refused=self.refusals.finished(self.rows_read),
-            total=tally.scores.total,
-            faded=tally.scores.faded,
-            window=tally.scores.window,
-            fade=tally.scores.fade,
-            window_rows=tally.scores.window_rows,
-            curve=curve,
-            speed=speed,
             seconds=self.seconds,
             model_seconds=self.learner.seconds,
             leaves=None if leaves < 0 else leaves,
             model_bytes=None if nbytes < 0 else nbytes,
-            target_mean=tally.scores.target_mean,
-            target_deviation=tally.scores.target_deviation,
-            unscored=tally.scores.unscored,
-            first_unscored=tally.first_unscored,
-            bias=tally.baselines.bias,
-            baselines=tally.baselines.finished(tally.scores),
-            beside=beside,
-            sample=tally.history.finished(),
-            recent=tally.scores.recent,
             columns=self.stream.column_notes,
-            importances=tally.importances.finished(tally.scores.rows, self.learner.model),
-            intervals=None
-            if tally.intervals is None
-            else tally.intervals.finished(tally.scores.rows),
-            alarms=None if self.monitor is None else list(self.alarms),
-            members=tally.members.finished(tally.scores.rows, self.learner.model),
+            **record.results(self.learner.model, (leaves, nbytes), self.seconds),
         )
 
     def _size(self) -> tuple[int, int]:
@@ -192,23 +193,23 @@ class Prequential(Tally):
 
     @property
     def nothing_used(self) -> bool:
-        """Whether rows were read, and each of them refused."""
+        """Whether rows were read, and each of them rejected."""
         return 0 < self.rows_read == self.refusals.count
 
     def check_used(self) -> None:
-        """Raise StreamError if rows were read, and each of them refused.
+        """Raise StreamError if rows were read, and each of them rejected.
 
         A score of nothing, or a model of nothing, would mislead.
         """
         if self.nothing_used:
             rows = f"all {self.rows_read:,} rows were" if self.rows_read > 1 else "its only row was"
             raise StreamError(
-                f"{self.stream.name}: {rows} refused, so nothing was learned; the first is "
+                f"{self.stream.name}: {rows} rejected, so nothing was learned; the first is "
                 f"{self.first_refused}"
             )
         if 0 < self.rows_predicted == self.rows_without_target and self.rows_learned == 0:
             raise StreamError(
-                f"{self.stream.name}: no row has a value of {door.shown(self.stream.target)}, so "
+                f"{self.stream.name}: no row has a value of {validation.shown(self.stream.target)}, so "
                 "nothing was learned; to predict alone, use `sapwood predict`"
             )
 
@@ -220,10 +221,14 @@ class Prequential(Tally):
         stopped = chunk.bad[0] if chunk.bad and self.on_bad_row == "error" else None
         stop = len(chunk) if stopped is None else stopped.after
         keys = keys_of(chunk.ids) if chunk.ids else None
-        if self.delay is None:
-            self._take_at_once(chunk, stop, keys, step)
-        else:
-            self._take_one_by_one(chunk, stop, keys, self.delay, step)
+        self._late_due = self._rows_until_due()
+        try:
+            if self.delay is None:
+                self._take_at_once(chunk, stop, keys, step)
+            else:
+                self._take_one_by_one(chunk, stop, keys, self.delay, step)
+        finally:
+            self._score_arrived()
         for earlier, bad in enumerate(chunk.bad):
             self._refuse(bad, self.rows_read + bad.after + earlier, step)
         # In the order of the stream, however it is cut into chunks.
@@ -272,21 +277,18 @@ class Prequential(Tally):
 
     def _learn_rows(self, chunk: Chunk, start: int, stop: int, step: Step) -> None:
         """Predict and learn rows that follow each other."""
-        before, parts = self.scores.rows, list[Predicted]()
+        self._score_arrived()
         while start < stop:
-            end = min(stop, start + self.curve.rows_until_due(self.scores.rows))
-            self._use(chunk, start, end, step, parts)
+            end = min(stop, start + self._rows_until_due())
+            self._use(chunk, start, end, step)
             start = end
-        if parts:
-            self._keep(before, chunk, parts)
-        step.predicted += parts
 
     def _predict_rows(
         self, chunk: Chunk, start: int, stop: int, keys: list[Key] | None, step: Step
     ) -> None:
         """Predict rows that have no labels, and remember those that may get them later."""
         if keys is None:
-            self._use(chunk, start, stop, step, step.predicted, learn=False)
+            self._use(chunk, start, stop, step, learn=False)
             return
         moments = self._moments(chunk)
         columns, _ = chunk.part(start, stop)
@@ -300,24 +302,15 @@ class Prequential(Tally):
                 told = (np.array([row.y]), np.array([row.prediction]), ids, self._bounds([row]))
                 step.predicted.append(Predicted(chunk.numbers[one], *told))
 
-    def _use(
-        self,
-        chunk: Chunk,
-        start: int,
-        end: int,
-        step: Step,
-        parts: list[Predicted],
-        *,
-        learn: bool = True,
-    ) -> None:
-        """Predict some rows, and learn them; they end at the next point of the curve at latest."""
+    def _use(self, chunk: Chunk, start: int, end: int, step: Step, *, learn: bool = True) -> None:
+        """Predict some rows, and learn them; they end where a recorder has to see the model."""
         columns, y = chunk.part(start, end)
         plan = None
         try:
             plan = None if self.lags is None else self.lags.plan(columns, y)
             given: Mapping[Any, Column] = columns if plan is None else plan.features
             predict = self.learner.predict_learn if learn else self.learner.predict
-            predictions = predict(given, y)
+            predictions = self.learner.held(predict(given, y))
         except (ValueError, OverflowError) as error:
             self._check_refused()
             if end - start == 1:
@@ -327,18 +320,18 @@ class Prequential(Tally):
                 self._refuse(bad, self._row_of(chunk, start), step)
                 return
             middle = (start + end) // 2
-            self._use(chunk, start, middle, step, parts, learn=learn)
-            self._use(chunk, middle, end, step, parts, learn=learn)
+            self._use(chunk, start, middle, step, learn=learn)
+            self._use(chunk, middle, end, step, learn=learn)
             return
         if plan is not None:
             plan.push()
         ids = {name: column[start:end] for name, column in chunk.ids.items()}
         part = Predicted(chunk.numbers[start:end], y, predictions, ids, self.learner.bounds)
-        parts.append(part)
+        step.predicted.append(part)
         self.rows_predicted += end - start
         if learn:
             self.rows_learned += end - start
-            self._score(part, chunk, start, end)
+            self._record(part, columns, chunk, start)
         else:
             self.rows_without_target += end - start
 
@@ -397,29 +390,38 @@ class Prequential(Tally):
         self, chunk: Chunk, place: int, x: dict[str, Any], moment: float, step: Step
     ) -> Waiting | None:
         """Predict a row whose label comes later; return None if it is refused."""
-        row, number, ticket = self._row_of(chunk, place), int(chunk.numbers[place]), None
+        ticket = None
+        row = self._row_of(chunk, place) if chunk.bad else self.rows_read + place
         try:
             if self.lags is not None:
                 x, ticket = self.lags.arrive(x)
-            prediction = self.learner.predict_one(x)
+            prediction = self.learner.held(self.learner.predict_one(x, row))
         except (ValueError, OverflowError) as error:
             self._check_refused()
-            self._refuse(self._refused(chunk.source, number, error, place), row, step)
+            bad = self._refused(chunk.source, int(chunk.numbers[place]), error, place)
+            self._refuse(bad, self._row_of(chunk, place), step)
             return None
         self.rows_predicted += 1
         y = math.nan if chunk.y is None else chunk.y[place].tolist()
-        told = self._forecast(moment)
-        bounds = [] if self.learner.bounds is None else self.learner.bounds.ravel().tolist()
-        at = (chunk.source, number, row, moment)
-        return Waiting(x, y, prediction, *at, told, ticket, bounds=bounds)
-
-    def _forecast(self, moment: float) -> list[float]:
-        """Return what baselines forecast for a row of some time."""
-        return self.baselines.forecast(moment)
+        bounds = self.learner.bounds
+        found = Waiting(
+            x,
+            y,
+            prediction,
+            chunk.source,
+            int(chunk.numbers[place]),
+            row,
+            moment,
+            [],
+            ticket,
+            bounds=[] if bounds is None else bounds.ravel().tolist(),
+        )
+        self._late.predicted(found)
+        return found
 
     def _bounds(self, rows: list[Waiting]) -> FloatArray | None:
         """Return the bounds that were told of rows, if the model tells some."""
-        if self.intervals is None:
+        if not self.learner.levels:
             return None
         targets = (len(self.stream.targets),) if self.stream.targets else ()
         shape = (len(rows), *targets, len(self.learner.levels), 2)
@@ -447,14 +449,25 @@ class Prequential(Tally):
         if self.lags is not None and row.ticket is not None:
             self.lags.label(row.ticket, row.y)
         try:
-            self.learner.learn_one(row.x, row.y)
+            self.learner.learn_one(row.x, row.y, row.row)
         except (ValueError, OverflowError) as error:
             self._check_refused()
             bad = self._refused(row.source, row.number, error, after)
             self._refuse(bad, row.row, step)
             return
         self.rows_learned += 1
-        self._score_late(row)
+        self._late.labelled(row)
+        if self._late.labels >= self._late_due:
+            self._score_arrived()
+
+    def _score_arrived(self) -> None:
+        """Score the rows whose labels have arrived since the last time."""
+        late, self._late = self._late, LateEvents()
+        if late:
+            parts = late.by_target(max(1, len(self.stream.targets)))
+            self._record_late(parts)
+            late.keep_forecasts(parts)
+        self._late_due = self._rows_until_due()
 
 
 def _check_lags(lags: Lags, stream: Stream) -> None:
@@ -464,14 +477,16 @@ def _check_lags(lags: Lags, stream: Stream) -> None:
     for name in lags.columns:
         if name not in stream.features:
             words = nearest(str(name), map(str, stream.features))
-            raise StreamError(f"{stream.name} has no column {door.shown(name)} for lags: {words}")
+            raise StreamError(
+                f"{stream.name} has no column {validation.shown(name)} for lags: {words}"
+            )
         if name not in lags.by and stream.features[name] == "category":
             raise StreamError(
-                f"{stream.name}: column {door.shown(name)} holds categories, and lags are taken of "
+                f"{stream.name}: column {validation.shown(name)} holds categories, and lags are taken of "
                 "numbers alone"
             )
     for name in lags.features:
         if name in stream.features:
             raise StreamError(
-                f"{stream.name} has a column {door.shown(name)} already: leave it out, or rename it"
+                f"{stream.name} has a column {validation.shown(name)} already: leave it out, or rename it"
             )

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sapwood import door
+from sapwood import validation
 from sapwood.evaluate.result import Refusals
 
 __all__ = ["RefusalLog"]
@@ -64,7 +64,7 @@ class RefusalLog:
         if not all(type(count) is int and count >= 0 for count in (*reasons.values(), *bins)):
             raise ValueError("a count of the saved refusals is not one")
         if type(width) is not int or not WIDTH <= width < 2**53:
-            raise ValueError(f"the bins of the saved refusals are {door.shown(width)} wide")
+            raise ValueError(f"the bins of the saved refusals are {validation.shown(width)} wide")
         if sum(bins) != sum(reasons.values()):
             raise ValueError("the saved refusals contradict each other")
         log.reasons.update(reasons)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,17 @@ __all__ = [
     "BAND",
     "BASELINES",
     "BESIDE",
+    "BY_PREDICTION",
     "CURVE",
     "MEASURES",
+    "PART",
     "PREDICTION",
     "ROW",
     "UNSCORED",
     "Baseline",
     "Coverage",
     "Errors",
+    "ErrorsBy",
     "Evaluation",
     "Intervals",
     "MemberHistory",
@@ -57,8 +60,8 @@ of the last window; and the model then. -1 stands for leaves or bytes that the m
 BASELINES = {
     "last": "repeating the last value",
     "mean": "the mean so far",
-    "faded_mean": "the faded mean",
-    "week": "the same hour last week",
+    "faded_mean": "the exponentially weighted mean",
+    "week": "the value one week earlier",
 }
 """What any model has to beat, in words."""
 MEASURES = ("mae", "rmse", "faded_mae", "faded_rmse")
@@ -85,11 +88,22 @@ ROW = np.dtype(
 """A row of a sample: how many rows were scored with it, its time in seconds since 1970 (NaN if that
 is not known), what was right, and what was predicted."""
 
+PART = np.dtype([("rows", np.int64), ("bias", np.float64), ("mae", np.float64)])
+"""The errors of some of the rows: how many they are, by how much predictions are too high on
+average, and the mean absolute error; NaN if there is no row."""
+
+BY_PREDICTION = np.dtype([("prediction", np.float64), *PART.descr])
+"""The errors of rows with similar predictions, and the mean of these predictions."""
+
 BAND = np.dtype([*ROW.descr, ("lower", np.float64), ("upper", np.float64)])
 """A row of a sample with the bounds of the widest level, NaN if none were told."""
 
 PREDICTION = np.dtype([("number", np.int64), ("y", np.float64), ("prediction", np.float64)])
 """A row that was predicted: its line or row in the stream, what was right, what was predicted."""
+
+Over = Literal["total", "faded", "window"]
+"""Over which rows an error is: all, recent ones with more weight, or the last ones."""
+EQUAL = "as good as"
 
 UNSCORED = "prediction or target is not finite or beyond 1e140"
 """Why a row has no error, in words."""
@@ -141,7 +155,7 @@ class Sample:
     rows : structured array
         Each of `ROW`.
     interval : int
-        One row in so many is there.
+        One random row of each block of so many rows is there.
     groups : mapping of names to tuples
         For the first categories among the features, the labels that there are, and for each row of
         the sample the number of its label among them; -1 if it is missing or none of them.
@@ -150,6 +164,25 @@ class Sample:
     rows: NDArray[Any]
     interval: int
     groups: Mapping[str, tuple[list[str], NDArray[np.int64]]]
+
+
+class ErrorsBy(NamedTuple):
+    """The errors of all rows that were scored, by parts of them.
+
+    Attributes
+    ----------
+    hours : structured array
+        For each hour of the day (UTC), of `PART`.
+    predictions : structured array
+        For similar predictions, in ascending order, of `BY_PREDICTION`.
+    groups : mapping of names to tuples
+        For the first categories among the features, their first labels, and for each of them the
+        errors, of `PART`.
+    """
+
+    hours: NDArray[Any]
+    predictions: NDArray[Any]
+    groups: Mapping[str, tuple[list[str], NDArray[Any]]]
 
 
 class MemberHistory(NamedTuple):
@@ -192,7 +225,7 @@ class Intervals:
     Parameters
     ----------
     levels : mapping of float to Intervals.Level
-        For each level, its scores over all rows that had bounds, and faded.
+        For each level, its scores over all rows that had bounds, and exponentially weighted.
     curve : structured array
         For each point of the learning curve the row, and coverage, width and score of each level.
     sample : structured array
@@ -225,7 +258,7 @@ class Evaluation:
     stream, target, model : str
         What was evaluated on what.
     rows_read, rows_predicted, rows_learned : int
-        Rows of the stream, the refused ones included; and what became of them.
+        Rows of the stream, the rejected ones included; and what became of them.
     rows_without_target, labels_joined : int
         Rows that were predicted and had no target; and rows that were the labels of such rows.
     refused : Refusals
@@ -258,12 +291,14 @@ class Evaluation:
     bias : float
         By how much predictions are too high, on average over all scored rows.
     baselines : mapping of str to Baseline
-        The errors of forecasts that need no model, for the same rows: see `BASELINES`. The same
-        hour last week is there if the stream has times, and goes on for more than two weeks or so.
+        The errors of forecasts that need no model, for the same rows: see `BASELINES`. The value
+        one week earlier is there if the stream has times, and covers more than two weeks or so.
     beside : structured array
-        For each point of the curve what stands beside it: see `BESIDE`.
+        For each point of the curve further values: see `BESIDE`.
     sample : Sample, optional
-        Some of the rows, at equal distances.
+        Some of the rows, a random one of each block.
+    errors_by : ErrorsBy, optional
+        The errors of all rows by hour of the day, by prediction and by category.
     recent : structured array
         The rows of the window, each of `ROW`; without times.
     columns : sequence of ColumnNote
@@ -276,7 +311,7 @@ class Evaluation:
         At a few moments, how many rows were scored until then, and the importance of each feature;
         empty for a model that is not one of Sapwood's.
     intervals : Intervals, optional
-        How good the bounds were, if the model tells some.
+        How good the bounds were, if the model has intervals.
     alarms : list of Alarm, optional
         What has changed, if a monitor was there.
     members : MemberHistory, optional
@@ -315,6 +350,7 @@ class Evaluation:
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     beside: NDArray[Any] = field(default_factory=lambda: np.zeros(0, BESIDE))
     sample: Sample | None = None
+    errors_by: ErrorsBy | None = None
     recent: NDArray[Any] = field(default_factory=lambda: np.zeros(0, ROW))
     columns: Sequence[ColumnNote] = ()
     losses: Mapping[str, float] = field(default_factory=dict)
@@ -354,7 +390,10 @@ class Evaluation:
 
     @property
     def headline(self) -> str:
-        """The error in one line, beside that of the best baseline.
+        """The error in one line, compared with that of the best baseline.
+
+        If the model is better than all baselines over all rows, and worse than one of them over
+        the last rows, or the other way round, both are reported.
 
         Examples
         --------
@@ -367,19 +406,47 @@ class Evaluation:
             mean = r_squared(self.total.r2)
             return f"mean R² {mean} over {len(self.targets)} targets"
         told = f"RMSE {number(self.total.rmse, 4)}"
-        best = self.best_baseline
-        if best is None or not math.isfinite(self.total.rmse):
+        if self.best_baseline is None or not math.isfinite(self.total.rmse):
             return told
-        rival = self.baselines[best].total.rmse
-        return f"{told}, {compared(self.total.rmse, rival)} {BASELINES[best]}"
+        told += f", {self._against('total')}"
+        over, lately = self._gain("total"), self._gain("window")
+        if self.window_rows < self.rows_scored and over * lately < 0:
+            own = number(self.window.rmse, 4)
+            told += f"; last {self.window_rows:,} rows: RMSE {own}, {self._against('window')}"
+        return told
+
+    def _gain(self, over: Over) -> int:
+        """Return 1 if the model is better than the best baseline, -1 if it is worse, else 0."""
+        best = self.best_baseline_over(over)
+        if best is None:
+            return 0
+        words = compared(getattr(self, over).rmse, getattr(self.baselines[best], over).rmse)
+        return 0 if words == EQUAL else 1 if words.endswith("better than") else -1
+
+    def _against(self, over: Over) -> str:
+        """Return the model's RMSE compared with that of the best baseline."""
+        best = self.best_baseline_over(over)
+        assert best is not None
+        rival = getattr(self.baselines[best], over).rmse
+        return f"{compared(getattr(self, over).rmse, rival)} {BASELINES[best]}"
 
     @property
     def best_baseline(self) -> str | None:
         """The name of the baseline whose RMSE over all rows is the least; None if there is none."""
+        return self.best_baseline_over("total")
+
+    def best_baseline_over(self, over: Over) -> str | None:
+        """Return the name of the baseline with the least RMSE; None if there is none.
+
+        Parameters
+        ----------
+        over : {"total", "faded", "window"}
+            Over which rows.
+        """
         known = {
-            name: found.total.rmse
+            name: getattr(found, over).rmse
             for name, found in self.baselines.items()
-            if math.isfinite(found.total.rmse)
+            if math.isfinite(getattr(found, over).rmse)
         }
         return min(known, key=known.__getitem__, default=None)
 
@@ -467,10 +534,10 @@ def compared(error: float, rival: float) -> str:
     ('3 % better than', '50 % worse than', '4.5 times that of', 'as good as')
     """
     if rival == 0.0:
-        return "as good as" if error == 0.0 else "worse than"
+        return EQUAL if error == 0.0 else "worse than"
     percent = 100 * (1 - error / rival)
     if abs(percent) < 0.5:
-        return "as good as"
+        return EQUAL
     if percent <= -100:
         return f"{number(error / rival, 2)} times that of"
     digits = 3 if percent > 99 else 2

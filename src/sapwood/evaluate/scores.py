@@ -1,19 +1,22 @@
 """How far predictions are from what came: over all rows, faded, and in a window."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sapwood import door
+from sapwood import validation
+from sapwood.deprecation import deprecated
 from sapwood.evaluate._scores import FIELDS, score
+from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder, saved_array
 from sapwood.evaluate.result import ROW, Errors
 
-__all__ = ["Scores", "scorable"]
+__all__ = ["Scores", "mean_errors", "scorable"]
 
 Over = Literal["total", "faded", "window"]
+OVER: tuple[Over, ...] = ("total", "faded", "window")
 
 FADE = 0.999
 WINDOW = 1000
@@ -23,7 +26,7 @@ LARGEST = 1e140
 """Up to which the squares of so many rows have a sum."""
 
 
-class Scores:
+class Scores(Recorder):
     """The running errors of a model; they cost the same however many rows there were.
 
     A prediction that is NaN or infinite has no error, and the square of one beyond 1e140 cannot be
@@ -33,7 +36,7 @@ class Scores:
     Parameters
     ----------
     fade : float
-        For the faded errors, the weight of a row is multiplied by this at each later one: 0.999
+        For exponentially weighted errors, the weight of a row is multiplied by this at each later one: 0.999
         looks back over the last thousand rows or so.
     window : int
         How many of the last rows the errors of the window are of.
@@ -52,10 +55,10 @@ class Scores:
     """
 
     def __init__(self, fade: float = FADE, window: int = WINDOW) -> None:
-        self.fade = door.between(fade, "fade", 0.0, 1.0)
+        self.fade = validation.between(fade, "fade", 0.0, 1.0)
         self._unscored = 0
         self._state = np.zeros(len(FIELDS))
-        self._recent = np.zeros((door.whole(window, "window", 1, WIDEST), 2))
+        self._recent = np.zeros((validation.whole(window, "window", 1, WIDEST), 2))
 
     @property
     def rows(self) -> int:
@@ -82,7 +85,11 @@ class Scores:
 
     def update_many(self, predictions: ArrayLike, y: ArrayLike) -> None:
         """Score predictions in the order of their rows: the same as one by one."""
-        self.take(door.column(predictions, "predictions"), door.column(y, "y"))
+        self.take(validation.column(predictions, "predictions"), validation.column(y, "y"))
+
+    def score(self, rows: LabelledRows) -> None:
+        """Score rows, in order."""
+        self.take(rows.predictions, rows.y)
 
     def take(self, predicted: NDArray[np.float64], right: NDArray[np.float64]) -> None:
         """Score predictions that are known to be arrays of numbers."""
@@ -170,27 +177,53 @@ class Scores:
             "unscored": np.array([self._unscored]),
         }
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], fade: float) -> Self:
-        """Go on from what `to_arrays` returned."""
-        recent = arrays["recent"]
-        scores = cls(fade, len(recent) if recent.ndim else 0)
-        for own, saved in ((scores._state, "scores"), (scores._recent, "recent")):
-            if arrays[saved].shape != own.shape or arrays[saved].dtype != own.dtype:
-                found = f"{arrays[saved].dtype} of shape {arrays[saved].shape}"
-                raise ValueError(f"the saved {saved} are {found}")
-            own[...] = arrays[saved]
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return scores in a state that `to_arrays` returned."""
+        scores = type(self)(self.fade, self.window_rows)
+        scores._state = saved_array(arrays, "scores", np.float64, self._state.shape)
+        scores._recent = saved_array(arrays, "recent", np.float64, (None, 2))
+        if len(scores._recent) != self.window_rows:
+            raise ValueError(f"the saved window has {len(scores._recent)} rows")
         # The kernel finds a row's place in the window by the number of rows, and trusts it.
         rows = scores._state[0]
         if not (0 <= rows <= MOST_ROWS and rows == int(rows)):
             raise ValueError(f"the saved scores are of {rows} rows")
         if (scores._state[[1, 2, 4, 5, 6, 7, 9]] < 0).any():
             raise ValueError("the saved scores have a sum of squares below 0")
-        unscored = arrays["unscored"]
-        if unscored.dtype != np.int64 or unscored.shape != (1,) or unscored[0] < 0:
-            raise ValueError(f"the saved count of rows not scored is {unscored.tolist()}")
-        scores._unscored = int(unscored[0])
+        scores._unscored = int(saved_array(arrays, "unscored", np.int64, (1,))[0])
+        if scores._unscored < 0:
+            raise ValueError(f"the saved count of rows not scored is {scores._unscored}")
         return scores
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], fade: float) -> Self:
+        """Return scores in a state that `to_arrays` returned; deprecated, use `restored`."""
+        deprecated("Scores.from_arrays(arrays, fade)", "Scores(fade, window).restored(arrays)")
+        return cls(fade, len(arrays["recent"])).restored(arrays)
+
+    def results(self, end: Moment) -> dict[str, Any]:
+        """Return the errors, and what is known of the target."""
+        names = (*OVER, "fade", "window_rows", "target_mean", "target_deviation", "unscored")
+        return {name: getattr(self, name) for name in (*names, "recent")}
+
+    @staticmethod
+    def merge(targets: Sequence[Any]) -> dict[str, Any]:
+        """Return the means over targets, in units of the deviation of each."""
+        means: dict[str, Any] = {name: mean_errors(targets, name) for name in OVER}
+        return {**means, "unscored": sum(each.unscored for each in targets)}
+
+
+def mean_errors(targets: Sequence[Any], over: Over) -> Errors:
+    """Return the means of errors over targets, in units of their deviations; NaN if one is."""
+    errors = [getattr(each, over) for each in targets]
+    shares = [
+        1.0 / each.target_deviation if each.target_deviation > 0 else np.nan for each in targets
+    ]
+    return Errors(
+        float(np.mean([each.mae * share for each, share in zip(errors, shares, strict=True)])),
+        float(np.mean([each.rmse * share for each, share in zip(errors, shares, strict=True)])),
+        float(np.mean([each.r2 for each in errors])),
+    )
 
 
 def scorable(predictions: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:

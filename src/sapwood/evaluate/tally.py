@@ -1,7 +1,5 @@
-"""What becomes of the rows of a run: their errors, points of curves, refusals, and their state."""
+"""What becomes of the rows of a run: counts, refusals, a record of each target, and the state."""
 
-import json
-import math
 import time
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -11,18 +9,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
 from sapwood.drift import Alarm, Monitor
-from sapwood.evaluate.baseline_scores import BaselineScores
-from sapwood.evaluate.curve import Curve
-from sapwood.evaluate.delay import Delay, Waiting
-from sapwood.evaluate.history import History, ImportanceLog
-from sapwood.evaluate.interval_scores import IntervalScores
+from sapwood.evaluate.delay import Delay, Late
 from sapwood.evaluate.learner import Learner
-from sapwood.evaluate.member_log import MemberLog
+from sapwood.evaluate.record import DriftLog, Record, saved_seconds
+from sapwood.evaluate.recorder import LabelledRows, packed, unpacked
 from sapwood.evaluate.refusals import RefusalLog
 from sapwood.evaluate.result import Errors
-from sapwood.evaluate.scores import Scores, scorable
+from sapwood.evaluate.scores import Scores, mean_errors
 from sapwood.evaluate.unlabelled import Unlabelled
 from sapwood.streams.stream import (
     BadRow,
@@ -48,8 +43,8 @@ __all__ = [
 ]
 
 OnBadRow = Literal["error", "skip"]
-REFUSED = "refused by the model"
-DELAY, UNLABELLED, MONITOR, ALARMS = "delay", "unlabelled", "monitor", "alarms"
+REFUSED = "rejected by the model"
+DELAY, UNLABELLED, TARGETS = "delay", "unlabelled", "targets"
 SAMPLE = "sample"
 COUNTS = (
     "rows_read",
@@ -111,7 +106,7 @@ class Step:
 
 
 class Tally:
-    """The score of a run, and what became of its rows.
+    """What became of the rows of a run, and the records of its targets.
 
     Parameters
     ----------
@@ -144,18 +139,11 @@ class Tally:
         self.learner = learner
         self.on_bad_row = on_bad_row
         self.delay = delay
-        self.monitor = monitor
-        self.alarms: list[Alarm] = []
-        self.scores = Scores(fade, window)
-        self.baselines = BaselineScores(self.scores.fade, self.scores.window_rows)
-        levels = learner.levels
-        self.intervals = IntervalScores(levels, self.scores.fade) if levels else None
-        self.curve = Curve()
-        self.history = History()
-        self.importances = ImportanceLog()
-        self.members = MemberLog()
+        drift = None if monitor is None else DriftLog(monitor, _calendar_columns(stream))
+        self.records = [
+            Record(learner.levels, fade, window, drift) for _ in stream.targets or (stream.target,)
+        ]
         self.unlabelled = Unlabelled()
-        self.time = math.nan  # of the last row that was scored
         self.refusals = RefusalLog()
         self.position: Position | None = None
         self.rows_read = self.rows_predicted = self.rows_learned = 0
@@ -167,90 +155,96 @@ class Tally:
         self._resumed_at = time.perf_counter()
 
     @property
+    def scores(self) -> Scores:
+        """The errors of the target; of several, of the one that most rows have."""
+        return max((record.scores for record in self.records), key=lambda scores: scores.rows)
+
+    @property
     def rows_scored(self) -> int:
-        """Rows that errors are of."""
+        """Rows that errors are of; of several targets, of the one that most rows have."""
         return self.scores.rows
 
     @property
     def total(self) -> Errors:
-        """The errors of all rows so far."""
-        return self.scores.total
+        """The errors of all rows so far; of several targets, means in units of their deviations."""
+        return self._errors("total")
 
     @property
     def faded(self) -> Errors:
-        """The same, faded."""
-        return self.scores.faded
+        """The same, exponentially weighted."""
+        return self._errors("faded")
 
-    # -- scoring ----------------------------------------------------------------------------------
+    def _errors(self, over: Literal["total", "faded"]) -> Errors:
+        if not self.stream.targets:
+            found: Errors = getattr(self.scores, over)
+            return found
+        return mean_errors([record.scores for record in self.records], over)
 
-    def _score(self, part: Predicted, chunk: Chunk, start: int, end: int) -> None:
-        """Score rows that follow each other in a chunk."""
-        predictions, y = part.predictions, part.y
-        before = self.scores.rows
+    @property
+    def monitor(self) -> Monitor | None:
+        """What watches the rows, if something does."""
+        drift = self.records[0].find(DriftLog)
+        return None if drift is None else drift.monitor
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """The drift alerts of the monitor so far."""
+        drift = self.records[0].find(DriftLog)
+        return [] if drift is None else drift.alarms
+
+    # -- recording --------------------------------------------------------------------------------
+
+    def _rows_until_due(self) -> int:
+        """Return after how many labels a recorder has to see the model."""
+        return min(record.rows_until_due(self.learner.model) for record in self.records)
+
+    def _record(
+        self, part: "Predicted", features: Mapping[Any, Column], chunk: Chunk, start: int
+    ) -> None:
+        """Record rows of a chunk that were predicted and learned."""
         times = self._times(chunk)
-        self.scores.take(predictions, y)
-        here = None if times is None else times[start:end]
-        self.baselines.take_many(predictions, y, here)
-        if self.intervals is not None and part.bounds is not None:
-            self.intervals.take(predictions, part.bounds, y, here)
-        if self.monitor is not None:
-            columns, _ = chunk.part(start, end)
-            self.alarms += self.monitor.update_many(columns, y, predictions)
-        if self.scores.unscored and self.first_unscored is None:
-            first = start + int(np.argmin(scorable(predictions, y)))
-            self.first_unscored = self._place(chunk.source, int(chunk.numbers[first]))
-        if times is not None:
-            self.time = float(times[end - 1])
-        self._add_point(before)
+        times = None if times is None else times[start : start + len(part.y)]
 
-    def _score_late(self, row: Waiting) -> None:
-        """Score a row whose label has come."""
-        assert isinstance(row.y, float)
-        assert isinstance(row.prediction, float)
-        before = self.scores.rows
-        self.scores.update(row.prediction, row.y)
-        self.baselines.take_one(row.told, row.prediction, row.y, row.time)
-        if self.intervals is not None:
-            said = np.array(row.bounds).reshape(1, -1, 2)
-            one = (np.array([row.prediction]), said, np.array([row.y]), np.array([row.time]))
-            self.intervals.take(*one)
-        if self.monitor is not None:
-            self.alarms += self.monitor.update(row.x, row.y, row.prediction)
-        if self.scores.rows > before:
-            self.time = row.time
-            self._keep_one(before, row)
-        elif self.first_unscored is None:
-            self.first_unscored = self._place(row.source, row.number)
-        self._add_point(before)
+        def where(place: int) -> str:
+            return self._place(chunk.source, int(chunk.numbers[start + place]))
 
-    def _keep(self, before: int, chunk: Chunk, parts: Sequence[Predicted]) -> None:
-        """Keep some of the rows that were scored, for pictures; before them were so many others."""
-        numbers = np.concatenate([part.numbers for part in parts])
-        y = np.concatenate([part.y for part in parts])
-        predictions = np.concatenate([part.predictions for part in parts])
-        kept = scorable(predictions, y)
-        places = np.flatnonzero(np.isin(chunk.numbers, numbers)) if len(y) < len(chunk) else None
-        if not kept.all():
-            y, predictions = y[kept], predictions[kept]
-            places = np.flatnonzero(kept) if places is None else places[kept]
-        times, columns = self._times(chunk), chunk.columns
-        if places is not None:
-            times = None if times is None else times[places]
-            columns = {
-                name: [column[place] for place in places.tolist()]
-                for name, column in columns.items()
-                if not isinstance(column, np.ndarray)
-            }
-        self.history.take(before, predictions, y, times, columns)
+        rows = LabelledRows(part.predictions, part.y, times, part.bounds, features, where)
+        if not self.stream.targets:
+            self._update([rows])
+            return
+        found = []
+        for place in range(len(self.records)):
+            columns = part.predictions[:, place], part.y[:, place]
+            bounds = None if part.bounds is None else part.bounds[:, place]
+            own = LabelledRows(*columns, times, bounds, features, where)
+            found.append(own.some(np.flatnonzero(~np.isnan(own.y))))
+        self._update(found)
 
-    def _keep_one(self, before: int, row: Waiting) -> None:
-        """Keep a row for pictures, if it is its turn."""
-        if not before % self.history.interval:
-            labels: dict[str, Column] = {
-                name: [label] for name, label in row.x.items() if isinstance(label, str | int)
-            }
-            prediction, y, time = map(np.array, ([row.prediction], [row.y], [row.time]))
-            self.history.take(before, prediction, y, time, labels)
+    def _record_late(self, parts: Sequence[Late]) -> None:
+        """Record rows whose labels have arrived, for each target."""
+        self._update([self._labelled(late) for late in parts])
+
+    def _labelled(self, late: Late) -> LabelledRows:
+        """Return the rows of a target whose labels have arrived."""
+        order = -1 - late.events[late.events < 0]
+        order = order[~np.isnan(late.y[order])]
+        rows = [late.rows[place] for place in order]
+        own = late.predictions[order], late.y[order], late.times[order], late.bounds[order]
+
+        def where(place: int) -> str:
+            return self._place(rows[place].source, rows[place].number)
+
+        return LabelledRows(*own, [row.x for row in rows], where, late, late.events)
+
+    def _update(self, targets: Sequence[LabelledRows]) -> None:
+        """Record rows of each target, after which the model is as it is now."""
+        seconds = self.seconds + time.perf_counter() - self._resumed_at
+        size = self._size()
+        for rows, record in zip(targets, self.records, strict=True):
+            if len(rows.y) or rows.late is not None:
+                record.update(rows, self.learner.model, size, seconds)
+            if self.first_unscored is None:
+                self.first_unscored = record.first_unscored
 
     def _times(self, chunk: Chunk) -> FloatArray | None:
         """Return the times of a chunk's rows, if they are known."""
@@ -259,17 +253,6 @@ class Tally:
         clock = self.stream.clock
         column = None if clock is None else chunk.columns.get(clock)
         return column if isinstance(column, np.ndarray) else None
-
-    def _add_point(self, before: int) -> None:
-        """Add a point to the curve if one is due since so many rows were scored."""
-        if before < self.scores.rows and not self.scores.rows % self.curve.interval:
-            elapsed = self.seconds + time.perf_counter() - self._resumed_at
-            beside = self.baselines.point(self.time)
-            self.curve.add(self.scores, *self._size(), elapsed, beside)
-            self.importances.add(self.scores.rows, self.learner.model)
-            self.members.add(self.scores.rows, self.learner.model)
-            if self.intervals is not None:
-                self.intervals.add_point(self.scores.rows, self.curve.interval)
 
     def _place(self, source: str, number: int) -> str:
         return f"{source}, {place_in_words(self.stream.unit, number)}"
@@ -301,12 +284,12 @@ class Tally:
         if self.first_refused is None and step.bad:
             self.first_refused = str(step.bad[0])
 
-    # -- saving and going on ----------------------------------------------------------------------
+    # -- saving and resuming ----------------------------------------------------------------------
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what `restore` needs, but for the model: a header for JSON, and arrays."""
         self._check_between_steps()
-        header = {
+        header: dict[str, Any] = {
             "position": self.position,
             **{name: getattr(self, name) for name in COUNTS},
             "seconds": self.seconds,
@@ -314,69 +297,61 @@ class Tally:
             "refusals": self.refusals.to_header(),
             "first_unscored": self.first_unscored,
             "first_refused": self.first_refused,
-            "time": None if math.isnan(self.time) else self.time,
         }
-        parts = (
-            *(self.scores, self.baselines, self.curve),
-            *(self.history, self.importances, self.members),
-        )
-        arrays = {name: array for part in parts for name, array in part.to_arrays().items()}
-        if self.intervals is not None:
-            arrays |= self.intervals.to_arrays()
-        if self.monitor is not None:
-            arrays[MONITOR] = np.frombuffer(self.monitor.to_bytes(), np.uint8)
-            arrays[ALARMS] = _as_text([alarm.to_dict() for alarm in self.alarms])
         # As text in an array: headers are held short, and a queue may be long.
-        arrays[UNLABELLED] = _as_text(self.unlabelled.to_header())
+        arrays: dict[str, NDArray[Any]] = {UNLABELLED: packed(self.unlabelled.to_header())}
         if self.delay is not None:
-            arrays[DELAY] = _as_text(self.delay.to_header())
+            arrays[DELAY] = packed(self.delay.to_header())
+        if self.stream.targets:
+            header[TARGETS] = []
+        for place, record in enumerate(self.records):
+            own, more = record.to_state()
+            if not self.stream.targets:
+                header, arrays = {**own, **header}, arrays | more
+                continue
+            header[TARGETS].append(own)
+            arrays |= {f"{place}.{name}": array for name, array in more.items()}
         return header, {**arrays, **sample_arrays(self.stream)}
 
     def restore(self, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what `to_state` returned; the model has to be that of then.
+        """Resume from what `to_state` returned; the model has to be that of then.
 
         Raises
         ------
         KeyError, TypeError, ValueError
-            If the state is not one that `to_state` returned.
+            If the state is not one that `to_state` returned; nothing is changed then.
         """
-        scores, curve = Scores.from_arrays(arrays, self.scores.fade), Curve.from_arrays(arrays)
-        if scores.window_rows != self.scores.window_rows:
-            raise ValueError(f"the saved window has {scores.window_rows} rows")
-        baselines = BaselineScores.from_arrays(arrays, scores.fade, scores.window_rows)
-        history, importances = History.from_arrays(arrays), ImportanceLog.from_arrays(arrays)
-        members = MemberLog.from_arrays(arrays)
-        intervals = self.intervals
-        if intervals is not None:
-            intervals = IntervalScores.from_arrays(arrays, self.learner.levels, scores.fade)
-        monitor, alarms = self.monitor, self.alarms
-        if (monitor is None) != (MONITOR not in arrays):
-            raise ValueError("only one of the saved run and this one had a monitor")
-        if monitor is not None:
-            monitor = Monitor.from_bytes(arrays[MONITOR].tobytes(), "the monitor")
-            alarms = [Alarm.from_dict(told) for told in json.loads(arrays[ALARMS].tobytes())]
+        headers = header[TARGETS] if self.stream.targets else [header]
+        if not isinstance(headers, list) or len(headers) != len(self.records):
+            raise ValueError("it has another number of targets")
+        records = []
+        for place, (own, record) in enumerate(zip(headers, self.records, strict=True)):
+            start = f"{place}." if self.stream.targets else ""
+            named = {
+                name.removeprefix(start): array
+                for name, array in arrays.items()
+                if name.startswith(start)
+            }
+            records.append(record.restored(own, named))
         refusals = RefusalLog.from_header(header["refusals"])
         position = position_of(header["position"])
-        counts = {name: door.whole(header[name], name, 0, 2**53) for name in COUNTS}
-        seconds, model_seconds = (_seconds(header[name]) for name in ("seconds", "model_seconds"))
+        counts = {name: validation.whole(header[name], name, 0, 2**53) for name in COUNTS}
+        seconds, model_seconds = (
+            saved_seconds(header[name]) for name in ("seconds", "model_seconds")
+        )
         first_unscored, first_refused = header["first_unscored"], header.get("first_refused")
         for first in (first_unscored, first_refused):
             if not isinstance(first, str | None):
-                raise TypeError(f"the first row not scored or refused is {door.shown(first)}")
-        moment = header["time"]
-        if moment is not None and type(moment) is not float:
-            raise TypeError(f"the time of the last row is {door.shown(moment)}")
-        unlabelled = Unlabelled().restore(json.loads(arrays[UNLABELLED].tobytes()))
+                raise TypeError(
+                    f"the first row not scored or rejected is {validation.shown(first)}"
+                )
+        unlabelled = Unlabelled().restore(unpacked(arrays[UNLABELLED]))
         if (self.delay is None) != (DELAY not in arrays):
             raise ValueError("labels were late in only one of the saved run and this one")
         if self.delay is not None:
-            self.delay.restore(json.loads(arrays[DELAY].tobytes()))
-        self.scores, self.curve, self.refusals, self.position = scores, curve, refusals, position
-        self.baselines, self.history = baselines, history
-        self.importances, self.members = importances, members
-        self.unlabelled, self.intervals = unlabelled, intervals
-        self.monitor, self.alarms = monitor, alarms
-        self.time = math.nan if moment is None else moment
+            self.delay.restore(unpacked(arrays[DELAY]))
+        self.records, self.refusals, self.position = records, refusals, position
+        self.unlabelled = unlabelled
         for name, count in counts.items():
             setattr(self, name, count)
         self.first_unscored, self.first_refused = first_unscored, first_refused
@@ -391,8 +366,11 @@ class Tally:
             )
 
 
-def _as_text(header: Any) -> NDArray[np.uint8]:
-    return np.frombuffer(json.dumps(header).encode(), np.uint8)
+def _calendar_columns(stream: Stream) -> frozenset[str]:
+    """Return the columns of times and their parts, which change with the calendar alone."""
+    times = [note for note in stream.column_notes if note.kind == "time"]
+    parts = {f"{note.name}.{part}" for note in times for part in note.parts}
+    return frozenset({*(note.name for note in times), *parts})
 
 
 def sample_arrays(stream: Stream) -> dict[str, NDArray[Any]]:
@@ -407,11 +385,5 @@ def position_of(saved: Any) -> Position | None:
     if saved is None:
         return None
     if not isinstance(saved, dict) or any(type(place) is not int for place in saved.values()):
-        raise TypeError(f"position = {door.shown(saved)}: whole numbers by name are expected")
+        raise TypeError(f"position = {validation.shown(saved)}: whole numbers by name are expected")
     return saved
-
-
-def _seconds(saved: Any) -> float:
-    if type(saved) not in (int, float) or not 0 <= saved < math.inf:
-        raise ValueError(f"{door.shown(saved)} seconds are saved")
-    return float(saved)

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from sapwood.drift import Alarm, Monitor
 from sapwood.evaluate.bar import Bar
+from sapwood.evaluate.learner import checked_limits
 from sapwood.evaluate.losses import Loss, LossMeans
-from sapwood.evaluate.prequential import OnBadRow
+from sapwood.evaluate.prequential import OnBadRow, Prequential
 from sapwood.evaluate.result import PREDICTION, Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW, scorable
-from sapwood.evaluate.targets import run_of
+from sapwood.schema import Schema
 from sapwood.streams.memory import as_stream
 from sapwood.streams.stream import StreamError
 
@@ -30,6 +31,8 @@ def prequential(
     fade: float = FADE,
     window: int = WINDOW,
     on_bad_row: OnBadRow = "error",
+    minimum: float | None = None,
+    maximum: float | None = None,
     losses: Iterable[str | Loss] | Mapping[str, Loss] = (),
     keep_predictions: bool = False,
     progress: bool = False,
@@ -57,12 +60,17 @@ def prequential(
         How late labels are: each row is predicted when it comes and learned so many rows later;
         or so many seconds later, if the stream has a time column.
     fade : float
-        For the faded errors, the weight of a row is multiplied by this at each later one.
+        For exponentially weighted errors, the weight of a row is multiplied by this at each
+        later one.
     window : int
         The rows of the windowed errors.
     on_bad_row : {"error", "skip"}
         Whether a row that cannot be used ends the evaluation by `BadRowError`, or is counted and
         left out.
+    minimum, maximum : float, optional
+        The range of the target, such as a minimum of 0 for counts: predictions, and the bounds of
+        prediction intervals, are held within it before they are scored. The model learns as it
+        would without.
     losses : iterable of str or callables, or mapping of names to callables
         Further scores, whose means over all rows are reported: "mape", "smape", "quantile:0.9", or
         functions that take arrays of y and of predictions and return a loss for each row.
@@ -71,7 +79,7 @@ def prequential(
     progress : bool
         Whether a bar on standard error shows how far the evaluation is.
     monitor : sapwood.drift.Monitor, optional
-        It watches all rows; `Evaluation.alarms` tells what has changed.
+        It watches all rows; `Evaluation.alarms` lists drift alerts.
     listener : callable, optional
         Called with each alarm of the monitor, once the rows up to it were learned.
 
@@ -84,13 +92,13 @@ def prequential(
     Raises
     ------
     StreamError
-        If the stream cannot be read, or if each of its rows was refused, so that nothing was
+        If the stream cannot be read, or if each of its rows was rejected, so that nothing was
         learned; `BadRowError`, a kind of it, at a bad row that ends the evaluation.
 
     Notes
     -----
     A model may predict NaN, infinity, or a number beyond 1e140, as some do that diverge. The row is
-    learned like any other, and its prediction told as it is; but it has no error, so it is counted
+    learned like any other, and its prediction returned as it is; but it has no error, so it is counted
     as `Evaluation.unscored`, and all errors are those of the other rows.
 
     Examples
@@ -105,8 +113,11 @@ def prequential(
     {'mape': 66.66666666666667}
     """
     names = getattr(model, "features", ())
-    rows = as_stream(stream, y, target, names)
-    run = run_of(
+    schema = getattr(model, "schema", None)
+    schema = schema if isinstance(schema, Schema) and schema.converting else None
+    rows = as_stream(stream, y, target, names, schema)
+    limits = checked_limits(minimum, maximum)
+    run = Prequential(
         model,
         rows,
         delay=delay,
@@ -115,6 +126,7 @@ def prequential(
         on_bad_row=on_bad_row,
         monitor=monitor,
     )
+    run.learner.limits = limits
     told = 0
     if rows.targets and (losses or keep_predictions):
         raise StreamError("losses and keep_predictions are for one target, and there are several")

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.blend._layer import layer_parts
-from sapwood.door import Label, shown
+from sapwood.corrector._layer import layer_parts
 from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble.ensemble import Ensemble
 from sapwood.inspect import snapshot
@@ -18,6 +17,7 @@ from sapwood.model import Readable, readable_part
 from sapwood.rows.column import OTHERS
 from sapwood.tree._kernel import RANGE_MARGIN, TreeKernel
 from sapwood.tree.layout import CATEGORY, LEAF, LISTED, NUMBER
+from sapwood.validation import Label, shown
 
 __all__ = [
     "CODES",
@@ -40,7 +40,7 @@ CODES = 64  # of a category: OTHERS is the last
 
 
 class ExportError(ValueError):
-    """A tree cannot be said in another library's terms; the message tells why, and what helps."""
+    """A tree cannot be expressed in another library; the message names the reason and a remedy."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class FlatTree:
             if len(turns) > 1:
                 raise ExportError(
                     f"the tree splits the categories of {shown(self.names[feature])} into subsets, "
-                    f"which {format_name} cannot say; use to_treelite or to_onnx"
+                    f"which {format_name} cannot express; use to_treelite or to_onnx"
                 )
             threshold[node] = (turns[0] if turns else len(known)) - 0.5
             if goes_left[:1] == [False]:
@@ -203,7 +203,7 @@ def flatten(model: Readable) -> FlatTree:
             f"tree = {shown(tree)}: it has several trees, of which one is expected; export "
             "model.member(0), or all of them by to_onnx"
         )
-    flat: FlatTree = tree._kernel.while_still(_flattened, tree)
+    flat: FlatTree = tree._kernel.read_locked(_flattened, tree)
     return flat
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from sapwood.door import Label, shown
 from sapwood.ensemble.ensemble import Ensemble
 from sapwood.export.flat import (
     ExportError,
@@ -17,6 +16,7 @@ from sapwood.export.flat import (
     tracking_of,
 )
 from sapwood.model import Readable
+from sapwood.validation import Label, shown
 
 __all__ = ["FlatModel", "flatten_model"]
 
@@ -49,18 +49,19 @@ class FlatModel:
         alone = "use to_onnx, or export one tree, as model.member(0)"
         if self.tracking is not None:
             raise ExportError(
-                "what recent errors add (track) depends on what all trees say together, which "
-                f"{format_name} cannot say; train with track=None, {alone}"
+                "what recent errors add (track) depends on the predictions of all trees, which "
+                f"{format_name} cannot express; train with track=None, {alone}"
             )
         for feature in self.levels[0]:
             raise ExportError(
                 f"each tree has levels of its own for the more than 63 categories of "
-                f"{shown(self.names[feature])}, which {format_name} cannot say; {alone}"
+                f"{shown(self.names[feature])}, which {format_name} cannot express; {alone}"
             )
         if min(self.shares) < 0:
             raise ExportError(
-                f"one of the members has a weight below 0 at this moment, and what all say "
-                f"together is held within what each says, which {format_name} cannot say; {alone}"
+                f"one of the members has a weight below 0 at this moment, and the prediction "
+                f"of the ensemble is clipped to those of its members, which {format_name} cannot "
+                f"express; {alone}"
             )
         return [
             replace(tree, values=share * own)
@@ -87,7 +88,7 @@ def flatten_model(model: Readable) -> FlatModel:
     """
     found = readable_in(model)
     if isinstance(found, Ensemble):
-        flat: FlatModel = found._kernel.while_still(_flattened, found)
+        flat: FlatModel = found._kernel.read_locked(_flattened, found)
         return flat
     tree = flatten(found)
     return FlatModel(tree.names, tree.labels, [tree], [1.0], [{}], None)

@@ -95,7 +95,7 @@ class Explanation:
         if self.contributions:
             parts.append(self._terms_text())
         if self.last_layer:
-            parts.append(self._models_text("last layer", self.last_layer, "weight"))
+            parts.append(self._models_text("error correction", self.last_layer, "weight"))
         return "\n\n".join([*parts, self._sum_text()])
 
     def _path_text(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.blend._layer import LEVEL_RATES, layer_parts
+from sapwood.corrector._layer import LEVEL_RATES, layer_parts
 from sapwood.inspect.explanation import Contribution, Expert, Explanation, path_to
 from sapwood.inspect.view import PICTURE_RECORD, TreePicture, UnitChange
 from sapwood.rows.features import IDENTIFIER, OTHERS, Features

@@ -1,12 +1,15 @@
 """The views that a model has which is one tree, or stands for one."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
 from sapwood.inspect import draw, view
 from sapwood.rows.features import Features
+from sapwood.validation import Label
+
+if TYPE_CHECKING:
+    from sapwood.inspect.rules import RuleSet
 
 __all__ = ["TreeViews"]
 
@@ -42,6 +45,33 @@ class TreeViews:
             return self._tree_of(target).to_text(max_depth, digits)
         return view.to_text(self._picture(), max_depth, digits)
 
+    @abstractmethod
+    def _one_tree(self) -> Any:
+        """Return the tree as a `HoeffdingTreeRegressor`."""
+
+    def to_rules(self, target: Label | None = None) -> "RuleSet":
+        """Return one rule for each leaf, those of most rows first; `print` them to read them.
+
+        Conditions on the same feature are merged.
+
+        Parameters
+        ----------
+        target : str or int, optional
+            The target whose predictions the rules describe, if there are several.
+
+        Returns
+        -------
+        RuleSet
+            A sequence of rules, with `to_text`, `to_frame`, `to_records` and `to_json`.
+        """
+        from sapwood.inspect.rules import rules_of
+
+        if target is not None:
+            return self._tree_of(target).to_rules()
+        if self._features.known.targets:
+            raise ValueError(several_targets("to_rules", self._features.known.targets[0]))
+        return rules_of(self._one_tree())
+
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row per node."""
         return view.to_frame(self._picture())
@@ -61,9 +91,14 @@ class TreeViews:
         if not names:
             return draw.draw(self._picture(), max_depth, **options)
         if "target" not in options:
-            raise ValueError(
-                "the tree has several targets: name the one that is to be drawn, as in "
-                f"draw(target={door.shown(names[0])})"
-            )
+            raise ValueError(several_targets("draw", names[0]))
         tree = self._tree_of(options["target"])
         return tree.draw(max_depth, **{**options, "target": str(options["target"])})
+
+
+def several_targets(method: str, target: Label) -> str:
+    """Return the message for a view that shows one of several targets."""
+    return (
+        f"the tree has several targets: name the one to show, as in "
+        f"{method}(target={validation.shown(target)})"
+    )

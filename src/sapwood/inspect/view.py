@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
 from sapwood.formatting import MOST_LETTERS, number, plain, table
 from sapwood.tree.layout import CATEGORY, LEAF, NODE_RECORD, NUMBER
 
@@ -460,8 +460,8 @@ def missing_way(picture: TreePicture, node: int) -> str:
 def check_limits(max_depth: int | None, digits: int) -> None:
     """Raise ValueError if these are not what the views take."""
     if max_depth is not None:
-        door.whole(max_depth, "max_depth", 0, 2**31)
-    door.whole(digits, "digits", 1, 15)
+        validation.whole(max_depth, "max_depth", 0, 2**31)
+    validation.whole(digits, "digits", 1, 15)
 
 
 def sample() -> TreePicture:

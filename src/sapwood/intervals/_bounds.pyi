@@ -1,17 +1,22 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.corrector._pending import Notes
+
 FIRST_LEVEL: int
 FIRST_QUANTILE: int
 FIRST_BOUND: int
 MOST_LEVELS: int
 NOT_MET: float
 LARGEST: float
+LATENESS_PLACE: int
+MOST_GROUPS: int
+WIDEST: float
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
-def foresee(
+def predict_intervals(
     table: FloatArray,
     overall: FloatArray,
     levels: FloatArray,
@@ -19,6 +24,8 @@ def foresee(
     regions: IntArray,
     predictions: FloatArray,
     said: FloatArray,
+    factors: FloatArray | None = None,
+    groups: IntArray | None = None,
 ) -> None: ...
 def publish(said: FloatArray, overall: FloatArray, bounds: FloatArray) -> None: ...
 def learn(
@@ -30,6 +37,37 @@ def learn(
     predictions: FloatArray,
     y: FloatArray,
     w: FloatArray,
-    said: FloatArray | None = None,
+    pending: Notes | None = None,
+    keys: NDArray[np.uint64] | None = None,
+    labels: FloatArray | None = None,
     bounds: FloatArray | None = None,
+    factors: FloatArray | None = None,
+    groups: IntArray | None = None,
+    known_groups: int = 0,
 ) -> None: ...
+
+class OneRow:
+    regions: int
+    @property
+    def known(self) -> float: ...
+    def __init__(
+        self,
+        table: FloatArray,
+        overall: FloatArray,
+        levels: FloatArray,
+        parents: IntArray,
+        pending: Notes,
+        labels: FloatArray,
+        factors: FloatArray,
+    ) -> None: ...
+    def say(self, region: int, prediction: float, key: int, group: int = 0) -> None: ...
+    def judge(
+        self,
+        region: int,
+        prediction: float,
+        y: float,
+        w: float,
+        key: int,
+        group: int = 0,
+        known_groups: int = 0,
+    ) -> None: ...

@@ -15,21 +15,37 @@ and the factor holds the level whatever comes. A region that was split off from 
 half of its sums, and its quantiles.
 
 What was *said* of a row is a record: the prediction, what was usual, and the bounds of all levels.
-A row is judged by it when its y comes, however late that is.
+A row is judged by it when its y comes, however late that is. Until then further rows are predicted
+by the same factors and quantiles, and the errors of all of them would move these alike. So steps
+shrink with the lateness of labels, the exponentially weighted mean number of labels between a
+prediction and its own:
+
+    share = LATE / (LATE + lateness)
+
+With labels at once the share is 1.
+
+Rows may belong to groups as well, such as the hours of the day: the size of errors varies with these
+in ways that leaves do not follow. Each group has a factor of its own for each level, which moves as
+that of all rows does, so that the level is held in each group. Of k groups, each gets one in k labels,
+so that its lateness counts one kth. Group 0 is that of rows without one, and its factors stay 1.
 
 Of several targets each has all of that for itself, but for the regions, which they share.
 """
 
-from libc.math cimport NAN, exp, fabs, pow, sqrt
-from libc.stdint cimport int32_t
+from libc.math cimport INFINITY, NAN, exp, fabs, pow, sqrt
+from libc.stdint cimport int32_t, uint64_t
+from libc.string cimport memcpy
+
+from sapwood.corrector._pending cimport Notes
 
 __all__ = [
-    "FIRST_BOUND", "FIRST_LEVEL", "FIRST_QUANTILE", "LARGEST", "MOST_LEVELS", "NOT_MET", "foresee", "learn",
-    "publish",
+    "FIRST_BOUND", "FIRST_LEVEL", "FIRST_QUANTILE", "LARGEST", "LATENESS_PLACE", "MOST_GROUPS",
+    "MOST_LEVELS", "NOT_MET", "OneRow", "WIDEST", "predict_intervals", "learn", "publish",
 ]
 
 cdef enum:
     LEVELS = 20  # at most
+    GROUPS = 64  # with that of rows without one
 
 # Of all regions together; a factor for each level follows.
 cdef enum:
@@ -41,6 +57,7 @@ cdef enum:
     LOWEST_SEEN
     HIGHEST
     HIGHEST_SEEN
+    LATENESS     # labels that lately came between a prediction and its own
     FACTOR
 
 # Of a region; the low and the high quantile of each level follow.
@@ -57,6 +74,7 @@ cdef enum:
     BOUND
 
 FIRST_LEVEL, FIRST_QUANTILE, FIRST_BOUND, MOST_LEVELS = FACTOR, QUANTILE, BOUND, LEVELS
+LATENESS_PLACE, MOST_GROUPS = LATENESS, GROUPS
 NOT_MET = -1.0
 
 cdef double FIRST_ROWS = 20.0     # before bounds are told
@@ -77,7 +95,14 @@ cdef double FARTHEST = 1e6        # of a quantile; of the factor, and one over i
 cdef double SEEN_OFTEN = 10.0     # from then on, the least or largest y bounds what is told
 cdef double HEAVIEST = 10.0       # a weight by which the factor moves
 cdef double LARGEST_Y = 1e140
-LARGEST = LARGEST_Y
+cdef double LATE = 10.0           # labels by which steps are half as large
+cdef double LEAST_RECENT = 0.01   # share of the last label in the lateness
+cdef double WIDEST_GROUP = 20.0   # factor of a group, and one over it
+LARGEST, WIDEST = LARGEST_Y, WIDEST_GROUP
+
+cdef double ONES[LEVELS]  # the factors of rows without a group
+for _level in range(LEVELS):
+    ONES[_level] = 1.0
 
 
 cdef inline const double* nearest(
@@ -90,11 +115,11 @@ cdef inline const double* nearest(
 
 
 cdef inline void say(
-    const double* own, double share, const double* overall, Py_ssize_t levels, double prediction,
-    double* said,
+    const double* own, double share, const double* overall, const double* group, Py_ssize_t levels,
+    double prediction, double* said,
 ) noexcept nogil:
-    """Tell the bounds by the record of a region, of whose sums a share counts."""
-    cdef double mean, usual, lately, unit
+    """Set the bounds by the record of a region, of whose sums a share counts, and by its group."""
+    cdef double mean, usual, lately, unit, reach
     cdef Py_ssize_t level
     said[PREDICTION] = prediction
     said[USUAL] = NAN
@@ -110,12 +135,9 @@ cdef inline void say(
     said[USUAL] = usual
     unit = PER_SIZE * usual * sqrt(sqrt(lately))
     for level in range(levels):
-        said[BOUND + 2 * level] = (
-            prediction + own[QUANTILE + 2 * level] * (unit * overall[FACTOR + level])
-        )
-        said[BOUND + 2 * level + 1] = (
-            prediction + own[QUANTILE + 2 * level + 1] * (unit * overall[FACTOR + level])
-        )
+        reach = unit * overall[FACTOR + level] * group[level]
+        said[BOUND + 2 * level] = prediction + own[QUANTILE + 2 * level] * reach
+        said[BOUND + 2 * level + 1] = prediction + own[QUANTILE + 2 * level + 1] * reach
 
 
 cdef inline void tell(
@@ -144,14 +166,16 @@ cdef inline void tell(
 
 
 cdef inline void judge(
-    double* own, double* overall, const double* levels, const double* moves, Py_ssize_t count,
-    const double* said, double y, double w,
+    double* own, double* overall, double* group, const double* levels, const double* moves,
+    Py_ssize_t count, const double* said, double y, double w, double age, double groups,
 ) noexcept nogil:
     """Learn what came of what was said; a region that has just been met was prepared before.
 
-    `moves` are those of a row of weight 1, as `set_moves` sets them.
+    `group` is NULL for rows without one. `moves` are those of a row of weight 1, as `set_moves` sets
+    them; `age` is the number of labels since the row was predicted, `groups` how many groups there
+    are.
     """
-    cdef double size, ratio, rate, step, miss, moved
+    cdef double size, ratio, rate, step, miss, moved, heavy, share, of_group
     cdef Py_ssize_t level
     cdef double* pair
     cdef double usual = said[USUAL]
@@ -159,23 +183,32 @@ cdef inline void judge(
     if not fabs(said[PREDICTION]) <= LARGEST_Y:
         return
     size = fabs(y - said[PREDICTION])
+    rate = 1.0 / (overall[ROWS] + 1.0)
+    overall[LATENESS] += (age - overall[LATENESS]) * (rate if rate > LEAST_RECENT else LEAST_RECENT)
+    share = LATE / (LATE + overall[LATENESS])
+    of_group = LATE / (LATE + overall[LATENESS] / groups)
+    usually = usually and share == 1.0
+    heavy = w if w < HEAVIEST else HEAVIEST
     if usual == usual:
         if usual > 0.0:
             ratio = size / usual
             ratio = ratio if ratio < MOST_RATIO else MOST_RATIO
         else:
             ratio = MOST_RATIO if size > 0.0 else 0.0
-        rate = LATELY_FADE if usually else pow(LATELY_FADE, w)
+        rate = LATELY_FADE if usually else pow(1.0 - (1.0 - LATELY_FADE) * share, w)
         overall[LATELY] = rate * overall[LATELY] + (1.0 - rate) * ratio
-        step = 1.0 / (own[OWN_ROWS] + YOUNG)
-        step = step if step > LEAST_STEP else LEAST_STEP
+        step = 1.0 / (own[OWN_ROWS] + YOUNG / share)
+        step = step if step > LEAST_STEP * share else LEAST_STEP * share
         step = step if usually else 1.0 - pow(1.0 - step, w)
         for level in range(count):
             miss = 1.0 - levels[level]
             below, above = y < said[BOUND + 2 * level], y > said[BOUND + 2 * level + 1]
             moved = moves[2 * level + (below or above)]
+            if group != NULL:
+                rate = moved if usually else pow(moved, of_group * heavy)
+                group[level] = within(group[level] * rate, 1.0 / WIDEST_GROUP, WIDEST_GROUP)
             if not usually:
-                moved = pow(moved, w if w < HEAVIEST else HEAVIEST)
+                moved = pow(moved, share * heavy)
             overall[FACTOR + level] = within(
                 overall[FACTOR + level] * moved, 1.0 / FARTHEST, FARTHEST
             )
@@ -187,7 +220,7 @@ cdef inline void judge(
                 moved = 0.5 * (pair[0] + pair[1])
                 pair[0] = moved - 0.5 * LEAST_DISTANCE
                 pair[1] = moved + 0.5 * LEAST_DISTANCE
-    rate = OWN_FADE if usually else pow(OWN_FADE, w)
+    rate = OWN_FADE if usually else pow(1.0 - (1.0 - OWN_FADE) * sqrt(share), w)
     own[OWN_TOTAL] = rate * own[OWN_TOTAL] + w * size
     own[OWN_WEIGHT] = rate * own[OWN_WEIGHT] + w
     own[OWN_ROWS] += 1.0
@@ -256,7 +289,25 @@ cdef int check(
     return 0
 
 
-def foresee(
+cdef int check_groups(
+    double[:, ::1] factors, const int32_t[::1] groups, Py_ssize_t targets, Py_ssize_t count,
+    Py_ssize_t rows,
+) except -1:
+    """Raise unless groups and their factors fit."""
+    cdef Py_ssize_t row
+    if groups is None:
+        return 0
+    if factors is None or factors.shape[0] != targets * GROUPS or factors.shape[1] != count:
+        raise ValueError("the factors of groups do not fit")
+    if groups.shape[0] != rows:
+        raise ValueError("the arrays do not fit together")
+    for row in range(rows):
+        if not 0 <= groups[row] < GROUPS:
+            raise ValueError("there is no such group")
+    return 0
+
+
+def predict_intervals(
     double[:, ::1] table not None,
     double[:, ::1] overall not None,
     const double[::1] levels not None,
@@ -264,6 +315,8 @@ def foresee(
     const int32_t[::1] regions not None,
     const double[:, ::1] predictions not None,
     double[:, ::1] said not None,
+    double[:, ::1] factors=None,
+    const int32_t[::1] groups=None,
 ):
     """Say the bounds of rows; nothing but `said` is changed.
 
@@ -271,7 +324,7 @@ def foresee(
     ----------
     table : array of float, shape (targets times regions, 3 + 2 levels)
         What is known of regions: those of one target after those of another.
-    overall : array of float, shape (targets, 8 + levels)
+    overall : array of float, shape (targets, 9 + levels)
         What is known of all together.
     levels : array of float
         Ascending.
@@ -283,12 +336,17 @@ def foresee(
         What was predicted.
     said : array of float, shape (rows, targets times 2 + 2 levels)
         Gets the records of each row.
+    factors : array of float, shape (64 times targets, levels), optional
+        Of groups: those of one target after those of another.
+    groups : array of int32, optional
+        Of each row, 0 for those without one.
     """
     cdef Py_ssize_t row, target, width = table.shape[1], count = levels.shape[0]
     cdef Py_ssize_t targets = overall.shape[0], record = BOUND + 2 * count, size
     cdef const double* first
     cdef const double* own
     check(table, overall, levels, parents, regions, predictions)
+    check_groups(factors, groups, targets, count, regions.shape[0])
     if said.shape[0] != regions.shape[0] or said.shape[1] != targets * record:
         raise ValueError("the arrays do not fit together")
     size = table.shape[0] // targets * width
@@ -301,6 +359,7 @@ def foresee(
                     own,
                     1.0 if own == first + width * regions[row] else INHERITED,
                     &overall[target, 0],
+                    &factors[GROUPS * target + groups[row], 0] if groups is not None else ONES,
                     count,
                     predictions[row, target],
                     &said[row, record * target],
@@ -317,7 +376,7 @@ def publish(
     Parameters
     ----------
     said, overall : arrays of float
-        As for `foresee`.
+        As for `predict_intervals`.
     bounds : array of float, shape (rows, targets times 2 levels)
         Gets the lower and the upper bound of each level.
     """
@@ -347,25 +406,38 @@ def learn(
     const double[:, ::1] predictions not None,
     const double[:, ::1] y not None,
     const double[:] w not None,
-    const double[:, ::1] said=None,
+    Notes pending=None,
+    const uint64_t[::1] keys=None,
+    double[::1] labels=None,
     double[:, ::1] bounds=None,
+    double[:, ::1] factors=None,
+    const int32_t[::1] groups=None,
+    Py_ssize_t known_groups=0,
 ):
     """Say the bounds of rows, then judge them, row by row.
 
     Parameters
     ----------
     table, overall, levels, parents, regions, predictions
-        As for `foresee`; the first two are changed.
+        As for `predict_intervals`; the first two are changed.
     y : array of float, shape (rows, targets)
         What came, not beyond `LARGEST`; NaN where a target is missing: then nothing that is known
         of it changes.
     w : array of float
         The weights of rows.
-    said : array of float, optional
-        What was said of each row when it was predicted; NaN as its predictions if nothing was, so
-        that it is judged by what is said now.
+    pending : Notes, optional
+        The predictions that wait for their labels; a row that has none is judged by what is said
+        now.
+    keys : array of uint64, optional
+        Under which rows were predicted; without them they were not.
+    labels : array of float, shape (1,), optional
+        How many labels are known; those of these rows are added.
     bounds : array of float, shape (rows, targets times 2 levels), optional
         Gets the bounds as `publish` would tell them, if they were told now.
+    factors, groups : arrays, optional
+        As for `predict_intervals`; `factors` is changed.
+    known_groups : int
+        How many groups there were before; a new one has the next number.
     """
     cdef Py_ssize_t row, target, width = table.shape[1], count = levels.shape[0]
     cdef Py_ssize_t targets = overall.shape[0], length = BOUND + 2 * count, size
@@ -374,11 +446,20 @@ def learn(
     cdef const double* record
     cdef const double* own
     cdef double* first
+    cdef double* group
+    cdef const double* found
+    cdef double age, known
     cdef bint missing
     check(table, overall, levels, parents, regions, predictions)
+    check_groups(factors, groups, targets, count, regions.shape[0])
     if y.shape[0] != regions.shape[0] or w.shape[0] != regions.shape[0] or y.shape[1] != targets:
         raise ValueError("the arrays do not fit together")
-    if said is not None and (said.shape[0] != y.shape[0] or said.shape[1] != targets * length):
+    if keys is not None and (
+        pending is None or labels is None or keys.shape[0] != y.shape[0]
+        or pending.width != 1 + targets * length
+    ):
+        raise ValueError("the arrays do not fit together")
+    if labels is not None and labels.shape[0] != 1:
         raise ValueError("the arrays do not fit together")
     if bounds is not None and (
         bounds.shape[0] != y.shape[0] or bounds.shape[1] != targets * 2 * count
@@ -388,6 +469,14 @@ def learn(
     with nogil:
         set_moves(&levels[0], count, moves)
         for row in range(y.shape[0]):
+            found = NULL
+            if keys is not None and pending.count > 0:
+                found = pending.take(keys[row], labels[0])
+            known = labels[0] if labels is not None else 0.0
+            if labels is not None:
+                labels[0] += 1.0
+            if groups is not None and groups[row] > known_groups:
+                known_groups = groups[row]
             for target in range(targets):
                 first = &table[0, 0] + size * target
                 missing = y[row, target] != y[row, target]
@@ -395,10 +484,14 @@ def learn(
                     meet(first, width, &parents[0], regions[row])
                 own = nearest(first, width, &parents[0], regions[row])
                 record = now
+                group = NULL
+                if groups is not None and groups[row] > 0:
+                    group = &factors[GROUPS * target + groups[row], 0]
                 say(
                     own,
                     1.0 if own == first + width * regions[row] else INHERITED,
                     &overall[target, 0],
+                    group if group != NULL else ONES,
                     count,
                     predictions[row, target],
                     now,
@@ -407,15 +500,136 @@ def learn(
                     tell(now, &overall[target, 0], count, &bounds[row, 2 * count * target])
                 if missing:
                     continue
-                if said is not None and said[row, length * target] == said[row, length * target]:
-                    record = &said[row, length * target]
+                age = 0.0
+                if found != NULL:
+                    record = found + 1 + length * target
+                    age = known - found[0]
                 judge(
                     first + width * regions[row],
                     &overall[target, 0],
+                    group,
                     &levels[0],
                     moves,
                     count,
                     record,
                     y[row, target],
                     w[row],
+                    age,
+                    <double>max(known_groups, 1),
                 )
+
+
+cdef class OneRow:
+    """Bounds of one target, row by row, around arrays that are checked once.
+
+    Parameters
+    ----------
+    table, overall, levels, parents : arrays
+        As for `predict_intervals`, of one target. They are looked at as long as this object lives.
+    pending : Notes
+        The predictions that wait for their labels: the labels that were known, and a record.
+    labels : array of float, shape (1,)
+        How many labels are known.
+    factors : array of float, shape (64, levels)
+        Of groups.
+    """
+
+    cdef double[:, ::1] table
+    cdef double[:, ::1] overall
+    cdef const double[::1] levels
+    cdef const int32_t[::1] parents
+    cdef double[:, ::1] factors
+    cdef Notes pending
+    cdef double[::1] labels
+    cdef Py_ssize_t count, width
+    cdef double moves[2 * LEVELS]
+    cdef double now[BOUND + 2 * LEVELS]
+    cdef readonly Py_ssize_t regions
+
+    def __init__(
+        self,
+        double[:, ::1] table not None,
+        double[:, ::1] overall not None,
+        const double[::1] levels not None,
+        const int32_t[::1] parents not None,
+        Notes pending not None,
+        double[::1] labels not None,
+        double[:, ::1] factors not None,
+    ):
+        cdef const int32_t[::1] none = parents[:0]
+        import numpy as np
+
+        check(table, overall, levels, parents, none, np.empty((0, 1)))
+        check_groups(factors, none, 1, levels.shape[0], 0)
+        self.count, self.width = levels.shape[0], table.shape[1]
+        if labels.shape[0] != 1 or overall.shape[0] != 1:
+            raise ValueError("the arrays do not fit together")
+        if pending.width != 1 + BOUND + 2 * self.count:
+            raise ValueError("the arrays do not fit together")
+        self.table, self.overall, self.levels, self.parents = table, overall, levels, parents
+        self.factors, self.pending, self.labels = factors, pending, labels
+        self.regions = parents.shape[0]
+        set_moves(&levels[0], self.count, self.moves)
+
+    def say(self, Py_ssize_t region, double prediction, uint64_t key, Py_ssize_t group=0):
+        """Say the bounds of a row, and keep them under a key until the label comes."""
+        cdef double* room
+        self.look(region, prediction, group)
+        if fabs(prediction) < INFINITY:
+            self.pending.reserve(1)
+            room = self.pending.leave(key)
+            room[0] = self.labels[0]
+            memcpy(room + 1, self.now, (BOUND + 2 * self.count) * sizeof(double))
+
+    cdef int look(self, Py_ssize_t region, double prediction, Py_ssize_t group) except -1:
+        cdef const double* own
+        if not 0 <= group < GROUPS:
+            raise ValueError("there is no such group")
+        if not 0 <= region < self.regions:
+            raise ValueError("there is no such region")
+        own = nearest(&self.table[0, 0], self.width, &self.parents[0], region)
+        say(
+            own, 1.0 if own == &self.table[region, 0] else INHERITED, &self.overall[0, 0],
+            &self.factors[group, 0], self.count, prediction, self.now,
+        )
+        return 0
+
+    @property
+    def known(self):
+        """How many labels are known."""
+        return self.labels[0]
+
+    def judge(
+        self, Py_ssize_t region, double prediction, double y, double w, uint64_t key,
+        Py_ssize_t group=0, Py_ssize_t known_groups=0,
+    ):
+        """Learn the label of a row by what was said of it, or by what is said now.
+
+        Parameters
+        ----------
+        region, prediction : int, float
+            What they are just before the row is learned.
+        y, w : float
+            Its label, not beyond `LARGEST`, and its weight.
+        key : int
+            Under which the row was predicted, if it was.
+        group : int
+            Of the row, 0 if it has none.
+        known_groups : int
+            How many groups there are, with that of the row.
+        """
+        cdef const double* found
+        cdef double age = 0.0
+        self.look(region, prediction, group)
+        # Nothing fails from here on.
+        found = self.pending.take(key, self.labels[0]) if self.pending.count > 0 else NULL
+        self.labels[0] += 1.0
+        if found != NULL:
+            age = self.labels[0] - 1.0 - found[0]
+            memcpy(self.now, found + 1, (BOUND + 2 * self.count) * sizeof(double))
+        meet(&self.table[0, 0], self.width, &self.parents[0], region)
+        judge(
+            &self.table[region, 0], &self.overall[0, 0],
+            &self.factors[group, 0] if group > 0 else NULL, &self.levels[0], self.moves,
+            self.count, self.now, y, w, age, <double>max(known_groups, 1),
+        )

@@ -1,34 +1,37 @@
 """What is known of the errors of each target, by region: of what bounds are made."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from statistics import NormalDist
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
+from sapwood.corrector._pending import Notes
 from sapwood.intervals import _bounds
 
 __all__ = ["BoundTable", "checked_levels"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
+KeyArray = NDArray[np.uint64]
 
+MOST_PENDING = 8192  # predictions that wait for their labels; the oldest go first
 LATELY, LOWEST, HIGHEST = 3, 4, 6
-ROWS = 2  # of a region
+WEIGHT_OF_REGION, ROWS = 1, 2  # of a region, after the sum of its errors
 ROOM = 64  # regions at first
 
 
 def checked_levels(levels: Iterable[float]) -> FloatArray:
     """Return levels, ascending, if they are shares of y that can be within bounds."""
     if isinstance(levels, str) or not isinstance(levels, Iterable):
-        raise ValueError(f"levels = {door.shown(levels)}: a list of shares is expected")
-    shares = sorted({door.between(level, "levels", 1e-3, 0.9995) for level in levels})
+        raise ValueError(f"levels = {validation.shown(levels)}: a list of shares is expected")
+    shares = sorted({validation.between(level, "levels", 1e-3, 0.9995) for level in levels})
     if not 0 < len(shares) <= _bounds.MOST_LEVELS:
         raise ValueError(
-            f"levels = {door.shown(levels)}: from 1 to {_bounds.MOST_LEVELS} levels are expected"
+            f"levels = {validation.shown(levels)}: from 1 to {_bounds.MOST_LEVELS} levels are expected"
         )
     return np.array(shares)
 
@@ -49,6 +52,12 @@ class BoundTable:
         What is known of each region.
     overall : array of float, shape (targets, numbers)
         What is known of all together.
+    pending : Notes
+        The predictions that wait for their labels.
+    labels : array of float, shape (1,)
+        How many labels are known.
+    factors : array of float, shape (targets, 64, levels)
+        Of each group of rows; the first is that of rows without a group.
     """
 
     def __init__(self, levels: FloatArray, targets: int = 1) -> None:
@@ -64,12 +73,42 @@ class BoundTable:
         self.overall[:, LATELY] = 1.0
         self.overall[:, LOWEST], self.overall[:, HIGHEST] = np.inf, -np.inf
         self.overall[:, _bounds.FIRST_LEVEL :] = 1.0
+        self.pending = Notes(1 + targets * self.record, MOST_PENDING)
+        self.labels = np.zeros(1)
+        self.factors = np.ones((targets, _bounds.MOST_GROUPS, count))
+        self._one: _bounds.OneRow | None = None
 
     def fill(self, table: FloatArray, overall: FloatArray) -> None:
         """Go on from what was known of all regions, and of all together."""
         self.table = self._roomy(table.shape[1])
         self.table[:, : table.shape[1]] = table
         self.overall = overall.copy()
+        self._one = None
+
+    def one(self, parents: Callable[[], IntArray], region: int) -> "_bounds.OneRow":
+        """Return what handles one row of one target, once it knows a region.
+
+        Parameters
+        ----------
+        parents : callable
+            Returns the region that each one was split off from.
+        region : int
+            Of the row.
+        """
+        one = self._one
+        if one is None or region >= one.regions:
+            known = np.ascontiguousarray(parents())
+            self.table = self._roomy(len(known))
+            one = self._one = _bounds.OneRow(
+                _flat(self.table),
+                self.overall,
+                self.levels,
+                known,
+                self.pending,
+                self.labels,
+                self.factors[0],
+            )
+        return one
 
     @property
     def targets(self) -> int:
@@ -84,16 +123,25 @@ class BoundTable:
     @property
     def nbytes(self) -> int:
         """Bytes that it occupies."""
-        return self.table.nbytes + self.overall.nbytes + self.levels.nbytes
+        arrays = (self.table, self.overall, self.levels, self.labels, self.factors)
+        return sum(array.nbytes for array in arrays) + self.pending.nbytes
 
     def of_target(self, place: int) -> Self:
         """Return what is known of one target."""
         made = type(self)(self.levels)
         made.table = self.table[place : place + 1].copy()
         made.overall = self.overall[place : place + 1].copy()
+        made.labels = self.labels.copy()
+        made.factors = self.factors[place : place + 1].copy()
         return made
 
-    def say(self, parents: IntArray, regions: IntArray, predictions: FloatArray) -> FloatArray:
+    def say(
+        self,
+        parents: IntArray,
+        regions: IntArray,
+        predictions: FloatArray,
+        groups: IntArray | None = None,
+    ) -> FloatArray:
         """Return what is said of rows; nothing is changed.
 
         Parameters
@@ -104,6 +152,8 @@ class BoundTable:
             Of each row.
         predictions : array of float, shape (rows, targets)
             Of each row.
+        groups : array of int, optional
+            Of each row, 0 for those without one.
 
         Returns
         -------
@@ -113,7 +163,17 @@ class BoundTable:
         said = np.empty((len(predictions), self.targets * self.record))
         parents, predictions = np.ascontiguousarray(parents), np.ascontiguousarray(predictions)
         table = _flat(self._roomy(len(parents)))
-        _bounds.foresee(table, self.overall, self.levels, parents, regions, predictions, said)
+        _bounds.predict_intervals(
+            table,
+            self.overall,
+            self.levels,
+            parents,
+            regions,
+            predictions,
+            said,
+            _flat(self.factors),
+            groups,
+        )
         return said.reshape(len(said), self.targets, self.record)
 
     def judge(
@@ -124,10 +184,12 @@ class BoundTable:
         y: FloatArray,
         w: FloatArray,
         *,
-        said: FloatArray | None = None,
+        keys: KeyArray | None = None,
         bounds: FloatArray | None = None,
+        groups: IntArray | None = None,
+        known_groups: int = 0,
     ) -> None:
-        """Learn what came of what was said.
+        """Learn the labels of rows: in one step, which cannot be interrupted.
 
         Parameters
         ----------
@@ -137,13 +199,18 @@ class BoundTable:
             NaN where a target is missing: nothing is learned of it then.
         w : array of float
             The weights of rows.
-        said : array of float, optional
-            What was said of rows when they were predicted, NaN of those that were not.
+        keys : array of uint64, optional
+            Under which the rows were predicted, by `remember`.
         bounds : array of float, shape (rows, targets, levels, 2), optional
             Gets the bounds that would be told just before.
+        groups : array of int, optional
+            As for `say`.
+        known_groups : int
+            How many groups there were before; a new one has the next number.
         """
         parents = np.ascontiguousarray(parents)
-        self.table = self._roomy(len(parents))
+        if len(parents) > self.table.shape[1]:
+            self.table, self._one = self._roomy(len(parents)), None
         _bounds.learn(
             _flat(self.table),
             self.overall,
@@ -153,9 +220,23 @@ class BoundTable:
             np.ascontiguousarray(predictions),
             np.ascontiguousarray(y),
             w,
-            None if said is None else _joined(np.ascontiguousarray(said)),
+            self.pending,
+            keys,
+            self.labels,
             None if bounds is None else _joined(bounds),
+            _flat(self.factors),
+            groups,
+            known_groups,
         )
+
+    def remember(self, keys: KeyArray, said: FloatArray) -> None:
+        """Keep what was said of rows until their labels come, but for what is no number."""
+        records = np.empty((len(said), self.pending.width))
+        records[:, 0], records[:, 1:] = self.labels[0], _joined(said)
+        good = np.isfinite(said[:, :, 0]).all(axis=1)
+        if not good.all():
+            keys, records = keys[good], records[good]
+        self.pending.leave_keys(np.ascontiguousarray(keys), records)
 
     def told(self, said: FloatArray) -> FloatArray:
         """Return the bounds of all levels as they are told, of shape (rows, targets, levels, 2)."""
@@ -215,9 +296,33 @@ class BoundTable:
             told = f"the level {level:.6g} of this q" if name == "q" else f"level = {level:.6g}"
             raise ValueError(
                 f"{told} is beyond the widest of levels, {self.levels[-1]:g}: name it there, as "
-                "only errors can tell it"
+                "intervals are learned from errors"
             )
         return level
+
+    def renumber(self, places: IntArray) -> None:
+        """Let regions have other numbers; several that get the same one become one.
+
+        Its quantiles, and the mean size of its errors, are the means over these by their rows; but
+        for the first of them, which was there before the others were split off from it.
+
+        Parameters
+        ----------
+        places : array of int
+            The new number of each region.
+        """
+        known = self.of_regions(len(places))
+        made = np.full((len(known), int(places.max()) + 1, known.shape[2]), _bounds.NOT_MET)
+        first = np.unique(places, return_index=True)[1]
+        made[:, places[first]] = known[:, first]
+        (joined,) = np.flatnonzero(np.bincount(places) > 1)[:1].tolist() or (None,)
+        if joined is not None:
+            below = known[:, np.flatnonzero(places == joined)[1:]]
+            for target, own in enumerate(below):
+                met = own[(own[:, WEIGHT_OF_REGION] > 0) & (own[:, ROWS] > 0)]
+                if len(met):
+                    made[target, joined] = _together(met)
+        self.table, self._one = made, None
 
     def rows_of(self, regions: IntArray) -> FloatArray:
         """Return the rows of regions, of shape (targets, regions); 0 if one was never met."""
@@ -236,6 +341,16 @@ class BoundTable:
         roomy = np.full((targets, 2 * regions, numbers), _bounds.NOT_MET)
         roomy[:, : self.table.shape[1]] = self.table
         return roomy
+
+
+def _together(regions: FloatArray) -> FloatArray:
+    """Return what is known of several regions as of one."""
+    shares = regions[:, ROWS] / regions[:, ROWS].sum()
+    found: FloatArray = shares @ regions
+    sizes = regions[:, 0] / regions[:, WEIGHT_OF_REGION]
+    found[0] = found[WEIGHT_OF_REGION] * (shares @ sizes)
+    found[ROWS] = regions[:, ROWS].sum()
+    return found
 
 
 def _joined(told: FloatArray) -> FloatArray:

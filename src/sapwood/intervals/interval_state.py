@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import model
+from sapwood import model, validation
 from sapwood.intervals import _bounds
-from sapwood.intervals.said import Said
+from sapwood.intervals.bound_table import BoundTable
+from sapwood.intervals.groups import Groups
 from sapwood.intervals.wrapped import wrapped
 from sapwood.model import State, can_be_saved, check_unchanged
 from sapwood.tree import HoeffdingTreeRegressor
@@ -21,25 +22,37 @@ __all__ = ["fill", "parts_of", "restore", "state_of"]
 Array = NDArray[Any]
 Bounded = TypeVar("Bounded", bound="IntervalRegressor")
 
-TABLE, OVERALL, MODEL, ERRORS = "regions", "overall", "model", "errors"
-SAID = ("said_keys", "said_lengths", "said_records")
-ROWS, TOTAL, WEIGHT, LATELY, LOWEST, LOWEST_SEEN, HIGHEST, HIGHEST_SEEN = range(8)
+TABLE, OVERALL, MODEL, ERRORS, FACTORS = "regions", "overall", "model", "errors", "groups"
+HEADER = ("levels", "labels", "by", "grouped_by", "group_values")
+PENDING = ("pending_sizes", "pending_keys", "pending_ages", "pending")
+SAID = ("said_keys", "said_lengths", "said_records")  # instead, in older formats
+ROWS, TOTAL, WEIGHT, LATELY, LOWEST, LOWEST_SEEN, HIGHEST, HIGHEST_SEEN, LATENESS = range(9)
 MOST_ROWS = 2.0**53
+WITHOUT_IDS, WITHOUT_GROUPS = 2, 3  # the last such formats
 FARTHEST = 1e6
 
 
 def parts_of(own: Bounded, inner: Any) -> tuple[type[Bounded], Any, dict[str, Any], dict[str, Any]]:
     """Return the class, a model in place of the one that is wrapped, and all beside it."""
     own._meet_targets()
+    own._follow_pruning()
     errors, bounds = own._wrapped.errors, own._bounds
     table = bounds.of_regions(len(own._wrapped.parents))
     arrays = {
         TABLE: table.reshape(-1, table.shape[2]).copy(),  # those of one target after another's
         OVERALL: bounds.overall.reshape(-1).copy(),
         ERRORS: _bytes(b"" if errors is None else errors.to_bytes()),
-        **own._said.to_arrays(),
+        FACTORS: bounds.factors[:, 1 : 1 + len(own._groups.values)].reshape(-1).copy(),
+        **dict(zip(PENDING, bounds.pending.state(), strict=True)),
     }
-    header = {"levels": list(own.levels), "column_formats": dict(own.column_formats)}
+    header = {
+        "levels": list(own.levels),
+        "labels": int(bounds.labels[0]),
+        "by": own._by,
+        "grouped_by": own._groups.name,
+        "group_values": own._groups.values,
+        "schema": own._schema,
+    }
     return type(own), inner, header, arrays
 
 
@@ -52,17 +65,22 @@ def state_of(own: "IntervalRegressor") -> State:
             "the whole instead, if you trust where it goes"
         )
     _, _, header, arrays = parts_of(own, inner)
-    return State({"levels": header["levels"]}, {**arrays, MODEL: _bytes(inner.to_bytes())})
+    own_header = {name: header[name] for name in HEADER}
+    return State(own_header, {**arrays, MODEL: _bytes(inner.to_bytes())})
 
 
-def restore(kind: type[Bounded], state: State) -> Bounded:
+def restore(kind: type[Bounded], state: State, format: int) -> Bounded:
     """Return the model of a header and arrays, of which nothing is trusted."""
-    header, arrays = state
-    _check(header.keys() == {"levels"}, "its header has other entries than levels")
-    expected = {TABLE, OVERALL, MODEL, ERRORS, *SAID}
+    if format <= WITHOUT_IDS:
+        state = _with_ids(state)
+    header, arrays = state if format > WITHOUT_GROUPS else _with_groups(state)
+    _check(header.keys() == {*HEADER}, "its header has other entries than it should")
+    expected = {TABLE, OVERALL, MODEL, ERRORS, FACTORS, *PENDING}
     _check(arrays.keys() == expected, f"its arrays are not {', '.join(sorted(expected))}")
-    made = kind(model.from_bytes(_data(arrays[MODEL], MODEL), "the model inside"), header["levels"])
-    check_unchanged({"levels": list(made.levels)}, header)
+    inner = model.from_bytes(_data(arrays[MODEL], MODEL), "the model inside")
+    _check(isinstance(inner, model.Model), f"a {type(inner).__name__} does not learn")
+    made = kind(inner, header["levels"], header["by"])
+    check_unchanged({**header, "levels": list(made.levels)}, header)
     fill(made, header, arrays)
     return made
 
@@ -73,6 +91,7 @@ def fill(own: "IntervalRegressor", header: dict[str, Any], arrays: dict[str, Arr
     inner = own.model
     if errors:
         tree = HoeffdingTreeRegressor.from_bytes(errors, "the tree of errors")
+        _check(not isinstance(inner, HoeffdingTreeRegressor), "a tree has no tree of errors")
         own._wrapped = wrapped(inner, tree)
     _check(bool(errors) == (own._wrapped.errors is not None), "it lacks, or has, a tree of errors")
     bounds, regions = own._bounds, len(own._wrapped.parents)
@@ -82,10 +101,80 @@ def fill(own: "IntervalRegressor", header: dict[str, Any], arrays: dict[str, Arr
     for place in range(bounds.targets):
         _check_table(table[place])
         _check_overall(overall[place])
-    said = {name: arrays[name] for name in SAID}
-    own._said = Said.from_arrays(said, bounds.targets * bounds.record, bounds.record)
+    labels = validation.whole(header["labels"], "labels", 0, 2**53)
+    _restore_pending(bounds, [arrays[name] for name in PENDING], labels)
+    bounds.labels[0] = labels
     bounds.fill(table, overall)
-    own.column_formats = dict(header.get("column_formats", {}))
+    own._groups = _groups(header)
+    size = bounds.targets, len(own._groups.values), len(bounds.levels)
+    factors = _shaped(arrays[FACTORS], size, 1, "its factors of groups are")
+    good = (factors >= 0.99 / _bounds.WIDEST) & (factors <= 1.01 * _bounds.WIDEST)
+    _check(bool(good.all()), "a factor of a group is wrong")
+    bounds.factors[:, 1 : 1 + size[1]] = factors
+    own._schema = header.get("schema")
+
+
+def _groups(header: dict[str, Any]) -> Groups:
+    """Return the groups of a header, of which nothing is trusted."""
+    name, values = header["grouped_by"], header["group_values"]
+    _check(header["by"] is None or header["by"] == name, "its groups are of another feature")
+    name = None if name is None else validation.feature_name(name)
+    good = type(values) is list and all(
+        type(value) is str or (type(value) is float and math.isfinite(value)) for value in values
+    )
+    _check(good and len(set(values)) == len(values), "the values of its groups are wrong")
+    _check(len(values) < _bounds.MOST_GROUPS, f"there cannot be {len(values)} groups")
+    _check(name is not None or not values, "its groups are of no feature")
+    return Groups(name, values)
+
+
+def _with_groups(state: State) -> State:
+    """Return the state of a format that had no groups."""
+    header, arrays = state
+    _check(header.keys() == {"levels", "labels"}, "its header has other entries than it should")
+    _check(FACTORS not in arrays, "it has factors of groups")
+    none: dict[str, Any] = {"by": None, "grouped_by": None, "group_values": []}
+    return State({**header, **none}, {**arrays, FACTORS: np.zeros(0)})
+
+
+def _with_ids(state: State) -> State:
+    """Return the state of a format that had no ids: what was pending is not known by its keys.
+
+    Nothing was known of how late labels are.
+    """
+    header, arrays = state
+    _check(header.keys() == {"levels"}, "its header has other entries than levels")
+    expected = {TABLE, OVERALL, MODEL, ERRORS, *SAID}
+    _check(arrays.keys() == expected, f"its arrays are not {', '.join(sorted(expected))}")
+    levels = header["levels"]
+    count = len(levels) if isinstance(levels, list) else 0
+    own, overall = LATENESS + count, arrays[OVERALL]
+    _check(count > 0 and overall.ndim == 1 and len(overall) % own == 0, "its numbers do not fit")
+    _check(overall.dtype == np.float64, "its numbers are no doubles")
+    wide = np.insert(overall.reshape(-1, own), LATENESS, 0.0, axis=1)
+    rows = wide[:, ROWS].max() if len(wide) else 0.0
+    _check(0 <= rows <= MOST_ROWS, f"it cannot have seen {rows:g} rows")
+    bounds = BoundTable(np.sort(np.array(levels, np.float64)), max(1, len(wide)))
+    kept = {name: array for name, array in arrays.items() if name not in SAID}
+    pending = dict(zip(PENDING, bounds.pending.state(), strict=True))
+    return State(
+        {"levels": levels, "labels": int(rows)}, {**kept, OVERALL: wide.reshape(-1), **pending}
+    )
+
+
+def _restore_pending(bounds: BoundTable, saved: list[Array], labels: int) -> None:
+    """Let predictions wait that waited when they were saved, if they can be such."""
+    sizes, keys, ages, records = saved
+    typed = keys.dtype == np.uint64 and ages.dtype == np.int64 and keys.ndim == ages.ndim == 1
+    _check(typed and sizes.dtype == records.dtype == np.float64, "what waits is of another type")
+    _check(sizes.shape == (7,) and bool(np.isfinite(sizes).all()), "what waits has other sizes")
+    shape = (len(keys), bounds.pending.width)
+    _check(records.shape == shape, f"what waits has shape {records.shape}, not {shape}")
+    known, predictions = records[:, 0], records[:, 1 :: bounds.record]
+    good = (known >= 0) & (known <= labels) & (known == np.floor(known))
+    _check(bool(good.all()), "what waits is of another time")
+    _check(bool((np.abs(predictions) < np.inf).all()), "what waits is no prediction")
+    bounds.pending.restore(sizes, keys, ages, records)
 
 
 def _shaped(array: Array, shape: tuple[int, ...], dimensions: int, words: str) -> Array:
@@ -118,6 +207,8 @@ def _check_overall(overall: Array) -> None:
     sums = overall[[TOTAL, WEIGHT, LATELY]]
     _check(bool(((sums >= 0) & (sums < np.inf)).all()), "a sum of all regions is wrong")
     _check(rows == 0 or overall[WEIGHT] > 0, "its rows have no weight")
+    late = overall[LATENESS]
+    _check(0 <= late <= MOST_ROWS, f"labels cannot be {late:g} labels late")
     lowest, highest = overall[LOWEST], overall[HIGHEST]
     ordered = lowest <= highest if rows else (lowest, highest) == (np.inf, -np.inf)
     within = rows == 0 or bool((np.abs([lowest, highest]) <= _bounds.LARGEST).all())

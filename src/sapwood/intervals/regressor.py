@@ -1,20 +1,25 @@
 """Bounds around the predictions of any model."""
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
+from sapwood.corrector._pending import key_of_id, key_of_row, keys_of_columns, keys_of_ids
 from sapwood.intervals import _bounds, interval_state
 from sapwood.intervals.bound_table import BoundTable, checked_levels
-from sapwood.intervals.said import Said
-from sapwood.intervals.wrapped import wrapped
-from sapwood.model import State, StoredModel, can_be_saved, is_all_or_nothing
+from sapwood.intervals.groups import Groups, hour_of
+from sapwood.intervals.wrapped import Before, wrapped
+from sapwood.model import State, can_be_saved, is_all_or_nothing
 from sapwood.rows import frames, targets
+from sapwood.rows.encoded import EncodedRow
+from sapwood.schema import Schema
+from sapwood.stages import EncodedBatch, Prediction, Stage
+from sapwood.stages.stage import rows_learned
+from sapwood.validation import Label
 
 __all__ = ["Interval", "IntervalRegressor"]
 
@@ -36,15 +41,15 @@ class Interval(NamedTuple):
     upper: float
 
 
-class IntervalRegressor(StoredModel):
+class IntervalRegressor(Stage):
     """Any model, with bounds around its predictions that are learned from its errors.
 
     It is itself a model: it learns and predicts as the one that it is given, to the last bit, and
     watches how far off that was. Bounds adapt to *where* errors are large, by the leaves of a tree,
     and for other models by those of a small tree that learns the size of errors; to *when*, as
-    they follow the last errors; and to how errors are distributed. Each row is judged by what was
-    said when it was predicted, however late its y comes, and each level is corrected until as
-    many y are within its bounds as it says.
+    they follow the last errors; and to how errors are distributed. Each row is scored by the
+    interval that was issued when it was predicted, however late its y comes, and each level is
+    corrected until its coverage is the nominal one.
 
     Parameters
     ----------
@@ -53,16 +58,20 @@ class IntervalRegressor(StoredModel):
         `learn_many`, or `predict` and `partial_fit`. It goes on learning in here.
     levels : iterable of float
         The shares of y that are to be within bounds, from 0 to 1, both excluded.
+    by : name of a feature, optional
+        Rows of each of its values, at most 63, are held to the levels on their own, such as those
+        of each hour of the day. By default it is the hour of the time that the model's `schema`
+        names, if there is one.
 
     Notes
     -----
     Bounds are NaN until 20 errors were seen. They need not contain the prediction, where that is
     usually too high or too low. If y was at its least or largest value ten times, as at 0 for
     counts, no bound goes beyond that, unless the narrowest level lies there as a whole. What was
-    said of the last 10,000 rows whose y is still to come is kept, and found again by the row's
+    predicted for the last 10,000 rows whose y is still to come is kept, and found again by the row's
     features.
 
-    If the model has several targets, each has bounds of its own: all that is told is then told for
+    If the model has several targets, each has intervals of its own, and results are given for
     each. A target that is missing in a row changes nothing that is known of it.
 
     References
@@ -85,100 +94,212 @@ class IntervalRegressor(StoredModel):
     """
 
     kind: ClassVar[str] = "IntervalRegressor"
-    format: ClassVar[int] = 1
+    format: ClassVar[int] = 4
 
-    def __init__(self, model: Any, levels: Iterable[float] = LEVELS) -> None:
+    def __init__(
+        self, model: Any, levels: Iterable[float] = LEVELS, by: Label | None = None
+    ) -> None:
         super().__init__()
         self._wrapped = wrapped(model)
         self._levels = checked_levels(levels)
-        self._bounds, self._said = self._begun(max(1, len(self.targets)))
+        self._by = None if by is None else validation.feature_name(by)
+        self._groups = Groups(self._by)
+        self._grouped: Schema | None = None  # whose hour groups are of
+        self._bounds = BoundTable(self._levels, max(1, len(self.targets)))
+        self._followed = len(self._renumbered)
 
-    def _begun(self, targets: int) -> tuple[BoundTable, Said]:
-        """Return what is known of so many targets at first: nothing."""
-        bounds = BoundTable(self._levels, targets)
-        return bounds, Said(targets * bounds.record)
+    @property
+    def _renumbered(self) -> tuple[IntArray, ...]:
+        """The new numbers of regions, for each time that their tree was pruned."""
+        tree = self.region_tree
+        while isinstance(tree, Stage):
+            tree = tree.model
+        found: tuple[IntArray, ...] = getattr(tree, "_renumbered", ())
+        return found
+
+    def _follow_pruning(self) -> None:
+        """Let regions be those of a tree that was pruned meanwhile."""
+        renumbered = self._renumbered
+        for places in renumbered[self._followed :]:
+            self._bounds.renumber(places)
+        self._followed = len(renumbered)
+
+    def _one(self, region: int) -> _bounds.OneRow:
+        """Return what handles one row of a region."""
+        if len(self._renumbered) != self._followed:
+            self._follow_pruning()
+        return self._bounds.one(self._parents, region)
+
+    def _group_of(self, x: dict[Any, Any], learn: bool = False) -> int:
+        """Return the group of one row; it has an hour only if the schema has encoded it."""
+        if self._by is None and type(x) is EncodedRow:
+            self._group_by_hour()
+        return self._groups.of_row(x, learn)
+
+    def _groups_of(self, X: Any, learn: bool = False) -> IntArray | None:
+        """Return the groups of many rows, None if none has one."""
+        if self._by is None:
+            self._group_by_hour()
+        if self._groups.name is None:
+            return None
+        return self._groups.of_rows(X, getattr(self.model, "features", ()), learn)
+
+    def _group_by_hour(self) -> None:
+        """Let groups be those of the schema's hour; they start over if that is another one."""
+        schema = self.schema
+        if schema is not self._grouped:
+            name, self._grouped = hour_of(schema), schema
+            if name != self._groups.name:
+                self._groups = Groups(name)
+                self._bounds.factors[:] = 1.0
 
     def _meet_targets(self) -> None:
-        """Begin anew if the model has met its targets meanwhile, as it does in its first row."""
+        """Start over if the model has met its targets meanwhile, as it does in its first row."""
         targets = max(1, len(self.targets))
         if targets != self._bounds.targets:
-            self._bounds, self._said = self._begun(targets)
+            self._bounds = BoundTable(self._levels, targets)
 
     # -- learning and predicting ------------------------------------------------------------------
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn one row, and judge what was said of it.
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, *, id: Any = None) -> None:
+        """Learn one row, and score the prediction interval that was issued for it.
 
         Parameters
         ----------
         x, y, w
-            As for the model itself. A row that was not predicted before is judged by what would
-            be said now.
+            As for the model itself. A row that was not predicted before is scored by the interval
+            that would be issued now.
+        id : str, int, or tuple of such, optional
+            The id by which the row was predicted; without one it is found by its features.
         """
+        x = self._encoded_one(x)
         if type(y) is not float and isinstance(y, Mapping | list | tuple | np.ndarray):
-            read = targets.read_one(y)
-        else:
-            read = targets.Targets(None, np.array([door.number(y, "y")]))
-        own, weights = self._checked(read, [door.number(w, "w")])
-        keys, said = self._find([self._wrapped.key_one(x)] if len(self._said) else [])
-        known = None
-        if said is not None:
-            known = self._named(said[0, :, 0].tolist())
-        prediction, region = self._wrapped.learn_one(
-            x, _named(own.names or (), own.values[0].tolist()), float(weights[0]), known
-        )
-        predictions = _row(prediction, own.values.shape[1])
-        self._judge(np.array([region], np.int32), predictions, own.values, weights, said=said)
-        self._said.drop(keys)
+            self._learn_targets_one(x, targets.read_one(y), w, id)
+            return
+        if type(y) is not float:
+            y = validation.number(y, "y")
+        if type(w) is not float:
+            w = validation.number(w, "w")
+        if self._bounds.targets > 1 or not (abs(y) <= _bounds.LARGEST and 0.0 < w <= HEAVIEST):
+            self._learn_targets_one(x, targets.Targets(None, np.array([y])), w, id)
+            return
+        with self._turns:
+            inner, bounds, given = self._wrapped, self._bounds, 0 if id is None else key_of_id(id)
+            prediction, region = inner.predict_one(x, given, False)
+            one = self._one(region)
+            key = given or (key_of_row(x) if bounds.pending.count else 0)
+            known, rows = one.known, rows_learned(inner.model)
 
-    def predict_one(self, x: dict[Any, Any]) -> Any:
-        """Return what the model predicts for one row; its bounds are remembered until y comes.
+            def finish() -> None:
+                inner.finish_one(x, y, prediction, w)
+                group = self._group_of(x, True)
+                one.judge(region, prediction, y, w, key, group, len(self._groups))
 
-        Of several targets, a dict.
+            # As `_both` does, without its cost.
+            self._unfinished = (
+                finish,
+                lambda: rows_learned(inner.model) != rows and one.known == known,
+            )
+            inner.learn_one(x, y, w, given)
+            finish()
+            self._unfinished = None
+
+    def _learn_targets_one(self, x: dict[Any, Any], y: targets.Targets, w: Any, id: Any) -> None:
+        """Learn one row of several targets, or one that is not as it should be."""
+        own, weights = self._checked(y, [validation.number(w, "w")])
+        columns = {name: [value] for name, value in x.items()}
+        with self._turn():
+            before = Before(own.values.shape)
+            given = 0 if id is None else key_of_id(id)
+            prediction, region = self._wrapped.predict_one(x, given, False)
+            before.predictions[:] = _row(prediction, own.values.shape[1])
+            before.regions[:] = region
+            keys = np.array([given or key_of_row(x)], np.uint64)
+            labels = _named(own.names or (), own.values[0].tolist())
+
+            def learn() -> None:
+                self._wrapped.learn_one(x, labels, float(weights[0]), given)
+
+            def finish() -> None:
+                self._wrapped.finish_many(columns, own, weights, before)
+                self._judge(columns, before, own.values, weights, keys=keys)
+
+            self._both(learn, finish, self._is_due())
+
+    def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> Any:
+        """Return what the model predicts for one row; its interval is kept until y comes.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        id : str, int, or tuple of such, optional
+            By which `learn_one` will find the prediction when the label comes.
+        record : bool
+            Whether the prediction is kept.
+
+        Returns
+        -------
+        float, or dict of float
+            Of several targets, a dict.
         """
-        return self._named(self._say_one(x)[0, :, 0].tolist())
+        if self._bounds.targets > 1 or not record:
+            return self._named(self._say_one(x, id, record)[0, :, 0].tolist())
+        given, x = 0 if id is None else key_of_id(id), self._encoded_one(x)
+        with self._turns:
+            prediction, region = self._wrapped.predict_one(x, given, True)
+            if type(prediction) is not float:
+                return prediction  # of several targets: this was the first row
+            one = self._one(region)
+            one.say(region, prediction, given or key_of_row(x), self._group_of(x))
+        return prediction
 
-    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None) -> None:
+    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
         """Learn many rows: the same as `learn_one` in a loop.
 
         Parameters
         ----------
         X, y, w
             As for the model itself.
+        ids : sequence, optional
+            The id of each row, as for `learn_one`.
         """
-        own, weights = self._checked(targets.read(y), w)
-        keys, said = self._find(self._wrapped.keys(X) if len(self._said) else [])
-        known = None
-        if said is not None:
-            known = np.ascontiguousarray(said[:, :, 0])
-        predictions, regions = self._wrapped.learn_many(X, own, weights, known, asked=False)
-        self._judge(regions, predictions, own.values, weights, said=said)
-        self._said.drop(keys)
+        self._learn(X, y, w, ids, delayed=True)
 
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
         """Return what the model predicts for many rows; see `predict_one`.
 
         Parameters
         ----------
         X : array_like, mapping of columns, or data frame
             As for the model itself.
+        ids : sequence, optional
+            The id of each row.
+        record : bool
+            As for `predict_one`.
         """
-        return self._in_kind(X, self._say_many(X)[:, :, 0])
+        return self._in_kind(X, self._say_many(X, ids, record)[:, :, 0])
 
-    def predict_learn_many(self, X: Any, y: Any, w: ArrayLike | None = None) -> Any:
+    def predict_learn_many(
+        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
+    ) -> Any:
         """Predict each row before it is learned: the prequential loop.
 
         Parameters
         ----------
         X, y, w
             As for the model itself.
+        delayed : bool
+            Whether the rows were predicted before: then they are scored by these predictions.
+        ids : sequence, optional
+            The id of each row, as for `learn_many`.
         """
-        return self._in_kind(X, self._predict_learn(X, y, w)[0])
+        return self._in_kind(X, self._learn(X, y, w, ids, delayed)[0])
 
     def predict_learn_intervals(
         self, X: Any, y: Any, w: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Predict each row and say its bounds before it is learned.
+        """Predict each row and its interval before it is learned.
 
         Parameters
         ----------
@@ -192,22 +313,74 @@ class IntervalRegressor(StoredModel):
         bounds : ndarray of float, shape (n, levels, 2), or (n, targets, levels, 2)
             The lower and the upper bound of each of `levels`.
         """
-        return self._plain(*self._predict_learn(X, y, w))
+        return self._plain(*self._learn(X, y, w))
 
-    def _predict_learn(self, X: Any, y: Any, w: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+    def _learn(
+        self, X: Any, y: Any, w: ArrayLike | None, ids: Any = None, delayed: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Learn rows; return their predictions and intervals of just before."""
         own, weights = self._checked(targets.read(y), w)
-        predictions, regions = self._wrapped.learn_many(X, own, weights, None, asked=True)
-        bounds = np.empty((*own.values.shape, len(self._levels), 2))
-        self._judge(regions, predictions, own.values, weights, bounds=bounds)
-        return predictions, bounds
+        X = self._encoded(frames.lasting(X))
+        with self._turn():
+            given = None if ids is None else keys_of_ids(ids)
+            keys = None
+            if delayed and self._bounds.pending.count:
+                keys = self._keys(X, len(weights)) if given is None else given
+            before = Before(own.values.shape)
+            bounds = np.empty((*own.values.shape, len(self._levels), 2))
 
-    def predict_intervals_one(self, x: dict[Any, Any]) -> tuple[Any, Any]:
+            def learn() -> None:
+                self._wrapped.learn_many(X, own, weights, before, keys=given, delayed=delayed)
+
+            def finish() -> None:
+                self._wrapped.finish_many(X, own, weights, before)
+                self._judge(X, before, own.values, weights, keys=keys, bounds=bounds)
+
+            self._both(learn, finish, self._is_due())
+        return before.predictions, bounds
+
+    def _is_due(self) -> Callable[[], bool]:
+        """Return what reports whether no label was learned since now."""
+        bounds, known = self._bounds, self._bounds.labels[0]
+        return lambda: self._bounds is not bounds or bounds.labels[0] == known
+
+    # -- as a stage -------------------------------------------------------------------------------
+
+    def predict(self, batch: EncodedBatch) -> Prediction:
+        """Predict the rows of a batch, with regions and intervals; see `sapwood.stages`."""
+        with self._turn():
+            predictions, regions = self._wrapped.predict_many(batch.columns, batch.token, True)
+            said = self._say(regions, predictions, self._groups_of(batch.columns))
+            self._bounds.remember(batch.token, said)
+            values, intervals = self._plain(said[:, :, 0], self._bounds.told(said))
+        return Prediction(values, batch.token, regions, intervals)
+
+    def learn(self, batch: EncodedBatch, y: Any, w: ArrayLike | None = None) -> None:
+        """Learn the labels of a batch, found by its token."""
+        own, weights = self._checked(targets.read(y), w)
+        with self._turn():
+            before = Before(own.values.shape)
+
+            def learn() -> None:
+                self._wrapped.learn_many(
+                    batch.columns, own, weights, before, keys=batch.token, delayed=True
+                )
+
+            def finish() -> None:
+                self._wrapped.finish_many(batch.columns, own, weights, before)
+                self._judge(batch.columns, before, own.values, weights, keys=batch.token)
+
+            self._both(learn, finish, self._is_due())
+
+    def predict_intervals_one(self, x: dict[Any, Any], *, id: Any = None) -> tuple[Any, Any]:
         """Predict one row, with the bounds of all levels.
 
         Parameters
         ----------
         x : dict
             The features.
+        id : str, int, or tuple of such, optional
+            As for `predict_one`.
 
         Returns
         -------
@@ -216,23 +389,25 @@ class IntervalRegressor(StoredModel):
         bounds : ndarray of float, shape (levels, 2), or dict of such
             The lower and the upper bound of each of `levels`; of several targets, for each.
         """
-        said = self._say_one(x)
+        said = self._say_one(x, id)
         return self._named(said[0, :, 0].tolist()), self._named(self._bounds.told(said)[0])
 
-    def predict_intervals_many(self, X: Any) -> tuple[FloatArray, FloatArray]:
+    def predict_intervals_many(self, X: Any, *, ids: Any = None) -> tuple[FloatArray, FloatArray]:
         """Return what `predict_intervals_one` does for many rows, as two arrays.
 
         Parameters
         ----------
         X : array_like, mapping of columns, or data frame
             The features.
+        ids : sequence, optional
+            The id of each row.
 
         Returns
         -------
         predictions, bounds : ndarrays of float
             Of the shapes that `predict_learn_intervals` returns.
         """
-        said = self._say_many(X)
+        said = self._say_many(X, ids)
         return self._plain(said[:, :, 0], self._bounds.told(said))
 
     def predict_interval_one(self, x: dict[Any, Any], level: float = 0.9) -> Any:
@@ -252,7 +427,7 @@ class IntervalRegressor(StoredModel):
             lower, prediction, upper; both bounds are NaN before enough is known. Of several
             targets, for each.
         """
-        share = self._bounds.reachable(door.between(level, "level", 1e-9, 1.0), "level")
+        share = self._bounds.reachable(validation.between(level, "level", 1e-9, 1.0), "level")
         said = self._say_one(x)
         bounds = self._bounds.between(said, share)[0].tolist()
         told = zip(bounds, said[0, :, 0].tolist(), strict=True)
@@ -275,7 +450,7 @@ class IntervalRegressor(StoredModel):
             Of several targets: for a frame one with columns ``lower_NAME`` and ``upper_NAME``, for
             a mapping a dict of arrays of shape (n, 2), for all else one of shape (n, targets, 2).
         """
-        share = self._bounds.reachable(door.between(level, "level", 1e-9, 1.0), "level")
+        share = self._bounds.reachable(validation.between(level, "level", 1e-9, 1.0), "level")
         bounds = self._bounds.between(self._say_many(X), share)
         if not self.targets:
             bounds = bounds[:, 0]
@@ -304,7 +479,7 @@ class IntervalRegressor(StoredModel):
         float, or dict of float
             NaN before enough is known. Of several targets, for each.
         """
-        share = door.between(q, "q", 1e-9, 1.0)
+        share = validation.between(q, "q", 1e-9, 1.0)
         level = self._bounds.reachable(abs(2 * share - 1), "q")
         bounds = self._bounds.between(self._say_one(x), level)[0]
         return self._named(bounds[:, 0 if share < 0.5 else 1].tolist())
@@ -327,13 +502,13 @@ class IntervalRegressor(StoredModel):
             if not known and (lags := getattr(self.model, "lags", None)) is not None:
                 known = tuple(lags.target)  # whose order is that of an array without names
             names, values = targets.fitting(y, known, False, kind)
-        weights = door.weights(w, len(values))
+        weights = validation.weights(w, len(values))
         if names:
             return targets.Targets(names, values), weights  # which the model itself will check
         good = (np.abs(values) <= _bounds.LARGEST) & (weights > 0) & (weights <= HEAVIEST)
         if not good.all():
             bad = int(np.argmin(good))
-            door.refuse_large_row(values[bad], weights[bad], _bounds.LARGEST, bad)
+            validation.refuse_large_row(values[bad], weights[bad], _bounds.LARGEST, bad)
         return targets.Targets(None, values.reshape(-1, 1)), weights
 
     def _named(self, told: Any) -> Any:
@@ -352,58 +527,67 @@ class IntervalRegressor(StoredModel):
             return np.ascontiguousarray(predictions), bounds
         return np.ascontiguousarray(predictions[:, 0]), bounds[:, 0]
 
-    def _say_one(self, x: dict[Any, Any]) -> FloatArray:
-        prediction, region = self._wrapped.predict_one(x)
-        said = self._say(np.array([region], np.int32), _row(prediction, 1))
-        self._remember([self._wrapped.key_one(x)], said)
+    def _say_one(self, x: dict[Any, Any], id: Any = None, record: bool = True) -> FloatArray:
+        given, x = 0 if id is None else key_of_id(id), self._encoded_one(x)
+        with self._turn():
+            prediction, region = self._wrapped.predict_one(x, given, record)
+            groups = np.array([self._group_of(x)], np.int32)
+            said = self._say(np.array([region], np.int32), _row(prediction, 1), groups)
+            if record:
+                self._bounds.remember(np.array([given or key_of_row(x)], np.uint64), said)
         return said
 
-    def _say_many(self, X: Any) -> FloatArray:
-        predictions, regions = self._wrapped.predict_many(X)
-        said = self._say(regions, predictions)
-        self._remember(self._wrapped.keys(X), said)
+    def _say_many(self, X: Any, ids: Any = None, record: bool = True) -> FloatArray:
+        X, given = self._encoded(frames.lasting(X)), None if ids is None else keys_of_ids(ids)
+        with self._turn():
+            predictions, regions = self._wrapped.predict_many(X, given, record)
+            said = self._say(regions, predictions, self._groups_of(X))
+            if record:
+                keys = self._keys(X, len(said)) if given is None else given
+                self._bounds.remember(keys, said)
         return said
 
-    def _say(self, regions: IntArray, predictions: FloatArray) -> FloatArray:
+    def _say(
+        self, regions: IntArray, predictions: FloatArray, groups: IntArray | None = None
+    ) -> FloatArray:
         if predictions.shape[1] != self._bounds.targets:
             self._meet_targets()
-        return self._bounds.say(self._wrapped.parents, regions, predictions)
+        self._follow_pruning()
+        return self._bounds.say(self._parents(), regions, predictions, groups)
 
-    def _remember(self, keys: list[bytes], said: FloatArray) -> None:
-        # A model may predict what is no number; before it knows features all rows are alike.
-        if len(keys) == len(said) and any(keys):
-            records = said.reshape(len(said), said.shape[1] * said.shape[2])
-            good = np.isfinite(said[:, :, 0])
-            if not good.all():
-                whole = np.flatnonzero(good.all(axis=1)).tolist()
-                keys, records = [keys[place] for place in whole], records[whole]
-            self._said.put(keys, records)
+    def _parents(self) -> IntArray:
+        return self._wrapped.parents
 
-    def _find(self, keys: list[bytes]) -> tuple[list[bytes], FloatArray | None]:
-        """Return the keys of rows of which something was said, and what, by row."""
-        if not keys:
-            return [], None
-        said = self._said.find(keys)
-        known = ~np.isnan(said[:, 0])
-        if not known.any():
-            return [], None
-        found = said.reshape(len(keys), self._bounds.targets, self._bounds.record)
-        return [key for key, each in zip(keys, known.tolist(), strict=True) if each], found
+    def _keys(self, X: Any, rows: int) -> Any:
+        """Return by what rows are known that have no ids: their own values."""
+        batch = EncodedBatch.of(X, names=getattr(self.model, "features", ()))
+        return batch.token if len(batch.columns) else keys_of_columns({}, rows)
 
     def _judge(
         self,
-        regions: IntArray,
-        predictions: FloatArray,
+        X: Any,
+        before: Before,
         y: FloatArray,
         w: FloatArray,
         *,
-        said: FloatArray | None = None,
+        keys: Any,
         bounds: FloatArray | None = None,
     ) -> None:
         if y.shape[1] != self._bounds.targets:
             self._meet_targets()
+            keys = None
+        self._follow_pruning()
+        known, groups = len(self._groups), self._groups_of(X, True)
         self._bounds.judge(
-            self._wrapped.parents, regions, predictions, y, w, said=said, bounds=bounds
+            self._parents(),
+            before.regions,
+            before.predictions,
+            y,
+            w,
+            keys=keys,
+            bounds=bounds,
+            groups=groups,
+            known_groups=known,
         )
 
     # -- looking inside ---------------------------------------------------------------------------
@@ -421,7 +605,7 @@ class IntervalRegressor(StoredModel):
     @property
     def parameters(self) -> dict[str, Any]:
         """The arguments that make a model like this one; with the model as it is now."""
-        return {"model": self.model, "levels": self.levels}
+        return {"model": self.model, "levels": self.levels, "by": self._by}
 
     @property
     def several_targets(self) -> bool:
@@ -440,7 +624,7 @@ class IntervalRegressor(StoredModel):
 
     @property
     def feature_kinds(self) -> dict[Any, str]:
-        """What each feature is, as the model tells it."""
+        """What each feature is, as the model reports it."""
         return dict(self.model.feature_kinds)
 
     @property
@@ -470,10 +654,9 @@ class IntervalRegressor(StoredModel):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the model, if it tells them, and of all that bounds need."""
+        """Bytes of the model, if it reports them, and of all that bounds need."""
         errors = 0 if self._wrapped.errors is None else self._wrapped.errors.nbytes
-        own = self._bounds.nbytes + self._said.nbytes
-        return int(own + errors + getattr(self.model, "nbytes", 0))
+        return int(self._bounds.nbytes + errors + getattr(self.model, "nbytes", 0))
 
     def __repr__(self) -> str:
         told = ", ".join(f"{level:g}" for level in self.levels)
@@ -482,8 +665,8 @@ class IntervalRegressor(StoredModel):
     def of_target(self, target: Label) -> Self:
         """Return a copy for one of several targets, with its bounds.
 
-        It predicts and tells bounds as this model does for that target, to the last bit. What was
-        said of rows whose y is still to come is not known to it.
+        It predicts values and intervals as this model does for that target, to the last bit. What was
+        predicted for rows whose y is still to come is not known to it.
 
         Parameters
         ----------
@@ -492,18 +675,18 @@ class IntervalRegressor(StoredModel):
         """
         if target not in self.targets:
             self.model.of_target(target)  # which says what is wrong
-        made = type(self)(self.model, self.levels)
+        made = type(self)(self.model, self.levels, self._by)
+        made._groups, made._grouped = self._groups.copy(), self._grouped
         made._wrapped = self._wrapped.of_target(target)
-        made._said = Said(self._bounds.record)
         made._bounds = self._bounds.of_target(self.targets.index(target))
-        made.column_formats = dict(self.column_formats)
+        made._schema = self._schema
         return made
 
     # -- files and copies -------------------------------------------------------------------------
 
     @property
     def all_or_nothing(self) -> bool:  # type: ignore[override]
-        """Whether rows that are refused have changed nothing, as the model promises."""
+        """Whether rows that are rejected have changed nothing, as the model promises."""
         return is_all_or_nothing(self.model)
 
     @property
@@ -519,7 +702,8 @@ class IntervalRegressor(StoredModel):
         TypeError
             If the model that is wrapped cannot be saved.
         """
-        return interval_state.state_of(self)
+        with self._turn():
+            return interval_state.state_of(self)
 
     @classmethod
     def from_state(cls, state: State, format: int) -> Self:
@@ -530,19 +714,21 @@ class IntervalRegressor(StoredModel):
         ValueError, TypeError, OverflowError
             If there is anything wrong with it.
         """
-        return interval_state.restore(cls, state)
+        return interval_state.restore(cls, state, format)
 
     def copy(self) -> Self:
         """Return an independent copy; of somebody else's model by `copy.deepcopy`."""
-        return pickled(*interval_state.parts_of(self, copy.deepcopy(self.model)))
+        with self._turn():
+            return pickled(*interval_state.parts_of(self, copy.deepcopy(self.model)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return pickled, interval_state.parts_of(self, self.model)
+        with self._turn():
+            return pickled, interval_state.parts_of(self, self.model)
 
 
 def pickled(kind: type[Model], model: Any, header: dict[str, Any], arrays: dict[str, Any]) -> Model:
     """Return a model with bounds of the model itself and all that is known beside it."""
-    made = kind(model, header["levels"])
+    made = kind(model, header["levels"], header["by"])
     interval_state.fill(made, header, arrays)
     return made
 

@@ -1,4 +1,8 @@
-"""Any model behind one face, with the region of each row."""
+"""The model inside an interval stage: predictions, and the region of each row.
+
+Regions are the leaves of a tree; of any other model, those of a small tree that learns the size of
+its errors.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
@@ -6,10 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.door import Label
+from sapwood.lags.model import LaggedModel
 from sapwood.rows import frames, targets
 from sapwood.rows.targets import Targets
 from sapwood.tree import HoeffdingTreeRegressor
+from sapwood.validation import Label
 
 __all__ = ["AnyModel", "ModelWithErrorTree", "ModelWithLeaves", "Wrapped", "wrapped"]
 
@@ -22,10 +27,10 @@ LARGEST = 1e100  # error that it learns
 
 
 class Wrapped(Protocol):
-    """A model that predicts and learns, and says in which region a row is.
+    """A model that predicts and learns, with the region of each row.
 
     Of one row a prediction is a number, of several targets a dict; of many rows an array with a
-    column for each target.
+    column for each target. `key` and `keys` are those of ids, 0 and None without ids.
     """
 
     model: Any
@@ -41,49 +46,60 @@ class Wrapped(Protocol):
     def parents(self) -> IntArray:
         """The region that each one was split off from; -1 for the first."""
 
-    def predict_one(self, x: dict[Any, Any]) -> tuple[Any, int]:
+    def predict_one(self, x: dict[Any, Any], key: int, record: bool) -> tuple[Any, int]:
         """Return the prediction of a row, and its region."""
 
-    def predict_many(self, X: Any) -> tuple[FloatArray, IntArray]:
+    def predict_many(self, X: Any, keys: Any, record: bool) -> tuple[FloatArray, IntArray]:
         """Return the predictions of rows, and their regions."""
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float, said: Any) -> tuple[Any, int]:
-        """Learn a row; return what was predicted just before, and its region.
-
-        `said` is what was predicted when the row was, None if it was not.
-        """
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
+        """Let the model learn a row."""
 
     def learn_many(
-        self, X: Any, y: Targets, w: FloatArray, said: FloatArray | None, asked: bool
-    ) -> tuple[FloatArray, IntArray]:
-        """Learn rows; return what was predicted just before each, and its region.
+        self, X: Any, y: Targets, w: FloatArray, before: "Before", *, keys: Any, delayed: bool
+    ) -> None:
+        """Let the model learn rows; `before` gets what was predicted just before each.
 
-        y has names if there are several targets, and a column for each. `said` are predictions
-        that were made when the rows were predicted, NaN where none was.
-        `asked` is whether somebody asks for those of just before.
+        y has names if there are several targets, and a column for each.
         """
 
-    def keys(self, X: Any) -> list[bytes]:
-        """Return rows as bytes, by which they are found again."""
+    def finish_one(self, x: dict[Any, Any], y: Any, prediction: Any, w: float) -> None:
+        """Learn the error of a row that the model has learned, if it was not learned yet."""
 
-    def key_one(self, x: dict[Any, Any]) -> bytes:
-        """Return a row as bytes."""
+    def finish_many(self, X: Any, y: Targets, w: FloatArray, before: "Before") -> None:
+        """Learn the errors of rows that the model has learned; `before` gets their regions."""
+
+
+class Before:
+    """What was predicted for rows just before they were learned, and their regions."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.predictions = np.zeros(shape)
+        self.regions = np.zeros(shape[0], np.int32)
+
+
+def is_ours(model: Any) -> bool:
+    """Whether a model keeps its own predictions until their labels come."""
+    if isinstance(model, LaggedModel):
+        return is_ours(model.model)
+    return hasattr(type(model), "_learn_into")
 
 
 def wrapped(model: Any, errors: HoeffdingTreeRegressor | None = None) -> Wrapped:
     """Return a model behind the face; `errors` is the tree of its errors, if there was one."""
-    if hasattr(type(model), "predict_learn_regions"):  # itself: not a model that it holds
+    if errors is None and is_ours(model) and hasattr(model, "predict_learn_regions"):
         return ModelWithLeaves(model)
     return ModelWithErrorTree(model, errors)
 
 
 class ModelWithLeaves:
-    """A model of ours that tells the leaf of each row."""
+    """A model of ours that reports the leaf of each row."""
 
     errors: HoeffdingTreeRegressor | None = None
 
     def __init__(self, model: Any) -> None:
         self.model = model
+        self.predict_one = model._place_one
 
     def of_target(self, target: Label) -> "ModelWithLeaves":
         """Return a copy of the model for one of several targets; its leaves are the same."""
@@ -95,54 +111,46 @@ class ModelWithLeaves:
         parents: IntArray = self.model.region_parents
         return parents
 
-    def predict_one(self, x: dict[Any, Any]) -> tuple[Any, int]:
-        """Return the prediction of a row, and the node of its leaf."""
-        found: tuple[Any, int] = self.model.predict_region_one(x)
-        return found
-
-    def predict_many(self, X: Any) -> tuple[FloatArray, IntArray]:
+    def predict_many(self, X: Any, keys: Any, record: bool) -> tuple[FloatArray, IntArray]:
         """Return the predictions of rows, and the nodes of their leaves."""
-        predictions, regions = self.model.predict_regions(X)
+        predictions, regions = self.model._place_many(X, keys, record)
         return _by_target(predictions), regions
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float, said: Any) -> tuple[Any, int]:
-        """Learn a row; return what was predicted just before, and the node of its leaf."""
-        found: tuple[Any, int] = self.model.predict_region_one(x, asked=False)
-        self.model.learn_one(x, y, w)
-        return found
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
+        """Let the model learn a row."""
+        self.model._learn_row(x, y, w, key)
 
     def learn_many(
-        self, X: Any, y: Targets, w: FloatArray, said: FloatArray | None, asked: bool
-    ) -> tuple[FloatArray, IntArray]:
-        """Learn rows; return what was predicted just before each, and the node of its leaf."""
-        told = self.model.predict_learn_regions(X, _plain(y), w, asked)
-        return _by_target(told[0]), told[1]
+        self, X: Any, y: Targets, w: FloatArray, before: Before, *, keys: Any, delayed: bool
+    ) -> None:
+        """Let the model learn rows."""
+        self.model._learn_into(
+            X, _plain(y), w, before.predictions, before.regions, keys=keys, delayed=delayed
+        )
 
-    def keys(self, X: Any) -> list[bytes]:
-        """Return rows as bytes."""
-        return _keys(self.model, X)
+    def finish_one(self, x: dict[Any, Any], y: Any, prediction: Any, w: float) -> None:
+        """Do nothing: regions are the model's own."""
 
-    def key_one(self, x: dict[Any, Any]) -> bytes:
-        """Return a row as bytes."""
-        return _key_one(self.model, x)
+    def finish_many(self, X: Any, y: Targets, w: FloatArray, before: Before) -> None:
+        """Do nothing."""
 
 
 class ModelWithErrorTree:
-    """Any other model; a tree that learns the size of its errors tells where a row belongs.
+    """Any other model; the leaves of a tree that learns the size of its errors are the regions.
 
     Parameters
     ----------
     model : object
         Anything that `AnyModel` takes.
     errors : HoeffdingTreeRegressor, optional
-        The tree, if it has learned already. Its leaves are the regions. Rows that it cannot read
-        belong to the first one.
+        The tree, if it has learned already. Rows that it cannot read belong to the first region.
     """
 
     def __init__(self, model: Any, errors: HoeffdingTreeRegressor | None = None) -> None:
         self.model = model
-        self._face = AnyModel(model)
+        self._face = None if is_ours(model) else AnyModel(model)
         self.errors = errors or HoeffdingTreeRegressor(leaf="mean", track=None, max_depth=DEEPEST)
+        self._learned = self.errors._kernel.rows  # before the rows that are being learned
 
     def of_target(self, target: Label) -> "ModelWithErrorTree":
         """Return a copy of the model for one of several targets; its regions are the same."""
@@ -153,63 +161,67 @@ class ModelWithErrorTree:
         """The node that each node of the tree of errors was split off from."""
         return self.errors.region_parents
 
-    def predict_one(self, x: dict[Any, Any]) -> tuple[Any, int]:
+    def predict_one(self, x: dict[Any, Any], key: int, record: bool) -> tuple[Any, int]:
         """Return the prediction of a row, and its region."""
-        prediction = self._face.predict_one(x)
+        if self._face is None:
+            prediction, _ = self.model._place_one(x, key, record)
+        else:
+            prediction = self._face.predict_one(x)
         try:
-            return prediction, self.errors.predict_region_one(x)[1]
+            return prediction, self.errors._place_one(x, 0, False)[1]
         except ValueError:
             return prediction, 0
 
-    def predict_many(self, X: Any) -> tuple[FloatArray, IntArray]:
+    def predict_many(self, X: Any, keys: Any, record: bool) -> tuple[FloatArray, IntArray]:
         """Return the predictions of rows, and their regions."""
-        predictions = self._face.predict_many(X)
+        if self._face is None:
+            predictions, _ = self.model._place_many(X, keys, record)
+        else:
+            predictions = self._face.predict_many(X)
         try:
-            return _by_target(predictions), self.errors.predict_regions(X)[1]
+            return _by_target(predictions), self.errors._place_many(X, None, False)[1]
         except ValueError:
             return _by_target(predictions), np.zeros(len(predictions), np.int32)
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float, said: Any) -> tuple[Any, int]:
-        """Learn a row; return what was predicted just before, and its region."""
-        prediction = self._face.tell_one(x) if said is None else said
-        self._face.learn_one(x, y, None if w == 1.0 else w)
-        try:
-            region = self.errors.predict_region_one(x)[1]
-            self.errors.learn_one(x, _size_one(y, prediction), w)
-        except ValueError:
-            return prediction, 0
-        return prediction, region
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
+        """Let the model learn a row."""
+        self._learned = self.errors._kernel.rows
+        if self._face is None:
+            self.model._learn_row(x, y, w, key)
+        else:
+            self._face.learn_one(x, y, None if w == 1.0 else w)
 
     def learn_many(
-        self, X: Any, y: Targets, w: FloatArray, said: FloatArray | None, asked: bool
-    ) -> tuple[FloatArray, IntArray]:
-        """Learn rows; return what was predicted just before each, and its region."""
-        found = self._face.predict_learn(X, _plain(y), w, asked)
-        predictions = _by_target(found)
-        judged = predictions if said is None else np.where(np.isnan(said), predictions, said)
-        sizes = _plain(Targets(y.names, _size(y.values, judged)))
-        try:
-            return predictions, self.errors.predict_learn_regions(X, sizes, w)[1]
-        except ValueError:
-            return predictions, np.zeros(len(predictions), np.int32)
+        self, X: Any, y: Targets, w: FloatArray, before: Before, *, keys: Any, delayed: bool
+    ) -> None:
+        """Let the model learn rows."""
+        self._learned = self.errors._kernel.rows
+        if self._face is None:
+            self.model._learn_into(X, _plain(y), w, before.predictions, keys=keys, delayed=delayed)
+        else:
+            before.predictions[:] = _by_target(self._face.predict_learn(X, _plain(y), w))
 
-    def keys(self, X: Any) -> list[bytes]:
-        """Return rows as bytes; none, if the tree of errors cannot read them."""
-        try:
-            return _keys(self.errors, X)
-        except ValueError:
-            return []
+    def finish_one(self, x: dict[Any, Any], y: Any, prediction: Any, w: float) -> None:
+        """Learn the error of a row, if it was not learned yet."""
+        if self.errors._kernel.rows == self._learned:
+            try:
+                self.errors.learn_one(x, _size_one(y, prediction), w)
+            except ValueError:
+                return
 
-    def key_one(self, x: dict[Any, Any]) -> bytes:
-        """Return a row as bytes."""
-        try:
-            return _key_one(self.errors, x)
-        except ValueError:
-            return b""
+    def finish_many(self, X: Any, y: Targets, w: FloatArray, before: Before) -> None:
+        """Learn the errors of rows, if they were not learned yet."""
+        if self.errors._kernel.rows == self._learned:
+            sizes = _plain(Targets(y.names, _size(y.values, before.predictions)))
+            try:
+                unused = np.empty(y.values.shape)
+                self.errors._learn_into(X, sizes, w, unused, before.regions)
+            except ValueError:
+                before.regions[:] = 0
 
 
 def _size(y: FloatArray, prediction: FloatArray) -> FloatArray:
-    """Return the sizes of errors; 0 where the model said too much, or nothing; NaN without y."""
+    """Return the sizes of errors; 0 where a prediction is too large or NaN; NaN without y."""
     with np.errstate(invalid="ignore", over="ignore"):
         size: FloatArray = np.abs(y - prediction)
     size = np.where(size <= LARGEST, size, 0.0)
@@ -220,9 +232,13 @@ def _size(y: FloatArray, prediction: FloatArray) -> FloatArray:
 def _size_one(y: Any, prediction: Any) -> Any:
     """Return the size of an error; of several targets, that of each."""
     if not isinstance(y, Mapping):
-        return float(_size(np.array([y]), np.array([prediction]))[0])
+        size = abs(y - prediction)
+        return size if size <= LARGEST else 0.0
     told = prediction if isinstance(prediction, Mapping) else dict.fromkeys(y, prediction)
-    return {name: _size_one(own, told[name]) for name, own in y.items()}
+    return {
+        name: own if own != own else _size_one(own, told[name])  # noqa: PLR0124
+        for name, own in y.items()
+    }
 
 
 def _plain(y: Targets) -> Any:
@@ -235,17 +251,8 @@ def _by_target(predictions: FloatArray) -> FloatArray:
     return predictions if predictions.ndim == 2 else predictions[:, np.newaxis]
 
 
-def _keys(tree: Any, X: Any) -> list[bytes]:
-    return [row.tobytes() for row in tree._features.read(X, learn=False).matrix]
-
-
-def _key_one(tree: Any, x: dict[Any, Any]) -> bytes:
-    row: FloatArray = tree._features.read_one(x, learn=False).matrix
-    return row.tobytes()
-
-
 class AnyModel:
-    """Somebody else's model, asked in whichever way it can be.
+    """Somebody else's model, called in whichever way it can be.
 
     Parameters
     ----------
@@ -281,12 +288,6 @@ class AnyModel:
             return _or_zero(self._model.predict_one(x))
         return float(self._predict_batch({name: [value] for name, value in x.items()})[0])
 
-    def tell_one(self, x: dict[Any, Any]) -> Any:
-        """Return the prediction of a row for which nobody has asked the model."""
-        if hasattr(type(self._model), "tell_one"):
-            return self._model.tell_one(x)
-        return self.predict_one(x)
-
     def predict_many(self, X: Any) -> FloatArray:
         """Return the predictions of rows."""
         if self._in_batches and hasattr(self._model, "predict_many"):
@@ -295,15 +296,12 @@ class AnyModel:
             return np.array([_or_zero(self._model.predict_one(x)) for x in _rows(X)], np.float64)
         return self._predict_batch(X)
 
-    def predict_learn(self, X: Any, y: Any, w: FloatArray, asked: bool = True) -> FloatArray:
-        """Learn rows; return what was predicted just before each, if nobody has asked, too."""
+    def predict_learn(self, X: Any, y: Any, w: FloatArray) -> FloatArray:
+        """Learn rows; return what was predicted just before each."""
         weights = None if (w == 1.0).all() else w
         if self._in_batches:
             more = {} if weights is None else {"w": weights}
-            learn = self._model.predict_learn_many
-            if not asked and hasattr(type(self._model), "learn_telling"):
-                learn = self._model.learn_telling
-            return _numbers(learn(X, y, **more))
+            return _numbers(self._model.predict_learn_many(X, y, **more))
         predictions = np.empty(len(y))
         for place, x in enumerate(_rows(X)):
             predictions[place] = self.predict_one(x)

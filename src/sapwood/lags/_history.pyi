@@ -1,7 +1,9 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.lags.history import Key
+from sapwood.lags.history import Key, Oldest
 
 __all__ = ["History"]
 
@@ -22,6 +24,9 @@ class History:
     ) -> None: ...
     @property
     def places(self) -> dict[Key, int]: ...
+    @property
+    def keys(self) -> list[Key]: ...
+    oldest: Oldest | None
     @property
     def values(self) -> _Floats: ...
     @property
@@ -52,7 +57,10 @@ class History:
         slots: _Ints,
         is_new: NDArray[np.uint8],
         rows: _Floats,
-        places: dict[Key, int],
+        added: dict[Key, int],
+        clock: int,
         tables: _Tables | None,
     ) -> int: ...
+    def before_next(self, key: Any, wanted: NDArray[np.int64]) -> list[float | None]: ...
+    def push_one(self, key: Any, row: list[float]) -> int: ...
     def fill(self, slot: int, number: int, column: int, value: float) -> None: ...

@@ -6,6 +6,8 @@ import numpy as np
 
 __all__ = ["History"]
 
+NO_ROWS, NO_ORDER = np.empty((0, 1)), np.empty(0, np.int64)
+
 
 cdef class History:
     """The last values of some columns, for each of many series.
@@ -27,12 +29,19 @@ cdef class History:
         How many rows there were of all series.
     depth : int
         How many values each ring holds.
+
+    Attributes
+    ----------
+    keys : list
+        The key of each series, by its row.
     """
 
     cdef readonly dict places
+    cdef readonly list keys
     cdef readonly object values, starts, counts, used
     cdef readonly long long clock
     cdef readonly Py_ssize_t depth
+    cdef public object oldest  # where series to evict are looked for: see history.py
 
     def __init__(
         self,
@@ -44,7 +53,7 @@ cdef class History:
         long long clock,
         Py_ssize_t depth,
     ):
-        self.places = places
+        self.places, self.keys = places, sorted(places, key=places.__getitem__)
         self.values, self.starts, self.counts, self.used = values, starts, counts, used
         self.clock = clock
         self.depth = depth
@@ -98,10 +107,11 @@ cdef class History:
         const long long[::1] slots not None,
         const unsigned char[::1] is_new not None,
         const double[:, ::1] rows not None,
-        dict places not None,
+        dict added not None,
+        long long clock,
         object tables,
     ):
-        """Let rows become past: all of them, or none if this raises.
+        """Let rows become past: all of them, or none if this raises or returns -1.
 
         Parameters
         ----------
@@ -109,15 +119,18 @@ cdef class History:
             As for `features`.
         slots, is_new : arrays
             Where each series goes, and whether it starts there.
-        places : dict
-            The row of each series once these rows are there.
+        added : dict
+            The row of each series that is new. One that had that row is forgotten for it.
+        clock : int
+            How many rows there were when all of this was planned.
         tables : tuple of arrays, optional
             Larger ones that hold the same values, starts, counts and used.
 
         Returns
         -------
         int
-            The number of the last row in its series.
+            The number of the last row in its series; -1 if there is none, or if other rows became
+            past since the clock.
         """
         cdef object new_values = self.values, new_starts = self.starts
         cdef object new_counts = self.counts, new_used = self.used
@@ -126,6 +139,9 @@ cdef class History:
         cdef double[:, ::1] values = new_values
         cdef long long[::1] starts = new_starts, counts = new_counts, used = new_used
         cdef Py_ssize_t row, slot = 0, column, columns = rows.shape[1], depth = self.depth
+        if clock != self.clock or groups.shape[0] == 0:
+            return -1
+        self.add(added)
         # From here on nothing raises, and no other code runs.
         for row in range(groups.shape[0]):
             slot = slots[groups[row]]
@@ -136,11 +152,76 @@ cdef class History:
             counts[slot] += 1
             used[slot] = self.clock
             self.clock += 1
-        self.places = places
         self.values, self.starts, self.counts, self.used = (
             new_values, new_starts, new_counts, new_used
         )
         return counts[slot] - 1
+
+    def before_next(self, key, const long long[:, ::1] wanted not None):
+        """Return what is known of the rows before the next one of a series, None where nothing is.
+
+        Parameters
+        ----------
+        key : tuple
+            Of the series, which need not be known.
+        wanted : array of int, shape (features, 3)
+            As for `features`.
+        """
+        cdef const double[:, ::1] values = self.values
+        cdef const long long[::1] starts = self.starts, counts = self.counts
+        cdef const double[:, ::1] none = NO_ROWS
+        cdef const long long[::1] nothing = NO_ORDER
+        cdef Py_ssize_t feature
+        cdef long long slot = self.places.get(key, -1)
+        cdef double value
+        cdef list found = []
+        for feature in range(wanted.shape[0]):
+            value = _feature(
+                values, starts, counts, self.depth, 0, nothing, 0, slot, none,
+                wanted[feature, 0], wanted[feature, 1], wanted[feature, 2],
+            )
+            found.append(value if value == value else None)
+        return found
+
+    def push_one(self, key, list row not None):
+        """Let a row of a known series become past, and return its number there."""
+        cdef double[:, ::1] values = self.values
+        cdef long long[::1] counts = self.counts, used = self.used
+        cdef Py_ssize_t slot = self.places[key], column, columns = len(row)
+        cdef double value
+        if columns * self.depth != values.shape[1]:
+            raise ValueError("the row has another number of columns")
+        # From here on nothing raises, as all values are floats, and no other code runs.
+        for column in range(columns):
+            value = row[column]
+            values[slot, column * self.depth + counts[slot] % self.depth] = value
+        counts[slot] += 1
+        used[slot] = self.clock
+        self.clock += 1
+        return counts[slot] - 1
+
+    cdef int add(self, dict added) except -1:
+        """Let there be new series, in place of those that have their rows; all, or none."""
+        cdef Py_ssize_t known = len(self.keys)
+        cdef list evicted = [self.keys[slot] for slot in added.values() if slot < known]
+        cdef list fresh = [key for key in added if key not in self.places]
+        evicted = [key for key in evicted if key not in added]
+        try:
+            # Only this may fail, for want of memory.
+            self.keys.extend([None] * sum([slot >= known for slot in added.values()]))
+            for key in fresh:
+                self.places[key] = added[key]
+        except BaseException:
+            del self.keys[known:]
+            for key in fresh:
+                self.places.pop(key, None)
+            raise
+        for key in evicted:
+            del self.places[key]
+        for key, slot in added.items():
+            self.places[key] = slot
+            self.keys[slot] = key
+        return 0
 
     def fill(self, Py_ssize_t slot, long long number, Py_ssize_t column, double value):
         """Write a value of a row that is past already, if that is still remembered."""

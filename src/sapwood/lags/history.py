@@ -1,6 +1,6 @@
 """Which series each row of a batch belongs to, and which series are forgotten for new ones."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sapwood.lags._history import History
 
-__all__ = ["Key", "Plan", "empty", "from_state", "planned", "to_state"]
+__all__ = ["Key", "SeriesPlaces", "empty", "from_state", "planned", "to_state"]
 
 Key = tuple[str | int | float | None, ...]
 """What tells a series from others: a value for each column that series are told apart by."""
@@ -28,7 +28,7 @@ def empty(columns: int, depth: int) -> History:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SeriesPlaces:
     """Where the rows of a batch go in a history, which does not know them yet.
 
     Parameters
@@ -41,10 +41,14 @@ class Plan:
         Where each series goes.
     is_new : array of uint8
         Whether each series starts with this batch.
-    places : dict
-        The row of each series, with those of the batch, and without those forgotten for them.
+    added : dict
+        The row of each series that starts with this batch and is not evicted within it.
     clock : int
         How many rows the history had when this was planned.
+    keys : sequence of keys, optional
+        As for `planned`.
+    most : int
+        As for `planned`.
     """
 
     history: History
@@ -54,8 +58,10 @@ class Plan:
     offsets: IntArray
     slots: IntArray
     is_new: NDArray[np.uint8]
-    places: dict[Key, int]
+    added: dict[Key, int]
     clock: int
+    keys: Sequence[Key] | None
+    most: int
 
     def features(self, rows: FloatArray, wanted: IntArray) -> FloatArray:
         """Return what is known of the rows before each, a row of the result for each feature."""
@@ -67,15 +73,33 @@ class Plan:
         return out
 
     def push(self, rows: FloatArray) -> int:
-        """Let the rows become past, and return the number of the last one in its series."""
-        room, needed = len(self.history.counts), len(self.places)
-        tables = None if needed <= room else _grown(self.history, max(needed, 2 * room, LEAST_ROOM))
-        return self.history.push(
-            self.groups, self.ordinals, self.slots, self.is_new, rows, self.places, tables
+        """Let the rows become past, and return the number of the last one in its series.
+
+        Where other rows became past since this was planned, it is planned again.
+        """
+        room, needed = len(self.history.counts), 1 + int(self.slots.max(initial=-1))
+        tables = None if needed <= room else _grown(self.history, room_for(needed))
+        number = self.history.push(
+            self.groups,
+            self.ordinals,
+            self.slots,
+            self.is_new,
+            rows,
+            self.added,
+            self.clock,
+            tables,
         )
+        if number < 0 < len(rows):
+            return planned(self.history, self.keys, len(rows), self.most).push(rows)
+        return number
 
 
-def planned(history: History, keys: Sequence[Key] | None, rows: int, most: int) -> Plan:
+def room_for(series: int) -> int:
+    """Return for how many series tables have room that hold some: it depends on nothing else."""
+    return max(LEAST_ROOM, 1 << (series - 1).bit_length()) if series else 0
+
+
+def planned(history: History, keys: Sequence[Key] | None, rows: int, most: int) -> SeriesPlaces:
     """Plan where rows go.
 
     Parameters
@@ -90,12 +114,13 @@ def planned(history: History, keys: Sequence[Key] | None, rows: int, most: int) 
         How many series are remembered at most: for a new one beyond these, the one is forgotten
         that has had no row for the longest time.
     """
+    given = keys
     if keys is None:
         keys = [()] * min(rows, 1)
     series = _Series(history, most)
     if rows == 1:
         series.group_of(keys[0], 0)
-        return _made(history, series, (NONE, NONE, NONE, NONE))
+        return _made(series, (NONE, NONE, NONE, NONE), given)
     groups = np.zeros(rows, np.int64)
     if len(keys) == rows:
         groups[:] = [series.group_of(key, row) for row, key in enumerate(keys)]
@@ -106,78 +131,157 @@ def planned(history: History, keys: Sequence[Key] | None, rows: int, most: int) 
     ordinals = np.empty(rows, np.int64)
     ordinals[order] = np.arange(rows) - offsets[groups[order]] if rows else 0
     in_order = order.astype(np.int64, copy=False), offsets.astype(np.int64, copy=False)
-    return _made(history, series, (groups, ordinals, *in_order))
+    return _made(series, (groups, ordinals, *in_order), given)
 
 
 def _made(
-    history: History, series: "_Series", places: tuple[IntArray, IntArray, IntArray, IntArray]
-) -> Plan:
-    return Plan(
-        history,
+    series: "_Series",
+    places: tuple[IntArray, IntArray, IntArray, IntArray],
+    keys: Sequence[Key] | None,
+) -> SeriesPlaces:
+    return SeriesPlaces(
+        series.history,
         *places,
         np.array(series.slots, dtype=np.int64),
         np.array(series.is_new, dtype=np.uint8),
-        series.places,
-        history.clock,
+        series.added,
+        series.clock,
+        keys,
+        series.most,
     )
 
 
 class _Series:
-    """The series of a batch, in the order of its rows; those of the history stay as they are."""
+    """The series of a batch, in the order of its rows; those of the history stay as they are.
+
+    Parameters
+    ----------
+    history : History
+        What came before.
+    most : int
+        How many series are remembered at most.
+
+    Attributes
+    ----------
+    added : dict
+        The place of each series that is new and not evicted within the batch.
+    slots, is_new : list
+        The place of each series of the batch, and whether it starts there.
+    """
 
     def __init__(self, history: History, most: int) -> None:
-        self._history, self._most = history, most
-        self._groups: dict[Key, int] = {}
-        self._rows: list[int] = []  # of each row up to now, its series' place
-        self._used: IntArray | None = None
-        self.places = history.places
+        self.history, self.most, self.clock = history, most, history.clock
+        self.added: dict[Key, int] = {}
         self.slots: list[int] = []
         self.is_new: list[bool] = []
+        self._groups: dict[Key, int] = {}
+        self._owners: dict[int, Key] = {}  # of places that have another series than before
+        self._evicted: set[Key] = set()
+        self._next = len(history.keys)  # a place that no series has
+        self._rows: list[int] = []  # the place of each row's series, until one is evicted
+        self._latest: dict[int, None] | None = None  # from then on these places, the latest last
+        self._passed = 0  # places of `Oldest` that were looked at
 
     def group_of(self, key: Key, row: int) -> int:
         """Return the series of a row, by its number in the batch."""
         group = self._groups.get(key)
         if group is None:
-            slot = self.places.get(key)
+            slot = None if key in self._evicted else self.history.places.get(key)
             self.is_new.append(slot is None)
-            self.slots.append(self._make_room(key, row) if slot is None else slot)
+            self.slots.append(self._make_room(key) if slot is None else slot)
             group = self._groups[key] = len(self.slots) - 1
-        if self._used is not None:
-            self._used[self.slots[group]] = self._history.clock + row
-        self._rows.append(self.slots[group])
+        if self._latest is None:
+            self._rows.append(self.slots[group])
+        else:
+            self._latest.pop(self.slots[group], None)
+            self._latest[self.slots[group]] = None
         return group
 
-    def _make_room(self, key: Key, row: int) -> int:
-        """Return the place of a new series, if need be that of another one, forgotten for it."""
-        if self.places is self._history.places:
-            self.places = dict(self.places)
-        slot = len(self.places)
-        if slot >= self._most:
-            slot = int(np.argmin(self._latest(row)))
-            forgotten = next(each for each, place in self.places.items() if place == slot)
-            del self.places[forgotten]
-            self._groups.pop(forgotten, None)
-        self.places[key] = slot
+    def _make_room(self, key: Key) -> int:
+        """Return the place of a new series, if need be that of another one, evicted for it."""
+        slot = self._next
+        if slot < self.most:
+            self._next += 1
+        else:
+            slot = self._least_recent()
+            evicted = self._owners[slot] if slot in self._owners else self.history.keys[slot]
+            self.added.pop(evicted, None)
+            self._groups.pop(evicted, None)
+            self._evicted.add(evicted)
+        self.added[key] = slot
+        self._owners[slot] = key
         return slot
 
-    def _latest(self, row: int) -> IntArray:
-        """Return when each place was last used, up to a row of the batch."""
-        if self._used is None:
-            self._used = np.zeros(self._most, np.int64)
-            known = min(self._most, len(self._history.used))
-            self._used[:known] = self._history.used[:known]
-            self._used[self._rows] = self._history.clock + np.arange(row)
-        return self._used
+    def _least_recent(self) -> int:
+        """Return the place of the series that has had no row for the longest time."""
+        if self._latest is None:
+            self._latest = dict.fromkeys(reversed(dict.fromkeys(reversed(self._rows))))
+        oldest = self.history.oldest
+        while True:
+            if oldest is None:
+                oldest = self.history.oldest = Oldest.of(self.history)
+                self._passed = 0
+            slot, self._passed = oldest.after(self._passed, self.history.used, self._latest)
+            if slot >= 0:
+                return slot
+            if oldest.clock == self.history.clock:
+                return next(iter(self._latest))  # as each series has a row in this batch
+            oldest = None
+
+
+class Oldest:
+    """The places of a history by their latest rows at some time, the oldest first.
+
+    A place that has had a row since then is passed over, so that the order need not be kept up. It
+    is made again when all of its places are passed.
+
+    Parameters
+    ----------
+    order : array of int
+        The places.
+    clock : int
+        How many rows there were at that time.
+    """
+
+    def __init__(self, order: IntArray, clock: int) -> None:
+        self._order, self.clock, self._start = order, clock, 0
+
+    @classmethod
+    def of(cls, history: History) -> "Oldest":
+        """Return the order of now."""
+        used = history.used[: len(history.keys)]
+        return cls(np.argsort(used, kind="stable"), history.clock)
+
+    def after(self, passed: int, used: IntArray, others: Container[int]) -> tuple[int, int]:
+        """Return the oldest place that is not among others, and how many were passed.
+
+        It is -1 if there is none from that number on.
+        """
+        for number in range(max(passed, self._start), len(self._order)):
+            slot = int(self._order[number])
+            is_later = used[slot] >= self.clock
+            if is_later and number == self._start:
+                self._start += 1
+            if not is_later and slot not in others:
+                return slot, number + 1
+        return -1, len(self._order)
 
 
 def _grown(history: History, room: int) -> tuple[FloatArray, IntArray, IntArray, IntArray]:
     """Return tables like those of a history, with more room."""
-    values = np.full((room, history.values.shape[1]), np.nan)
-    values[: len(history.values)] = history.values
-    counters = [np.zeros(room, np.int64) for _ in range(3)]
-    for counter, old in zip(counters, (history.starts, history.counts, history.used), strict=True):
+    return _padded(room, history.values, history.starts, history.counts, history.used)
+
+
+def _padded(
+    room: int, values: FloatArray, *counters: IntArray
+) -> tuple[FloatArray, IntArray, IntArray, IntArray]:
+    """Return values and counters with more room."""
+    roomy = np.full((room, values.shape[1]), np.nan)
+    roomy[: len(values)] = values
+    starts, counts, used = (np.zeros(room, np.int64) for _ in range(3))
+    for counter, old in zip((starts, counts, used), counters, strict=True):
         counter[: len(old)] = old
-    return values, counters[0], counters[1], counters[2]
+    return roomy, starts, counts, used
 
 
 # -- saving and loading ----------------------------------------------------------------------------
@@ -231,10 +335,10 @@ def from_state(
     if any(array.dtype != np.int64 or array.shape != (len(keys),) for array in counters):
         raise ValueError("the history of lags has not one count for each series")
     starts, counts, used = counters
-    in_turn = (starts >= 0) & (starts < counts) & (counts - 1 <= used) & (used < clock)
-    if not in_turn.all() or len(np.unique(used)) < len(used) or np.isinf(values).any():
+    write_locked = (starts >= 0) & (starts < counts) & (counts - 1 <= used) & (used < clock)
+    if not write_locked.all() or len(np.unique(used)) < len(used) or np.isinf(values).any():
         raise ValueError("the history of lags has counts or values that cannot be")
-    return History(places, values, starts, counts, used, clock, depth)
+    return History(places, *_padded(room_for(len(keys)), values, *counters), clock, depth)
 
 
 def _is_key(key: Any, length: int) -> bool:

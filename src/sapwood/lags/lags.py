@@ -1,19 +1,21 @@
 """Lags and rolling means: what was known when a row came, as features of it."""
 
 import contextlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
 from sapwood.lags import history
 from sapwood.lags.history import Key
 from sapwood.rows import targets
+from sapwood.rows.encoded import marked_like
 from sapwood.streams.memory import columns_of
 from sapwood.streams.stream import Column, FloatArray
+from sapwood.validation import Label
 
 __all__ = ["Lags", "Ticket"]
 
@@ -40,11 +42,11 @@ class Ticket(NamedTuple):
     number: int
 
 
-class Plan(NamedTuple):
+class LaggedRows(NamedTuple):
     """Rows with their lags, which are not past yet."""
 
     features: dict[Label, Column]
-    where: history.Plan
+    where: history.SeriesPlaces
     rows: FloatArray
 
     @property
@@ -57,8 +59,36 @@ class Plan(NamedTuple):
         return self.where.push(self.rows)
 
 
+class NextRow:
+    """The next row of a series, which is not past yet."""
+
+    __slots__ = ("_clock", "_history", "_key", "_most", "_values")
+
+    def __init__(self, past: Any, key: Key, values: list[float], most: int) -> None:
+        self._history, self._key, self._values, self._most = past, key, values, most
+        self._clock = past.clock
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is the next to become past: neither it nor another has since then."""
+        return bool(self._clock == self._history.clock)
+
+    @property
+    def number(self) -> int:
+        """The number that the row will have in its series."""
+        slot = self._history.places.get(self._key)
+        return int(self._history.clock if slot is None else self._history.counts[slot])
+
+    def push(self) -> int:
+        """Let the row become past, and return its number in its series."""
+        if self._key in self._history.places:
+            return int(self._history.push_one(self._key, self._values))
+        rows = np.array([self._values])
+        return history.planned(self._history, [self._key], 1, self._most).push(rows)
+
+
 class Lags:
-    """Features of what came before: values so many rows ago, and means of the last ones.
+    """Lag features and rolling means: earlier values of a series, and means of the last ones.
 
     For each row they tell what was known when it came: labels that had not come yet are missing,
     and no row sees its own. Rows are counted, not hours: where rows are left out of a stream, a
@@ -125,10 +155,10 @@ class Lags:
         }
         for what, given in (("lag", lags_of), ("mean", means_of)):
             for name, each in (given or {}).items():
-                told = f"{what}s_of[{door.shown(name)}]"
-                spans[door.feature_name(name), what] = _spans(each, told)
-        self._by = tuple(map(door.feature_name, [by] if isinstance(by, str | int) else by))
-        self._most = door.whole(max_series, "max_series", 1, MOST_OF_SERIES)
+                told = f"{what}s_of[{validation.shown(name)}]"
+                spans[validation.feature_name(name), what] = _spans(each, told)
+        self._by = tuple(map(validation.feature_name, [by] if isinstance(by, str | int) else by))
+        self._most = validation.whole(max_series, "max_series", 1, MOST_OF_SERIES)
         used = [name for (name, _), each in spans.items() if each]
         if not used:
             raise ValueError("no lag and no mean is given: name one, as lags=[1, 24]")
@@ -150,6 +180,7 @@ class Lags:
             "target": self._target,
             "max_series": self._most,
         }
+        self._unknown = [np.nan] * len(self._own)  # the labels of a row that has none
         self._history = history.empty(len(self._sources), int(self._wanted[:, 1].max()))
 
     # -- rows one by one --------------------------------------------------------------------------
@@ -163,11 +194,12 @@ class Lags:
             The features; nothing is changed.
         """
         row, _ = self.plan_one(x)
-        return {
+        known = {
             name: value
             for name, value in row.items()
             if value is not None or name not in self._features
         }
+        return marked_like(x, known)
 
     def learn_one(self, x: Mapping[Any, Any], y: Any = None) -> None:
         """Let a row become past.
@@ -223,10 +255,12 @@ class Lags:
     def _labels_one(self, y: Any) -> list[float]:
         """Return the y of a row, of each target; nothing is changed."""
         if not isinstance(self._target, tuple):
-            return [_finite(door.number(y, "y"), "y", None)]
+            if type(y) is float and -math.inf < y < math.inf:
+                return [y]
+            return [_finite(validation.number(y, "y"), "y", None)]
         read = targets.read_one(y)
         if read.values.ndim == 1:
-            raise ValueError(f"y = {door.shown(y)}: one is expected for each of {self._told}")
+            raise ValueError(f"y = {validation.shown(y)}: one is expected for each of {self._told}")
         _, values = targets.fitting(read, self._target, True, "Lags")
         return [
             _finite(value, targets.told(name), None)
@@ -235,29 +269,27 @@ class Lags:
 
     @property
     def _told(self) -> str:
-        return ", ".join(map(door.shown, self._target))
+        return ", ".join(map(validation.shown, self._target))
 
-    def plan_one(self, x: Mapping[Any, Any], y: Any = None) -> tuple[dict[Any, Any], Plan]:
+    def plan_one(self, x: Mapping[Any, Any], y: Any = None) -> tuple[dict[Any, Any], NextRow]:
         """Return a row with its lags, and what lets it become past when `push` is called."""
         if not isinstance(x, Mapping):
-            raise ValueError(f"x = {door.shown(x)}: a dict of features is expected")
-        self._check_names(x)
-        rows = np.full((1, len(self._sources)), np.nan)
-        labels = [np.nan] * len(self._own) if y is None else self._labels_one(y)
-        for place, of in enumerate(self._sources):
-            rows[0, place] = (
-                labels[self._own.index(of)] if of in self._own else _number(x.get(of), of)
-            )
-        keys = [self._key_of(x)] if self._by else None
-        where = history.planned(self._history, keys, 1, self._most)
-        found = where.features(rows, self._wanted)[:, 0].tolist()
-        known = {
-            name: None if np.isnan(value) else value
-            for name, value in zip(self._features, found, strict=True)
-        }
-        return {**x, **known}, Plan({}, where, rows)
+            raise ValueError(f"x = {validation.shown(x)}: a dict of features is expected")
+        if not self._features.keys().isdisjoint(x):
+            self._check_names(x)
+        labels = self._unknown if y is None else self._labels_one(y)
+        values = [
+            labels[self._own.index(of)] if of in self._own else _number(x.get(of), of)
+            for of in self._sources
+        ]
+        key, past = self._key_of(x), self._history
+        known = past.before_next(key, self._wanted)
+        row = marked_like(x, {**x, **dict(zip(self._features, known, strict=True))})
+        return row, NextRow(past, key, values, self._most)
 
     def _key_of(self, x: Mapping[Any, Any]) -> Key:
+        if not self._by:
+            return ()
         return tuple(_part_of_key(x.get(name)) for name in self._by)
 
     # -- many rows --------------------------------------------------------------------------------
@@ -318,7 +350,7 @@ class Lags:
         plan.push()
         return plan.features
 
-    def plan(self, X: Any, y: Any = None) -> Plan:
+    def plan(self, X: Any, y: Any = None) -> LaggedRows:
         """Return rows with their lags, and let them become past only when `push` is called."""
         columns = columns_of(X)
         self._check_names(columns)
@@ -341,12 +373,12 @@ class Lags:
             keys = list(zip(*parts, strict=True))
         where = history.planned(self._history, keys, count, self._most)
         made = dict(zip(self._features, where.features(rows, self._wanted), strict=True))
-        return Plan({**columns, **made}, where, rows)
+        return LaggedRows(marked_like(X, {**columns, **made}), where, rows)
 
     def _labels(self, y: Any) -> FloatArray:
         """Return the y of rows, with a column for each target; nothing is changed."""
         if not isinstance(self._target, tuple):
-            return _all_finite(door.column(y, "y"), "y")[:, np.newaxis]
+            return _all_finite(np.array(validation.column(y, "y")), "y")[:, np.newaxis]
         read = targets.read(y)
         if read.values.ndim == 1:
             raise ValueError(f"y is one column: one is expected for each of {self._told}")
@@ -359,7 +391,7 @@ class Lags:
         clash = self._features.keys() & set(names)
         if clash:
             name = min(clash, key=str)
-            raise ValueError(f"the rows have a feature {door.shown(name)} already: rename it")
+            raise ValueError(f"the rows have a feature {validation.shown(name)} already: rename it")
 
     # -- what they are ----------------------------------------------------------------------------
 
@@ -428,7 +460,9 @@ class Lags:
         ValueError, TypeError
             If there is anything wrong with it.
         """
-        if header.keys() != {"parameters", "past"} or not isinstance(header["parameters"], dict):
+        expected = {"parameters", "past"}
+        good = isinstance(header, dict) and header.keys() == expected
+        if not good or not all(isinstance(header[name], dict) for name in expected):
             raise ValueError("the lags have other entries than they should")
         given = dict(header["parameters"])
         for name in ("lags_of", "means_of"):
@@ -466,8 +500,8 @@ def _spans(given: Any, name: str) -> tuple[int, ...]:
     if isinstance(given, int | np.integer):
         given = [given]
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise ValueError(f"{name} = {door.shown(given)}: whole numbers are expected")
-    return tuple(dict.fromkeys(door.whole(span, name, 1, LONGEST_SPAN) for span in given))
+        raise ValueError(f"{name} = {validation.shown(given)}: whole numbers are expected")
+    return tuple(dict.fromkeys(validation.whole(span, name, 1, LONGEST_SPAN) for span in given))
 
 
 def _names_of(target: Any) -> str | tuple[Label, ...]:
@@ -476,7 +510,9 @@ def _names_of(target: Any) -> str | tuple[Label, ...]:
         return target
     good = isinstance(target, list | tuple) and all(type(name) in (str, int) for name in target)
     if not good or len(set(target)) < len(target) or len(target) < 2:
-        raise ValueError(f"target = {door.shown(target)}: a name is expected, or a list of several")
+        raise ValueError(
+            f"target = {validation.shown(target)}: a name is expected, or a list of several"
+        )
     return tuple(target)
 
 
@@ -492,29 +528,31 @@ def _features(
             named = target if of is None else target[of[0]] if isinstance(of, tuple) else of
             name = f"{named}.{what}{span}"
             if name in features:
-                raise ValueError(f"two features would be called {door.shown(name)}: rename one")
+                raise ValueError(
+                    f"two features would be called {validation.shown(name)}: rename one"
+                )
             features[name] = (sources.index(of), span, what == "mean")
     return features
 
 
 def _number(value: Any, name: Label) -> float:
     """Return a value of a column that lags are taken of."""
-    what = f"x[{door.shown(name)}]"
-    with contextlib.suppress(door.Unfit):
-        value = door.plain(value)
-    return np.nan if value is None else _finite(door.number(value, what), what, None)
+    what = f"x[{validation.shown(name)}]"
+    with contextlib.suppress(validation.Unfit):
+        value = validation.plain(value)
+    return np.nan if value is None else _finite(validation.number(value, what), what, None)
 
 
 def _numbers(column: Column | None, name: Label) -> FloatArray | float:
     if column is None:
         return np.nan
-    what = f"x[{door.shown(name)}]"
+    what = f"x[{validation.shown(name)}]"
     if not isinstance(column, np.ndarray):
         text = next((value for value in column if isinstance(value, str)), None)
         if text is not None:
-            raise ValueError(f"{what} = {door.shown(text)}: lags are taken of numbers alone")
-        column = np.array([_number(value, name) for value in column])
-    return _all_finite(column, what)
+            raise ValueError(f"{what} = {validation.shown(text)}: lags are taken of numbers alone")
+        return _all_finite(np.array([_number(value, name) for value in column]), what)
+    return _all_finite(np.array(column, np.float64), what)
 
 
 def _all_finite(values: FloatArray, what: str) -> FloatArray:
@@ -526,23 +564,23 @@ def _all_finite(values: FloatArray, what: str) -> FloatArray:
 def _finite(value: float, what: str, row: int | None) -> float:
     if np.isinf(value):
         place = "" if row is None else f" at position {row}"
-        raise ValueError(f"{what} = {value}{place} {door.FEATURE_FINITE}")
+        raise ValueError(f"{what} = {value}{place} {validation.FEATURE_FINITE}")
     return value
 
 
 def _part_of_key(value: Any) -> str | int | float | None:
     """Return what a series is told by; whole numbers are themselves, whatever their type."""
     try:
-        plain = door.plain(value)
+        plain = validation.plain(value)
         if isinstance(plain, float):
             if np.isinf(plain):
-                raise door.Unfit(door.FEATURE_FINITE)
+                raise validation.Unfit(validation.FEATURE_FINITE)
             return None if np.isnan(plain) else plain
         if plain is not None:
-            door.check_text(plain)
-            plain = door.label(plain, whole=False)
-    except door.Unfit as rule:
-        raise ValueError(f"{door.shown(value)}, by which a series is told, {rule}") from None
+            validation.check_text(plain)
+            plain = validation.label(plain, whole=False)
+    except validation.Unfit as rule:
+        raise ValueError(f"{validation.shown(value)}, which identifies a series, {rule}") from None
     return int(plain) if isinstance(plain, bool) else plain
 
 

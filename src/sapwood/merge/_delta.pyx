@@ -170,7 +170,7 @@ cdef void extract_model(
 
 cdef inline const double* faded_of(const LeafRecord* record) noexcept nogil:
     """All faded errors of a leaf, which follow each other."""
-    return &record.errors[0]
+    return &record.part.errors[0]
 
 
 cdef void extract_leaf(
@@ -182,8 +182,8 @@ cdef void extract_leaf(
     delta.leaf = <int32_t>leaf
     delta.rows = after.rows - before.rows
     delta.weight = after.weight
-    delta.target_mean, delta.target_m2 = after.target_mean, after.target_m2
-    delta.residual_mean, delta.residual_m2 = after.residual_mean, after.residual_m2
+    delta.target_mean, delta.target_m2 = after.part.target_mean, after.part.target_m2
+    delta.residual_mean, delta.residual_m2 = after.part.residual_mean, after.part.residual_m2
     left = pow(FADE, delta.rows)
     delta.mass = 1.0 - left
     for place in range(FADED):
@@ -433,16 +433,16 @@ cdef void add_leaf(LeafRecord* record, const LeafDelta* delta) noexcept nogil:
     cdef double left = pow(FADE, delta.rows)
     cdef double* faded = <double*>faded_of(record)
     cdef Py_ssize_t place
-    record.mean += (delta.target_mean - record.mean) * (
-        delta.weight / (record.mean_weight + delta.weight)
+    record.part.mean += (delta.target_mean - record.part.mean) * (
+        delta.weight / (record.part.mean_weight + delta.weight)
     )
-    record.mean_weight += delta.weight
+    record.part.mean_weight += delta.weight
     join_moments(
-        &record.weight, &record.target_mean, &record.target_m2, delta.weight, delta.target_mean,
+        &record.weight, &record.part.target_mean, &record.part.target_m2, delta.weight, delta.target_mean,
         delta.target_m2,
     )
     join_moments(
-        &record.weight, &record.residual_mean, &record.residual_m2, delta.weight,
+        &record.weight, &record.part.residual_mean, &record.part.residual_m2, delta.weight,
         delta.residual_mean, delta.residual_m2,
     )
     record.weight += delta.weight

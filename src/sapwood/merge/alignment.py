@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
 from sapwood.merge._delta import RATES_OF_MODELS, delta_doubles, information_doubles
 from sapwood.merge.column_facts import aligned_facts
 from sapwood.merge.errors import MergeError
 from sapwood.rows.column import CATEGORY, IDENTIFIER, OTHERS, UNKNOWN
+from sapwood.validation import Label
 
 __all__ = [
     "LABEL_SUMS",
@@ -68,7 +68,7 @@ def united(one: Header, other: Header, known: list[int]) -> Header:
             found = [IDENTIFIER]
         if len(found) > 1:
             raise MergeError(
-                f"{door.shown(name)} holds numbers in one shard and labels in another: declare it "
+                f"{validation.shown(name)} holds numbers in one shard and labels in another: declare it "
                 f"to be a category, as by --categorical {name}"
             )
         kinds.append(found[0] if found else UNKNOWN)

@@ -15,7 +15,7 @@ from sapwood.merge.recoding import check_labels
 from sapwood.merge.snapshot import digest_of, take_snapshot
 from sapwood.rows.features import Features
 from sapwood.tree import memory
-from sapwood.tree._relay import Registration
+from sapwood.tree._schema_migration import SchemaMigration
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 
 __all__ = ["apply", "take_in"]
@@ -63,7 +63,7 @@ def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
     if features["names"] != tree._features.names or features != tree._features.to_header():
         known = Features.from_header(features, tree._features.most_labels).known
         relay = memory.relay(kernel, tree._features, known)
-        Registration(tree._features, known, [relay]).commit_now()
+        SchemaMigration(tree._features, known, [relay]).commit_now()
     try:
         check_fits(arrays, kernel)
         last_layer.check_fits(arrays["layer"], kernel)

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.blend._layer import LastLayer, layer_parts
-from sapwood.door import Label
+from sapwood import validation
+from sapwood.corrector._layer import LastLayer, layer_parts
 from sapwood.ensemble.ensemble import KERNEL_BYTES
 from sapwood.ensemble.ensemble_state import OWN
 from sapwood.ensemble.ensemble_state import STREAM as STREAM_OF_FOREST
@@ -21,10 +21,11 @@ from sapwood.merge.errors import MergeError
 from sapwood.merge.recoding import Order, check_labels, known_by_both, listed_labels, recoded
 from sapwood.model import State
 from sapwood.rows.features import OTHERS, Features, labels_within
+from sapwood.schema import Schema
 from sapwood.tree import _memory, memory, tree_state
 from sapwood.tree._column_tables import LEVEL_HEAD
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._relay import Registration
+from sapwood.tree._schema_migration import SchemaMigration
 from sapwood.tree.layout import (
     CHANGE_RECORD,
     MOST_UNIT_CHANGES,
@@ -35,6 +36,7 @@ from sapwood.tree.layout import (
 )
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.tree.settings import TreeSettings
+from sapwood.validation import Label
 
 __all__ = ["SHAPING", "Part", "assembled"]
 
@@ -52,6 +54,7 @@ SHAPING = (
     "split_on",
     "track",
     "no_splits",
+    "split_bound",
 )
 """Parameters that all trees of a forest share, but for what it adds to them."""
 ERROR_ROWS = 500.0
@@ -78,8 +81,8 @@ class Part:
         What each of them counts in the model.
     stream : dict of str to float
         What the model knows of all of its rows.
-    formats : dict of str to str
-        By which formats columns were read.
+    schema : Schema
+        How columns became features.
     """
 
     parameters: dict[str, Any]
@@ -89,7 +92,7 @@ class Part:
     records: Array
     weights: Array
     stream: dict[str, float]
-    formats: dict[str, str]
+    schema: Schema
 
     def __post_init__(self) -> None:
         self.known = self.reader.known
@@ -126,7 +129,7 @@ class Part:
             record,
             np.ones(1),
             {**stream, "begun": 0.0},
-            tree.column_formats,
+            tree.schema,
         )
 
     @classmethod
@@ -145,7 +148,7 @@ class Part:
             if weights.sum() > 0
             else np.full(len(learned), 1 / len(learned)),
             {name: float(getattr(kernel, name)) for name in names},
-            forest.column_formats,
+            forest.schema,
         )
 
     def only(self, places: Sequence[int], **parameters: Any) -> "Part":
@@ -225,20 +228,15 @@ def assembled(
         layer=layer,
     )
     forest = ForestRegressor.from_state(state, ForestRegressor.format)
-    forest.column_formats = _formats(parts)
+    forest.schema = _schema(parts)
     return forest
 
 
-def _formats(parts: Sequence[Part]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for part in parts:
-        for name, text in part.formats.items():
-            if found.setdefault(name, text) != text:
-                raise MergeError(
-                    f"{door.shown(name)} was read by the format {found[name]!r} for one model and "
-                    f"by {text!r} for another: its numbers may mean other things"
-                )
-    return found
+def _schema(parts: Sequence[Part]) -> Schema:
+    try:
+        return reduce(Schema.joined, (part.schema for part in parts))
+    except ValueError as error:
+        raise MergeError(str(error)) from None
 
 
 # -- trees -----------------------------------------------------------------------------------------
@@ -261,7 +259,7 @@ def _relaid(part: Part, kernel: TreeKernel, features: dict[str, Any], most: int)
     part.reader.most_labels = most
     known = _behind(part.features, features, most).known
     relay = memory.relay(kernel, part.reader, known, 0)
-    Registration(part.reader, known, [relay]).commit_now()
+    SchemaMigration(part.reader, known, [relay]).commit_now()
     return int(_memory.nbytes(kernel))
 
 
@@ -291,8 +289,8 @@ def _check_own_codes(part: Part, kernel: TreeKernel) -> None:
         shared = kernel.level_table[start + LEVEL_HEAD + count : start + LEVEL_HEAD + own, 0]
         if shared.any():
             raise MergeError(
-                f"{door.shown(name)} has more categories than can be told apart, so that some "
-                "share a level: leave it out in both models"
+                f"{validation.shown(name)} has more categories than can be distinguished, so that "
+                "some share an encoding: leave it out in both models"
             )
         start += LEVEL_HEAD + own
 
@@ -335,7 +333,7 @@ def _least_limit(
     most = labels_within(parameters["max_bytes"])
     known = Features.from_header(features, most)
     waiting = forest._kernel.trees[-1]
-    Registration(known, known.known, [memory.relay(waiting, known, known.known, 0)]).commit_now()
+    SchemaMigration(known, known.known, [memory.relay(waiting, known, known.known, 0)]).commit_now()
     used += max(int(_memory.nbytes(waiting)), memory.LEAST_BYTES)
     return int((used + KERNEL_BYTES + known.nbytes) / (1 - memory.SHARE)) + 4096
 
@@ -356,7 +354,7 @@ def _state(
     known = Features.from_header(features, forest._features.most_labels).known
     waiting = kernel.trees[-1]
     relay = memory.relay(waiting, forest._features, known, 0)
-    Registration(forest._features, known, [relay]).commit_now()
+    SchemaMigration(forest._features, known, [relay]).commit_now()
     header, arrays = forest.to_state()
     found = {name: array for name, array in arrays.items() if name in OWN}
     found |= {
@@ -417,6 +415,7 @@ def _share_memory(
 ) -> None:
     """Let each tree have what it occupies, and an equal part of what is free."""
     kernels = [*(kernel for part in parts for kernel in part.kernels), waiting]
-    used = np.array([_memory.nbytes(kernel) for kernel in kernels])
-    free = limit - forest._own_bytes(forest._features, len(kernels)) - int(used.sum())
+    names = forest._bytes_for_each(forest._features, forest._features.known)
+    used = np.array([names + _memory.nbytes(kernel) for kernel in kernels])
+    free = limit - forest._own_bytes(len(kernels)) - int(used.sum())
     table["max_bytes"] = np.maximum(used + max(free, 0) // len(kernels), memory.LEAST_BYTES)

@@ -1,7 +1,7 @@
 """What has to hold for the arrays of a delta that comes from elsewhere.
 
 As for trees (see `sapwood.tree.checking`): indices lie within their tables, and numbers are such as
-rows that passed the door can have made.
+rows that passed validation can have made.
 """
 
 from typing import Any

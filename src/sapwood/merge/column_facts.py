@@ -66,7 +66,8 @@ def check_facts(added: Array, features: int, weight: float) -> None:
     decimals, cost, own, late_cost, late = added.T
     good = (decimals == np.floor(decimals)) & (decimals >= COARSEST_GRID)
     check(bool((good & (decimals <= FINER_THAN_GRIDS)).all()), "there is no such grid of a column")
-    check(bool(((own >= 0) & (own <= ROUNDING * weight)).all()), "the weight of a cost is wrong")
+    good_weight = (own >= 0) & (own <= 8 * ROUNDING * weight)  # a row counts for up to 8
+    check(bool(good_weight.all()), "the weight of a cost is wrong")
     check(bool((late >= 0).all()), "the weight of a faded cost is wrong")
     good = (abs(cost) <= 4 * SQUARE * (own + 1)) & (abs(late_cost) <= SQUARE * late)
     check(bool(good.all()), "the cost of a column is wrong")

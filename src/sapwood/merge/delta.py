@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
 from sapwood.merge import _delta, last_layer
 from sapwood.merge.alignment import aligned, united
 from sapwood.merge.checking import check_arrays
@@ -25,6 +25,7 @@ Array = NDArray[Any]
 
 KIND = "TreeDelta"
 FORMAT = 2
+MOST_SHARDS = 2**62
 HEADER = {"base", "round", "shards", "features", "known"}
 OTHER_RELEASE = (
     "comes from a worker with sapwood {made} and the driver has {here}: install the same release "
@@ -64,7 +65,7 @@ class Delta:
     shards : tuple of int
         The numbers of the shards in it, ascending; their order is that of their rows.
     features : dict
-        All that is known of features, as `Features.to_header` tells it.
+        All that is known of features, as `Features.to_header` returns it.
     known : list of int
         How many labels each feature of the snapshot had.
     arrays : dict of arrays
@@ -188,14 +189,20 @@ def _checked_header(
     base, shards, known = header["base"], header["shards"], header["known"]
     check(isinstance(base, str) and len(base) == 2 * container.DIGEST, "its snapshot has no name")
     check(isinstance(shards, list) and bool(shards), "it has no shards")
-    numbers = tuple(door.whole(shard, "shard", 0, 2**62) for shard in shards)
+    numbers = tuple(validation.whole(shard, "shard", 0, MOST_SHARDS) for shard in shards)
     check(list(numbers) == sorted(set(numbers)), "its shards are not in order, each of them once")
     features = Features.from_header(header["features"])
     good = isinstance(known, list) and len(known) <= len(features)
     check(good, "it does not say what the snapshot knew")
     for count, labels in zip(known, features.categories, strict=False):
-        door.whole(count, "the number of labels", 0, len(labels))
-    return base, door.whole(header["round"], "round", 0, 2**62), numbers, header["features"], known
+        validation.whole(count, "the number of labels", 0, len(labels))
+    return (
+        base,
+        validation.whole(header["round"], "round", 0, 2**62),
+        numbers,
+        header["features"],
+        known,
+    )
 
 
 def _checked_arrays(header: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:

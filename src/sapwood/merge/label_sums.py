@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sapwood.door import Label
 from sapwood.merge.alignment import LABEL_SUMS, many_of, sums_of_few
 from sapwood.merge.snapshot import shared_level
 from sapwood.rows.column import CATEGORY, OTHERS
 from sapwood.tree._column_tables import LEVEL_HEAD
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.regressor import HoeffdingTreeRegressor
+from sapwood.validation import Label
 
 __all__ = ["LabelSums", "add_labels", "levels_added"]
 

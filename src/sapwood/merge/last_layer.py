@@ -11,8 +11,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sapwood.blend._layer import fresh_layer
-from sapwood.blend.checking import check_layer_of
+from sapwood.corrector._layer import fresh_layer
+from sapwood.corrector.checking import check_layer_of
 from sapwood.limits import MOST_ROWS
 from sapwood.records import check, doubles
 from sapwood.tree._kernel import TreeKernel

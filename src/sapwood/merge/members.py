@@ -69,7 +69,7 @@ def check_parts(parts: list[ForestRegressor]) -> None:
             if count >= part._features.most_labels:
                 raise MergeError(
                     f"{name!r} has {count:,} categories or more, which is as many as each worker "
-                    "can tell apart: leave it out, allow more memory (max_bytes), or learn in one "
+                    "can distinguish: leave it out, allow more memory (max_bytes), or learn in one "
                     "process"
                 )
 

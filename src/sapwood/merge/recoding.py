@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
 from sapwood.merge.errors import MergeError
 from sapwood.rows.column import CATEGORY, IDENTIFIER, OTHERS, UNKNOWN
 from sapwood.rows.features import Features
@@ -22,6 +21,7 @@ from sapwood.tree._column_tables import GRID_DOUBLES, LEVEL_HEAD
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.layout import CATEGORY as CATEGORY_NODE
 from sapwood.tree.layout import LEAF, LISTED
+from sapwood.validation import Label
 
 __all__ = ["Order", "check_labels", "known_by_both", "listed_labels", "recoded"]
 
@@ -84,8 +84,8 @@ def check_labels(features: Header, most_labels: int) -> None:
     for name, labels in zip(features["names"], features["labels"], strict=True):
         if len(labels) > most_labels:
             raise MergeError(
-                f"{door.shown(name)} has {len(labels):,} categories in all models together, and at "
-                f"most {most_labels:,} can be told apart: leave it out, or allow more memory "
+                f"{validation.shown(name)} has {len(labels):,} categories in all models together, and at "
+                f"most {most_labels:,} can be distinguished: leave it out, or allow more memory "
                 "(max_bytes)"
             )
 
@@ -101,7 +101,7 @@ def _kind_of_both(name: Label, one: str, other: str) -> str:
 
 def _of_two_kinds(name: Label) -> MergeError:
     return MergeError(
-        f"{door.shown(name)} holds numbers in one model and labels in the other: they cannot mean "
+        f"{validation.shown(name)} holds numbers in one model and labels in the other: they cannot mean "
         "the same; declare it to be categorical in both, or leave it out"
     )
 
@@ -214,8 +214,8 @@ def _subset(subset: int, codes: Array, name: Label) -> int:
     for old in codes[OTHERS:].tolist():
         if old < OTHERS and subset >> old & 1 != others:
             raise MergeError(
-                f"{door.shown(name)} has more than {OTHERS} categories in both models together, "
-                "and their splits tell too many of them apart: leave it out in one of them"
+                f"{validation.shown(name)} has more than {OTHERS} categories in both models together, "
+                "and their splits distinguish too many of them: leave it out in one of them"
             )
     return found
 

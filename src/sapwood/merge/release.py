@@ -3,7 +3,7 @@
 from typing import Any
 
 import sapwood
-from sapwood import door
+from sapwood import validation
 from sapwood.merge.errors import MergeError
 from sapwood.records import check
 from sapwood.storage.container import ModelFileError
@@ -36,7 +36,7 @@ def check_release(
     """
     names = {"format", "version", *names}
     check(header.keys() == names, "its header has other entries than it should")
-    if door.whole(header["format"], "format", 1, 2**31) > format:
+    if validation.whole(header["format"], "format", 1, 2**31) > format:
         raise ModelFileError(f"{source} is of a newer release: upgrade sapwood")
     made, here = f"{header['version']!s:.40}", sapwood.__version__
     if header["version"] != here:

@@ -5,14 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sapwood import validation
 from sapwood.merge import _delta, last_layer
 from sapwood.merge.alignment import aligned, are_few, united
 from sapwood.merge.column_facts import facts_added
-from sapwood.merge.delta import Delta, joined_scores, scores_of
+from sapwood.merge.delta import MOST_SHARDS, Delta, joined_scores, scores_of
 from sapwood.merge.label_sums import LabelSums, levels_added
 from sapwood.merge.snapshot import check_told_apart, digest_of, tree_of_snapshot
 from sapwood.tree import memory, tree_state
-from sapwood.tree._relay import Registration
+from sapwood.tree._schema_migration import SchemaMigration
 
 __all__ = ["ShardLearner"]
 
@@ -30,12 +31,14 @@ class ShardLearner:
     snapshot : bytes
         Of the tree, from `take_snapshot`; all is checked.
     shard : int
-        The number of the shard, in the order of rows.
+        The number of the shard, in the order of rows; from 0 on.
 
     Raises
     ------
     ModelFileError, MergeError
         If the snapshot is damaged, or of another release.
+    ValueError
+        If `shard` is no such number.
 
     Examples
     --------
@@ -57,7 +60,7 @@ class ShardLearner:
 
     def __init__(self, snapshot: bytes, shard: int = 0) -> None:
         self._snapshot = snapshot
-        self.shard = shard
+        self.shard = validation.whole(shard, "shard", 0, MOST_SHARDS)
         self.tree, self.round = tree_of_snapshot(snapshot)
         self._known = self.tree._features.known
         self._few = are_few(self.tree._features.to_header())
@@ -80,6 +83,7 @@ class ShardLearner:
     ) -> NDArray[np.float64]:
         """Predict rows, then learn them, as a tree does; parameters are as for the tree."""
         self._labels.begin()
+        X = self.tree._encoded(X)
         predictions = np.asarray(self.tree.predict_learn_many(X, y, w), dtype=np.float64)
         self._labels.add(X, y, w)
         own = scores_of(np.asarray(y, dtype=np.float64), predictions)
@@ -92,7 +96,7 @@ class ShardLearner:
         Raises
         ------
         MergeError
-            If a feature has more categories by now than can be told apart.
+            If a feature has more categories by now than can be distinguished.
         """
         kernel, features = self.tree._kernel, self.tree._features
         before = self._before
@@ -130,5 +134,5 @@ class ShardLearner:
         tree, _ = tree_of_snapshot(self._snapshot)
         known = self.tree._features.known
         relay = memory.relay(tree._kernel, tree._features, known)
-        Registration(tree._features, known, [relay]).commit_now()
+        SchemaMigration(tree._features, known, [relay]).commit_now()
         return tree_state.kernel_arrays(tree._kernel, watches=False)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
 from sapwood.merge import _delta
 from sapwood.merge.errors import MergeError
 from sapwood.merge.release import check_release, of_this_release
 from sapwood.records import check
 from sapwood.rows.features import OTHERS
+from sapwood.schema import Schema
 from sapwood.storage import container
 from sapwood.storage.container import ModelFileError, damaged
 from sapwood.tree import memory, tree_state
@@ -24,6 +24,7 @@ from sapwood.tree._column_tables import GRID_DOUBLES, LEVEL_HEAD
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.layout import no_trial
 from sapwood.tree.regressor import HoeffdingTreeRegressor
+from sapwood.validation import Label
 
 __all__ = [
     "LEAST_ROWS",
@@ -42,7 +43,7 @@ KIND = "TreeSnapshot"
 FORMAT = 1
 LEAST_ROWS = 8
 """So many rows a tree must have learned: until then it may still move its origin."""
-HEADER = {"round", "tree"}
+HEADER = {"round", "schema", "tree"}
 OTHER_RELEASE = (
     "was made by sapwood {made} and this worker has {here}: install the same release on driver and "
     "workers"
@@ -112,7 +113,7 @@ def check_told_apart(tree: HoeffdingTreeRegressor) -> None:
 def shared_level(name: Label, most: int) -> MergeError:
     """Return an error about a feature of which some categories share a level."""
     return MergeError(
-        f"{door.shown(name)} has more categories than can be told apart (up to {most:,}, and short "
+        f"{validation.shown(name)} has more categories than can be distinguished (up to {most:,}, and short "
         f"ones where memory is limited): leave it out, as by --drop {name}, allow more memory "
         "(max_bytes), or learn in one process"
     )
@@ -134,7 +135,7 @@ def take_snapshot(tree: HoeffdingTreeRegressor, round: int = 0) -> bytes:
         If deltas cannot be taken of it.
     """
     check_mergeable(tree)
-    packed: bytes = tree._kernel.while_still(_packed, tree, round)
+    packed: bytes = tree._kernel.read_locked(_packed, tree, round)
     return packed
 
 
@@ -153,8 +154,12 @@ def _packed(tree: HoeffdingTreeRegressor, round: int) -> bytes:
     grids = _delta.grids_of(kernel)[watching]
     grids[grids[:, :, 2] == 0.0, 3] = 0.0  # no row is kept yet
     kept = {name: array for name, array in arrays.items() if name not in LEFT_OUT}
-    header = of_this_release(FORMAT, {"round": round, "tree": tree_state.header_of(tree)})
+    header = of_this_release(FORMAT, {**_told_of(tree), "round": round})
     return container.pack(KIND, header, {**kept, "leaves": leaves, "grids": grids})
+
+
+def _told_of(tree: HoeffdingTreeRegressor) -> dict[str, Any]:
+    return {"tree": tree_state.header_of(tree), "schema": tree.schema.to_header()}
 
 
 def digest_of(snapshot: bytes) -> str:
@@ -180,7 +185,8 @@ def tree_of_snapshot(
     try:
         check_release(header, HEADER, FORMAT, source, OTHER_RELEASE)
         tree = _filled(header["tree"], arrays)
-        return tree, door.whole(header["round"], "round", 0, 2**62)
+        tree.schema = Schema.from_header(header["schema"])
+        return tree, validation.whole(header["round"], "round", 0, 2**62)
     except (MergeError, ModelFileError):
         raise
     except (ValueError, TypeError, OverflowError) as error:

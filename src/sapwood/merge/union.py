@@ -10,6 +10,7 @@ from typing import Any
 from sapwood.ensemble.forest import MOST, ForestRegressor
 from sapwood.merge.assembly import SHAPING, Part, assembled
 from sapwood.merge.errors import MergeError
+from sapwood.merge.same_rows import have_same_rows
 from sapwood.tree import tree_state
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.regressor import HoeffdingTreeRegressor
@@ -77,12 +78,20 @@ def _check_models(one: Any, other: Any) -> None:
             raise MergeError("a model has learned nothing yet: there is nothing to merge")
     if one is other:
         raise MergeError("a model cannot be merged with itself: its rows would count twice")
+    if one._origin is other._origin:
+        raise MergeError(
+            "both models are copies or parts of one that had learned rows, which would count "
+            "twice: merge models of different rows"
+        )
 
 
 def _check_apart(one: Part, other: Part) -> None:
     """Raise unless two models have learned other rows, by the same parameters."""
     known = {_fingerprint(kernel) for kernel in one.kernels}
-    if any(_fingerprint(kernel) in known for kernel in other.kernels):
+    readers = one.reader, other.reader
+    if any(_fingerprint(kernel) in known for kernel in other.kernels) or any(
+        have_same_rows(mine, theirs, readers) for mine in one.kernels for theirs in other.kernels
+    ):
         raise MergeError(
             "both models have a tree that has learned the same rows, which would count twice: "
             "merge models of different rows"

@@ -1,4 +1,4 @@
-"""Where rows come in: checked at the door, then taken by the store, singly or in a batch."""
+"""Where rows come in: checked at validation, then taken by the store, singly or in a batch."""
 
 import sys
 
@@ -6,8 +6,8 @@ import numpy as np
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.string cimport memcpy
 
-from sapwood import door
-from sapwood._door cimport FIRST, REACH, SPREAD, admit_rows, within_limits
+from sapwood import validation
+from sapwood._validation cimport FIRST, REACH, SPREAD, admit_rows, within_limits
 from sapwood.moments cimport CELL, M2, PIVOT, SHIFT
 from sapwood.observers._rows cimport CELLS, WEIGHT
 
@@ -20,11 +20,11 @@ cdef inline double number(object value, str name) except? -1.0:
     try:
         return value
     except (TypeError, OverflowError):
-        door.refuse_kind(name, value)
+        validation.refuse_kind(name, value)
 
 
 cdef class Watch:
-    """A store behind the door: `update`, `update_many`, and what the door remembers.
+    """A store behind validation: `update`, `update_many`, and what validation remembers.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ cdef class Watch:
         return 0
 
     cdef void accept(self, double weight) noexcept:
-        """Let the door remember what it was shown on trial."""
+        """Let validation remember what it was shown on trial."""
         memcpy(self.reach, self.trial, REACH * self.targets * sizeof(double))
         self._weight = weight
 
@@ -94,7 +94,7 @@ cdef class Watch:
                 self.row[target] = number(y[target], "y")
         weight = self._weight
         if admit_rows(self.trial, &weight, self.targets, &x_value, self.row, &w_value, 1, 1) < 1:
-            door.refuse_row(x_value, np.array([self.row[t] for t in range(self.targets)]), w_value)
+            validation.refuse_row(x_value, np.array([self.row[t] for t in range(self.targets)]), w_value)
         self.ready = False
         try:
             while not self._store.take_one(x_value, self.row, w_value):
@@ -121,7 +121,7 @@ cdef class Watch:
         ValueError, OverflowError
             As `update`, naming the position of the first bad row; nothing is changed then.
         """
-        x, y, w = door.rows(x, y, w, self.targets)
+        x, y, w = validation.rows(x, y, w, self.targets)
         cdef const double[::1] xs = x
         cdef const double[:, ::1] ys = y
         cdef const double[:] ws = w
@@ -147,7 +147,7 @@ cdef class Watch:
                     rows,
                 )
             if good < rows:
-                door.refuse_row(x[good], y[good], w[good], good)
+                validation.refuse_row(x[good], y[good], w[good], good)
             # Where memory may run short half-way, the rows are taken aside. Beside many rows a copy
             # of the store costs less than to find out.
             finds_room = rows < MANY_ROWS or 2 * rows < self._store.count
@@ -216,9 +216,9 @@ cdef class Watch:
                     distance = (cell[PIVOT] - reach[FIRST]) + cell[SHIFT]
                     reach[SPREAD] += cell[M2] + table[row, WEIGHT] * (distance * distance)
                     if not (within_limits(distance * distance) and within_limits(reach[SPREAD])):
-                        raise OverflowError(door.SPREAD_OF_BOTH)
+                        raise OverflowError(validation.SPREAD_OF_BOTH)
         if not within_limits(weight):
-            raise OverflowError(door.WEIGHT_OF_BOTH)
+            raise OverflowError(validation.WEIGHT_OF_BOTH)
         self.ready = False
         try:
             store = self._store.twin()
@@ -230,12 +230,12 @@ cdef class Watch:
 
     @property
     def _reach(self):
-        """The first value and the spread of each target, as the door remembers them."""
+        """The first value and the spread of each target, as validation remembers them."""
         self.enter()
         return np.array(<double[: self.targets, :REACH]>self.reach)
 
     def _set_reach(self, double weight, const double[:, ::1] reach):
-        """Restore what the door remembers; the values have been checked."""
+        """Restore what validation remembers; the values have been checked."""
         self.enter()
         self._weight = weight
         memcpy(self.reach, &reach[0, 0], REACH * self.targets * sizeof(double))

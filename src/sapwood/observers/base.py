@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
 from sapwood.moments import Moments
 from sapwood.observers import _merit, packing
 from sapwood.observers._watch import Watch
@@ -133,7 +133,7 @@ class TableObserver(CopiedByBytes, Watch):
         packing.check(header.get("kind") == cls.__name__, f"it is no {cls.__name__}")
         try:
             observer = cls(**header["parameters"])
-            elements = door.whole(header["elements"], "elements", 0, len(numbers))
+            elements = validation.whole(header["elements"], "elements", 0, len(numbers))
             weight = float(header["weight"])
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"the saved observer is not valid: {error}") from None

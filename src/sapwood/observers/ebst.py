@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
 from sapwood.observers import packing
 from sapwood.observers._merit import middles
 from sapwood.observers._search_tree import SearchTreeStore
@@ -73,7 +73,7 @@ class EBSTObserver(_SearchTreeObserver):
     __slots__ = ()
 
     def __init__(self, targets: int = 1) -> None:
-        super().__init__(SearchTreeStore(door.whole(targets, "targets", 1, MAX_TARGETS)))
+        super().__init__(SearchTreeStore(validation.whole(targets, "targets", 1, MAX_TARGETS)))
 
     def _parameters(self) -> dict[str, Any]:
         return {"targets": self.targets}
@@ -102,8 +102,8 @@ class TEBSTObserver(_SearchTreeObserver):
     digits: int
 
     def __init__(self, digits: int = 3, targets: int = 1) -> None:
-        targets = door.whole(targets, "targets", 1, MAX_TARGETS)
-        digits = door.whole(digits, "digits", 0, 15)
+        targets = validation.whole(targets, "targets", 1, MAX_TARGETS)
+        digits = validation.whole(digits, "digits", 0, 15)
         super().__init__(SearchTreeStore(targets, 10.0**digits))
         self.digits = digits
 

@@ -28,7 +28,7 @@ VERSION = 1
 PREFIX = struct.Struct("<8sII")
 CHECKSUM = struct.Struct("<I")
 
-LIMIT = sys.float_info.max / 4  # as in sapwood/_door.pxd
+LIMIT = sys.float_info.max / 4  # as in sapwood/_validation.pxd
 WEIGHT, PROTOTYPE, CELLS, CELL = LAYOUT
 
 
@@ -66,7 +66,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], FloatArray]:
 
 
 def check_state(keys: FloatArray, table: FloatArray, weight: float, reach: FloatArray) -> None:
-    """Raise ValueError unless elements and door could have come from watching rows."""
+    """Raise ValueError unless elements and validation could have come from watching rows."""
     check(np.all(keys[:-1] < keys[1:]) and not np.isnan(keys).any(), "keys do not ascend")
     check(np.isfinite(table).all(), "a statistic is not finite")
     weights = table[:, WEIGHT]
@@ -84,7 +84,7 @@ def check_state(keys: FloatArray, table: FloatArray, weight: float, reach: Float
             check((np.square(pivot - first) <= LIMIT).all(), "y is spread too far")
             check((squares <= LIMIT).all(), "y is spread too far")
             total = float(m2.sum()) + float(weights @ squares)
-        # It may exceed what the door has counted: a mean is as exact as the distances that it
+        # It may exceed what validation has counted: a mean is as exact as the distances that it
         # came from, however far they were, and the square of its error counts with its weight.
         check(total <= LIMIT * (1 + 1e-6), "y is spread too far")
         check(0 <= spread <= LIMIT, "y is spread too far")

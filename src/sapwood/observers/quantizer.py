@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
 from sapwood.observers import packing
 from sapwood.observers._grid import GridStore, are_slots, roundest_between
 from sapwood.observers._merit import middles
@@ -84,8 +84,8 @@ class QuantizerObserver(TableObserver):
         cut: Cut = "border",
         targets: int = 1,
     ) -> None:
-        targets = door.whole(targets, "targets", 1, MAX_TARGETS)
-        slots = door.whole(slots, "slots", 2, MAX_SLOTS)
+        targets = validation.whole(targets, "targets", 1, MAX_TARGETS)
+        slots = validation.whole(slots, "slots", 2, MAX_SLOTS)
         if cut not in ("border", "prototype"):
             raise ValueError(f"cut = {cut!r}: 'border' or 'prototype' is expected")
         self.divisor = None
@@ -95,7 +95,7 @@ class QuantizerObserver(TableObserver):
             self.divisor = _divisor(radius)
             super().__init__(SlotStore(targets, COLD_START))
         else:
-            super().__init__(SlotStore(targets, door.positive(radius, "radius")))
+            super().__init__(SlotStore(targets, validation.positive(radius, "radius")))
         self.cut = cut
 
     @property
@@ -183,7 +183,7 @@ def _divisor(radius: str) -> float:
     """Return the k of "std/k", or raise ValueError."""
     if radius.startswith("std/"):
         try:
-            return door.positive(float(radius[4:]), "radius")
+            return validation.positive(float(radius[4:]), "radius")
         except ValueError:
             pass
     raise ValueError(f"radius = {radius!r}: a positive number, 'auto' or 'std/k' is expected")

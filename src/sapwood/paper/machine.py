@@ -1,9 +1,10 @@
 """On what a study was run."""
 
-import os
 import platform
 from importlib.metadata import version
 from pathlib import Path
+
+from sapwood.system import system
 
 __all__ = ["describe_machine"]
 
@@ -14,15 +15,11 @@ def describe_machine() -> dict[str, str]:
     """Return the processor, the system and the versions of all that has a say in the results."""
     return {
         "processor": _processor(),
-        "cores": str(len(os.sched_getaffinity(0)) if _has_affinity() else os.cpu_count()),
+        "cores": str(system.cores),
         "system": platform.platform(),
         "Python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
     }
-
-
-def _has_affinity() -> bool:
-    return hasattr(os, "sched_getaffinity")
 
 
 def _processor() -> str:

@@ -5,7 +5,6 @@ timings do not disturb one another. Each cell is written as soon as it is done.
 """
 
 import gc
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from math import log2
@@ -20,6 +19,7 @@ from sapwood.paper.measure import measure_splits, measure_times
 from sapwood.paper.observers import Factory, find_contender
 from sapwood.paper.protocol import Cell, Plan, all_cells
 from sapwood.scale.processes import ProcessExecutor, WorkerLostError
+from sapwood.system import system
 
 __all__ = ["RESULTS", "Progress", "run_study"]
 
@@ -58,7 +58,7 @@ class _Pass(NamedTuple):
     alone: bool
 
     def workers(self) -> int:
-        return 1 if self.alone else _cores()
+        return 1 if self.alone else system.cores
 
     def effort(self, cell: Cell, runs: int) -> float:
         """Return what a cell costs; E-BST's n log n outweighs everything else."""
@@ -157,8 +157,7 @@ def _run_pass(
 def _prepare_to_measure() -> None:
     """Keep a worker on one core, and from collecting garbage while times are measured."""
     gc.disable()
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    system.stay_on_one_core()
 
 
 def _run_cell(
@@ -184,7 +183,3 @@ def _gather(folder: StudyFolder, cells: Sequence[Cell], rows: int) -> pa.Table:
         seconds = {name: times[name] for name in times.column_names[2:]}
         parts.append(pa.table({**factors, **columns, **seconds}))
     return pa.concat_tables(parts)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -14,6 +14,7 @@ except ImportError as error:
 
 from sapwood.plot.bounds import band, bounds, coverage
 from sapwood.plot.evaluation import Measure, learning_curve, leaves, memory, refused, size, speed
+from sapwood.plot.hybrid import hybrid_errors, hybrid_weights
 from sapwood.plot.members import member_ages, member_errors
 from sapwood.plot.model import importances, observer, tree
 from sapwood.plot.residuals import (
@@ -35,6 +36,8 @@ __all__ = [
     "coverage",
     "errors_by_hour",
     "errors_by_prediction",
+    "hybrid_errors",
+    "hybrid_weights",
     "importances",
     "importances_over_time",
     "learning_curve",

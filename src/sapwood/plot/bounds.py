@@ -9,6 +9,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from sapwood.evaluate.result import Evaluation
+from sapwood.evaluate.sampling import thinned
 from sapwood.formatting import plain
 from sapwood.plot.clock import along_of, label_along, mark_changes, places_of
 from sapwood.plot.style import BLUE, GREEN, MUTED, ORANGE, axis, label_axes, legend, looks_of, say
@@ -17,7 +18,7 @@ __all__ = ["band", "bounds", "coverage"]
 
 FloatArray = NDArray[np.float64]
 
-NOTHING = "the model tells no bounds"
+NOTHING = "the model has no prediction intervals"
 
 
 def band(evaluation: Evaluation, ax: Axes | None = None, most: int = 150) -> Axes:
@@ -43,7 +44,7 @@ def band(evaluation: Evaluation, ax: Axes | None = None, most: int = 150) -> Axe
     ax.fill_between(x, rows["lower"], rows["upper"], color=BLUE, alpha=0.22, linewidth=0)
     ax.plot(x, rows["prediction"], color=BLUE, linewidth=1.1, label="predicted")
     inside = (rows["lower"] <= rows["y"]) & (rows["y"] <= rows["upper"])
-    ax.plot(x, rows["y"], color=ORANGE, linestyle="", marker=".", markersize=3, label="_came")
+    ax.plot(x, rows["y"], color=ORANGE, linestyle="", marker=".", markersize=3, label="_actual")
     out = ~inside & np.isfinite(rows["lower"])
     ax.plot(x[out], rows["y"][out], color=ORANGE, linestyle="", marker="x", label="_outside")
     _fit(ax, np.concatenate([rows["y"], rows["lower"], rows["upper"]]))
@@ -54,7 +55,9 @@ def band(evaluation: Evaluation, ax: Axes | None = None, most: int = 150) -> Axe
         Line2D([], [], color=ORANGE, linestyle="", marker="."),
         Line2D([], [], color=ORANGE, linestyle="", marker="x"),
     ]
-    legend(ax, handles, ["predicted", f"bounds of {level:g}", "came", "came outside"])
+    legend(
+        ax, handles, ["predicted", f"{level:g} prediction interval", "actual", "actual, outside"]
+    )
     return ax
 
 
@@ -76,16 +79,16 @@ def bounds(evaluation: Evaluation, ax: Axes | None = None, most: int = 500) -> A
     if intervals is None or len(intervals.sample) < 2:
         say(ax, NOTHING)
         return ax
-    rows = intervals.sample[:: max(1, -(-len(intervals.sample) // most))]
+    rows = intervals.sample[thinned(len(intervals.sample), most)]
     along = along_of(evaluation)
     x = places_of(rows["row"], rows["time"], along)
     lines = [
-        *ax.plot(x, rows["y"], color=ORANGE, linewidth=1.1, label="came"),
+        *ax.plot(x, rows["y"], color=ORANGE, linewidth=1.1, label="actual"),
         *ax.plot(x, rows["lower"], color=BLUE, linewidth=0.9, label="lower"),
         *ax.plot(x, rows["upper"], color=GREEN, linewidth=0.9, label="upper"),
     ]
     _fit(ax, np.concatenate([rows["y"], rows["lower"], rows["upper"]]))
-    legend(ax, lines, ["came", "lower", "upper"])
+    legend(ax, lines, ["actual", "lower", "upper"])
     label_along(ax, along)
     mark_changes(ax, evaluation, along)
     return ax
@@ -100,17 +103,17 @@ def _fit(ax: Axes, values: FloatArray) -> None:
 
 
 def coverage(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the share of what came lately that was within bounds, for each level.
+    """Draw the exponentially weighted coverage of the prediction intervals, for each level.
 
     Parameters
     ----------
     evaluation : Evaluation
         What to draw.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. Dotted lines are what was asked for.
+        Where to draw. Dotted lines are the nominal levels.
     """
     ax = axis(ax)
-    label_axes(ax, "rows", "share within bounds")
+    label_axes(ax, "rows", "coverage, exp. weighted")
     intervals = evaluation.intervals
     if intervals is None or not len(intervals.curve):
         say(ax, NOTHING)
@@ -121,14 +124,14 @@ def coverage(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     handles: list[Any] = []
     for name, look in looks_of(names).items():
         values = intervals.curve[f"faded_coverage_{name}"]
-        handles += ax.plot(x, values, color=look.colour, linewidth=1.7, label=f"of {name}")
+        handles += ax.plot(x, values, color=look.colour, linewidth=1.7, label=name)
         ax.axhline(float(name), color=MUTED, linestyle=":", linewidth=1.2)
     handles.append(Line2D([], [], color=MUTED, linestyle=":", linewidth=1.2))
     lowest = min(0.45, float(np.nanmin([intervals.curve[f"faded_coverage_{n}"] for n in names])))
     ax.set_ylim(max(0.0, min(lowest, *intervals.levels) - 0.05), 1.0)
     if along == "rows":
         ax.set_xlim(left=0)
-    legend(ax, handles, [*(f"faded, of {name}" for name in names), "asked for"])
+    legend(ax, handles, [*names, "nominal level"])
     label_along(ax, along)
     mark_changes(ax, evaluation, along)
     return ax

@@ -1,4 +1,4 @@
-"""Pictures of an evaluation: errors, speed and size over the rows, and where rows were refused."""
+"""Pictures of an evaluation: errors, speed and size over the rows, and where rows were rejected."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from sapwood.door import shown
 from sapwood.evaluate.result import BASELINES, Evaluation
 from sapwood.formatting import plain
 from sapwood.plot.clock import Along, label_along, mark_changes, places_of
@@ -27,6 +26,7 @@ from sapwood.plot.style import (
     twin,
 )
 from sapwood.streams.stream import MOST_ROWS
+from sapwood.validation import shown
 
 __all__ = ["Measure", "learning_curve", "leaves", "memory", "refused", "size", "speed"]
 
@@ -45,7 +45,7 @@ def learning_curve(
     ax: Axes | None = None,
     along: Along = "rows",
 ) -> Axes:
-    """Draw how the error went on, faded and over all rows.
+    """Draw the error over time, exponentially weighted and over all rows.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def learning_curve(
     -------
     matplotlib.axes.Axes
         The axis, with the best baseline if there is one evaluation and that is near. That of R²
-        ends at -1, that of an error at 8 times its median: what is beyond is told in words.
+        ends at -1, that of an error at 8 times its median: values beyond are noted as text.
 
     Examples
     --------
@@ -94,9 +94,9 @@ def learning_curve(
         error = evaluation.beside[f"{best}_faded_{measure}"] if best is not None else values
         if best is not None and _is_near(error, values):
             rival = {"color": GREEN, "linestyle": "-.", "linewidth": 1.2}
-            rivals = _line(ax, x, error, label=f"{BASELINES[best]}, faded", **rival)
+            rivals = _line(ax, x, error, label=f"{BASELINES[best]}, exp. weighted", **rival)
         look: dict[str, Any] = {"color": colour, "marker": "" if alone else marker}
-        faded += _line(ax, x, values, label="faded", **look)
+        faded += _line(ax, x, values, label="exponentially weighted", **look)
         look = {"color": ORANGE if alone else colour, "linestyle": "--", "linewidth": 1.2}
         total += _line(ax, x, points[measure], label="all rows", **look)
     targets = {evaluation.target for evaluation in named.values()}
@@ -107,7 +107,7 @@ def learning_curve(
         ax.set_xlim(left=ax.dataLim.x0)
         label_along(ax, along)
     handles: list[Artist] = [*faded, *total, *rivals]
-    labels = ["faded", "all rows", *(BASELINES[best] for _ in rivals if best)]
+    labels = ["exponentially weighted", "all rows", *(BASELINES[best] for _ in rivals if best)]
     if not alone:
         ways = [Line2D([], [], color=MUTED, linestyle=dash) for dash in ("-", "--")]
         handles = [*faded, *ways]
@@ -207,7 +207,7 @@ def size(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
 
 
 def refused(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw where in the stream rows were refused.
+    """Draw where in the stream rows were rejected.
 
     Parameters
     ----------
@@ -220,11 +220,11 @@ def refused(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     ax = axis(ax)
     where = evaluation.refused.where
     if evaluation.refused.count == 0 or len(where) == 0:
-        say(ax, "no row was refused")
+        say(ax, "no row was rejected")
     else:
         ax.stairs(where[:, 1], np.append(0, where[:, 0]), fill=True, color=ORANGE)
         ax.set_xlim(0, where[-1, 0])
-    label_axes(ax, "rows read", "rows refused")
+    label_axes(ax, "rows read", "rows rejected")
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.set_ylim(bottom=0)
     return ax
@@ -270,7 +270,7 @@ def _draw_size(ax: Axes, rows: Any, values: Any, label: str, **look: Any) -> Non
     if len(values) and values[-1] >= 0:
         _line(ax, rows, values, label=label, **look)
     else:
-        say(ax, "the model does not tell")
+        say(ax, "the model does not report it")
     label_axes(ax, "rows", label)
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)

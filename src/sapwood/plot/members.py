@@ -11,7 +11,7 @@ __all__ = ["member_ages", "member_errors"]
 
 
 def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the errors of an ensemble's trees, beside that of what they predict together.
+    """Draw the errors of an ensemble's trees, and that of their combined prediction.
 
     Those of several targets are in units of these targets' deviations, and drawn alone.
 

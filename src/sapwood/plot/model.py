@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, Patch
 from numpy.typing import NDArray
 
-from sapwood.door import shown
 from sapwood.formatting import number, plain
 from sapwood.inspect import draw
 from sapwood.inspect.view import TreePicture, check_limits
@@ -32,6 +31,7 @@ from sapwood.plot.style import (
     say,
     twin,
 )
+from sapwood.validation import shown
 
 __all__ = ["importances", "observer", "picture_of", "tree"]
 

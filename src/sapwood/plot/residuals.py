@@ -7,7 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from sapwood.evaluate.error_tables import grouped
 from sapwood.evaluate.result import Evaluation
+from sapwood.evaluate.sampling import thinned
 from sapwood.formatting import plain
 from sapwood.plot.clock import DAY, along_of, label_along, mark_changes, places_of
 from sapwood.plot.style import BLUE, COLOURS, MUTED, ORANGE, axis, label_axes, legend, say
@@ -50,7 +52,7 @@ def predictions(evaluation: Evaluation, ax: Axes | None = None, most: int = 500)
         label_axes(ax, "rows", plain(evaluation.target, 24))
         return ax
     along = along_of(evaluation)
-    rows = sample.rows[:: max(1, -(-len(sample.rows) // most))]
+    rows = sample.rows[thinned(len(sample.rows), most)]
     x = places_of(rows["row"], rows["time"], along)
     _draw_pair(ax, x, rows["y"], rows["prediction"], evaluation)
     label_along(ax, along)
@@ -84,14 +86,14 @@ def _draw_pair(
     ax: Axes, x: Any, right: FloatArray, predicted: FloatArray, evaluation: Evaluation
 ) -> None:
     marker = "o" if len(x) == 1 else ""
-    truth = ax.plot(x, right, color=ORANGE, linewidth=1.1, label="came", marker=marker)
+    truth = ax.plot(x, right, color=ORANGE, linewidth=1.1, label="actual", marker=marker)
     guess = ax.plot(x, predicted, color=BLUE, linewidth=1.1, label="predicted", marker=marker)
     label_axes(ax, "rows", plain(evaluation.target, 24))
     ax.margins(x=0)
     low, high = np.percentile(np.concatenate([right, predicted]), [0.1, 99.9])
     spread = float(high - low) or abs(float(high)) or 1.0
     ax.set_ylim(low - 0.08 * spread, high + 0.08 * spread)
-    legend(ax, [*truth, *guess], ["came", "predicted"])
+    legend(ax, [*truth, *guess], ["actual", "predicted"])
 
 
 def bias(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
@@ -112,14 +114,16 @@ def bias(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
         return ax
     along = along_of(evaluation)
     x = places_of(evaluation.curve["row"], points["time"], along)
-    faded = ax.plot(x, points["faded_bias"], color=BLUE, linewidth=1.7, label="faded")
+    faded = ax.plot(
+        x, points["faded_bias"], color=BLUE, linewidth=1.7, label="exponentially weighted"
+    )
     total = ax.plot(
         x, points["bias"], color=ORANGE, linestyle="--", linewidth=1.2, label="all rows"
     )
     none = ax.axhline(0.0, color=MUTED, linestyle=":", linewidth=1.2)
     far = float(np.nanpercentile(np.abs([points["faded_bias"], points["bias"]]), 98)) or 1.0
     ax.set_ylim(-1.25 * far, 1.25 * far)
-    legend(ax, [*faded, *total, none], ["faded", "all rows", "none"])
+    legend(ax, [*faded, *total, none], ["exponentially weighted", "all rows", "none"])
     label_along(ax, along)
     mark_changes(ax, evaluation, along)
     return ax
@@ -131,24 +135,24 @@ def errors_by_prediction(evaluation: Evaluation, ax: Axes | None = None) -> Axes
     Parameters
     ----------
     evaluation : Evaluation
-        What to draw, by its sample.
+        What to draw.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. The line is the mean of a twelfth of the rows, the band has 80 % of them.
+        Where to draw. The line is the mean over a twelfth of all rows; the band contains 80 % of
+        them, as far as the sample shows.
     """
     ax = axis(ax)
     target = plain(evaluation.target, 18)
     label_axes(ax, f"predicted {target}", f"prediction − {target}")
-    sample = evaluation.sample
-    if sample is None or len(sample.rows) < LEAST_ROWS:
+    sample, errors = evaluation.sample, evaluation.errors_by
+    if sample is None or errors is None or len(sample.rows) < LEAST_ROWS:
         say(ax, "too few rows")
         return ax
+    parts = grouped(errors.predictions, BINS)
     order = np.argsort(sample.rows["prediction"], kind="stable")
-    parts = np.array_split(sample.rows[order], BINS)
-    _draw_band(
-        ax,
-        np.array([part["prediction"].mean() for part in parts]),
-        [part["prediction"] - part["y"] for part in parts],
-    )
+    shares = np.cumsum(parts["rows"]) / parts["rows"].sum()
+    cuts = np.round(shares[:-1] * len(order)).astype(np.intp)
+    rows = [sample.rows[part] for part in np.split(order, cuts)]
+    _draw_band(ax, parts["prediction"], parts["bias"], rows)
     return ax
 
 
@@ -158,43 +162,43 @@ def errors_by_hour(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     evaluation : Evaluation
-        What to draw, by its sample; its stream has to have times.
+        What to draw; its stream has to have times.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. The line is the mean, the band has 80 % of the rows.
+        Where to draw. The line is the mean over all rows; the band contains 80 % of them, as far
+        as the sample shows.
     """
     ax = axis(ax)
     label_axes(ax, "hour of the day (UTC)", f"prediction − {plain(evaluation.target, 18)}")
-    hours = hours_of(evaluation)
-    if hours is None or evaluation.sample is None:
+    sample, errors = evaluation.sample, evaluation.errors_by
+    if not has_hours(evaluation) or sample is None or errors is None:
         say(ax, "the stream has no times of day")
         return ax
-    rows = evaluation.sample.rows
-    known = np.unique(hours[hours >= 0])
-    parts = [rows[hours == hour] for hour in known]
-    _draw_band(ax, known.astype(float), [part["prediction"] - part["y"] for part in parts])
+    known = np.flatnonzero(errors.hours["rows"])
+    times = sample.rows["time"]
+    finite = np.isfinite(times)
+    hours = np.where(finite, np.where(finite, times, 0.0) % DAY // 3600, -1)
+    rows = [sample.rows[hours == hour] for hour in known]
+    _draw_band(ax, known.astype(float), errors.hours["bias"][known], rows)
     ax.set_xlim(known[0], known[-1])
     ax.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 3, 6]))
     return ax
 
 
-def hours_of(evaluation: Evaluation) -> NDArray[np.int64] | None:
-    """Return the hour of the day of each row of the sample, -1 where it has no time.
-
-    None is returned if there are no times, or if all are of the same hour.
-    """
-    sample = evaluation.sample
-    if sample is None or len(sample.rows) < LEAST_ROWS:
-        return None
-    times = sample.rows["time"]
-    known = np.isfinite(times)
-    hours = np.where(known, np.where(known, times, 0.0) % DAY // 3600, -1).astype(np.int64)
-    return hours if len(np.unique(hours[known])) > 1 else None
+def has_hours(evaluation: Evaluation) -> bool:
+    """Whether rows have times of more than one hour of the day."""
+    errors = evaluation.errors_by
+    if errors is None:
+        return False
+    rows = errors.hours["rows"]
+    return bool(np.count_nonzero(rows) > 1 and rows.sum() >= LEAST_ROWS)
 
 
-def _draw_band(ax: Axes, x: FloatArray, parts: list[FloatArray]) -> None:
-    """Draw the mean of each part, and where 80 % of it are."""
-    low, high = np.array([np.percentile(part, [10, 90]) for part in parts]).T
-    means = np.array([part.mean() for part in parts])
+def _draw_band(ax: Axes, x: FloatArray, means: FloatArray, parts: list[NDArray[Any]]) -> None:
+    """Draw the mean error of each part, and the range of 80 % of the errors of its sample."""
+    nothing = np.full(2, np.nan)
+    errors = [part["prediction"] - part["y"] for part in parts]
+    bands = [np.percentile(each, [10, 90]) if len(each) else nothing for each in errors]
+    low, high = np.array(bands).T
     band = ax.fill_between(x, low, high, color=BLUE, alpha=0.18, linewidth=0)
     line = ax.plot(x, means, color=BLUE, linewidth=1.7, label="mean error")
     none = ax.axhline(0.0, color=MUTED, linestyle=":", linewidth=1.2)
@@ -215,7 +219,7 @@ def importances_over_time(evaluation: Evaluation, ax: Axes | None = None) -> Axe
     label_axes(ax, "rows", "share (%)")
     moments = evaluation.importances
     if not moments or not any(moments[-1][1].values()):
-        say(ax, "the tree has not split yet" if moments else "the model does not tell")
+        say(ax, "the tree has not split yet" if moments else "the model does not report it")
         return ax
     last = moments[-1][1]
     names = sorted(last, key=lambda name: -last[name])[:FEATURES]
@@ -247,7 +251,7 @@ def changes(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     label_axes(ax, "rows", "leaves gained, lost")
     curve = evaluation.curve
     if len(curve) < 2 or curve["leaves"][-1] < 0:
-        say(ax, "the model does not tell")
+        say(ax, "the model does not report it")
         return ax
     steps = np.diff(curve["leaves"], prepend=1)
     edges = np.unique(np.linspace(0, curve["row"][-1], STEPS + 1).astype(np.int64))

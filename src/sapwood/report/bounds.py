@@ -33,7 +33,9 @@ def render_bounds(evaluation: Evaluation, model: Any) -> str | None:
     along = along_of(evaluation)
     is_time = along == "time"
     level = f"{max(intervals.levels):g}"
-    every = "every row" if intervals.interval == 1 else f"one row in {count(intervals.interval)}"
+    every = (
+        "every row" if intervals.interval == 1 else f"one random row in {count(intervals.interval)}"
+    )
     charts = [
         zoom_chart(
             "bounds-all",
@@ -97,7 +99,7 @@ def _curves(evaluation: Evaluation, along: Along) -> dict[str, Any]:
     assert evaluation.intervals is not None
     rows = evaluation.intervals.sample
     places = places_of(rows["row"], rows["time"], along)
-    lines = [("came", "y", "orange"), ("lower", "lower", "blue"), ("upper", "upper", "green")]
+    lines = [("actual", "y", "orange"), ("lower", "lower", "blue"), ("upper", "upper", "green")]
     return {
         "time": along == "time",
         "x": [round(place, 6) for place in places.tolist()],
@@ -135,12 +137,14 @@ def _levels(evaluations: Mapping[str, Evaluation]) -> str:
             for over, measure in measures
         ),
     ]
-    heads = [Column(head) for head in ("asked for", "within", "faded", "width", "score")]
+    heads = [
+        Column(head) for head in ("nominal level", "coverage", "exp. weighted", "width", "score")
+    ]
     if "" not in evaluations:
         columns.insert(0, [text(name, 40) for name, _, _ in found])
         heads.insert(0, Column("target", numbers=False))
     caption = (
-        "Share within bounds, mean width, interval score"
+        "Coverage, mean width, interval score"
         "<small>width, and 2 / (1 − level) times how far beyond a target was</small>"
     )
     made = table(heads, zip(*columns, strict=True), caption=caption)

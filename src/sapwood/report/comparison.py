@@ -211,7 +211,9 @@ def _legend(models: list[str]) -> str:
         f"{text(model, 60)}</span>"
         for model in models
     )
-    return f'<p class="legend">{named}<span>solid: faded, dashed: all rows</span></p>'
+    return (
+        f'<p class="legend">{named}<span>solid: exponentially weighted, dashed: all rows</span></p>'
+    )
 
 
 def _order(found: Evaluation, measure: plot.Measure) -> float:

@@ -37,6 +37,7 @@ from sapwood.report.html import (
     text,
     told_alike,
 )
+from sapwood.report.hybrid import render_hybrid
 from sapwood.report.members import render_members
 from sapwood.report.rows import render_columns, render_predictions, render_residuals
 from sapwood.report.targets import render_shared_tree, render_target_curves, render_targets
@@ -57,8 +58,9 @@ TITLES = {
     "size": "Size",
     "speed": "Speed",
     "importances": "Importances",
-    "refused": "Refused rows",
+    "refused": "Rejected rows",
     "columns": "Columns",
+    "hybrid": "Online and batch model",
     "members": "Members",
     "tree": "Tree",
     "settings": "Settings",
@@ -86,7 +88,7 @@ def write_report(
         The model as it is after the evaluation. Of one that is not Sapwood's, or without one, the
         parts about its inside are left out.
     settings : mapping of str to str, optional
-        What else is worth knowing about the run. Parameters of the model are told anyway.
+        What else is worth knowing about the run. Parameters of the model are included anyway.
 
     Examples
     --------
@@ -131,6 +133,7 @@ def render(
         "importances": _importances(evaluation, model, absent),
         "refused": _refused(evaluation),
         "columns": render_columns(evaluation.columns) if evaluation.columns else None,
+        "hybrid": render_hybrid(model),
         "members": members,
         "tree": _tree(evaluation, picture, absent) if picture or not members else None,
         "settings": _settings(evaluation, model, settings or {}),
@@ -143,7 +146,8 @@ def render(
     top = "".join(made[name] for name in TOP if name in made)
     main = (
         f'{top}<div class="side-by-side">\n{middle}</div>\n'
-        f"{made.get('columns', '')}{made.get('members', '')}{made.get('tree', '')}"
+        f"{made.get('columns', '')}{made.get('hybrid', '')}{made.get('members', '')}"
+        f"{made.get('tree', '')}"
         f"{made['settings']}"
     )
     return whole_page("evaluation", headline, _course(evaluation), links, main)
@@ -164,6 +168,7 @@ def _page_of_targets(evaluation: Evaluation, model: Any, settings: Mapping[str, 
         "importances": _importances(evaluation, model, absent),
         "refused": _refused(evaluation),
         "columns": render_columns(evaluation.columns) if evaluation.columns else None,
+        "hybrid": render_hybrid(model),
         "members": members,
         "tree": tree if picture is None else render_shared_tree(picture),
         "settings": _settings(evaluation, model, settings),
@@ -263,7 +268,7 @@ def verdict(evaluation: Evaluation) -> str:
     total, lately = evaluation.total, evaluation.window
     unscored = _unscored(evaluation)
     if evaluation.rows_scored == 0 or not math.isfinite(total.mae):
-        return f"No prediction could be scored, so there is nothing to judge.{unscored}"
+        return f"No prediction could be scored, so there is nothing to report.{unscored}"
     target = plain(evaluation.target, 40)
     told = [f"{evaluation.headline}."] if evaluation.baselines else []
     told += [f"On average a prediction of {target} was off by {measured(total.mae)}."]
@@ -302,7 +307,7 @@ def _result(evaluation: Evaluation) -> str:
         ("RMSE", measured(total.rmse), "root mean squared error"),
         ("R²", measured(total.r2), "1 is perfect, 0 is the mean"),
         ("Rows", count(evaluation.rows_read), "read"),
-        ("Refused", count(refused), f"{text(share(refused, evaluation.rows_read))} of them"),
+        ("Rejected", count(refused), f"{text(share(refused, evaluation.rows_read))} of them"),
         ("Speed", _rate(evaluation.steady_rows_per_second), "rows per second, once started"),
         (
             "Leaves",
@@ -331,7 +336,7 @@ def _error_table(evaluation: Evaluation) -> str:
     scored = evaluation.rows_scored
     names = [
         "all rows",
-        f"faded <small>{_fading(evaluation.fade)}</small>",
+        f"exponentially weighted <small>{_fading(evaluation.fade)}</small>",
         f"last {count(min(evaluation.window_rows, scored))} rows",
     ]
     if evaluation.baselines:
@@ -352,7 +357,7 @@ def _error_table(evaluation: Evaluation) -> str:
 def _fading(fade: float) -> str:
     if not 0 < fade < 1:
         return ""
-    return f"a row counts half after {count(math.log(0.5) / math.log(fade))} more"
+    return f"half-life {count(math.log(0.5) / math.log(fade))} rows"
 
 
 def _row_table(evaluation: Evaluation) -> str:
@@ -360,7 +365,7 @@ def _row_table(evaluation: Evaluation) -> str:
         ("read", count(evaluation.rows_read)),
         ("predicted", count(evaluation.rows_predicted)),
         ("learned", count(evaluation.rows_learned)),
-        ("refused", count(evaluation.refused.count)),
+        ("rejected", count(evaluation.refused.count)),
         ("not scored", count(evaluation.unscored)),
     ]
     if evaluation.rows_without_target:
@@ -397,7 +402,18 @@ def _curve_table(evaluation: Evaluation) -> str:
         return ""
     places = np.unique(np.linspace(0, len(curve) - 1, MOST_POINTS).round().astype(int))
     fields = ["mae", "faded_mae", "rmse", "faded_rmse", "r2", "faded_r2"]
-    heads = ["rows", "MAE", "faded", "RMSE", "faded", "R²", "faded", "leaves", "MB", "rows/s"]
+    heads = [
+        "rows",
+        "MAE",
+        "weighted",
+        "RMSE",
+        "weighted",
+        "R²",
+        "weighted",
+        "leaves",
+        "MB",
+        "rows/s",
+    ]
     points = curve[places]
     columns = [
         [count(row) for row in points["row"].tolist()],
@@ -429,7 +445,7 @@ def _speed(evaluation: Evaluation) -> str:
 
 def _size(evaluation: Evaluation) -> str:
     if evaluation.leaves is None and evaluation.model_bytes is None:
-        return left_out("the model tells neither its leaves nor its memory")
+        return left_out("the model reports neither leaves nor memory")
     told = []
     charts = []
     if evaluation.leaves is not None:

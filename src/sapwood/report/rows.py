@@ -3,16 +3,14 @@
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sapwood import plot
-from sapwood.evaluate.result import Evaluation, Sample
+from sapwood.evaluate.result import ErrorsBy, Evaluation, Sample
 from sapwood.formatting import plain
 from sapwood.plot.clock import along_of, places_of
-from sapwood.plot.residuals import hours_of
+from sapwood.plot.residuals import has_hours
 from sapwood.report.charts import chart, rounded, zoom_chart
 from sapwood.report.html import Column, count, left_out, measured, share, table, text, told_alike
 from sapwood.streams.stream import ColumnNote
@@ -36,7 +34,7 @@ def render_predictions(evaluation: Evaluation) -> str:
         x = [round(day, 6) for day in places_of(rows["row"], rows["time"], along).tolist()]
     else:
         x = rows["row"].tolist()
-    lines = [("came", "y", "var(--orange)"), ("predicted", "prediction", "var(--blue)")]
+    lines = [("actual", "y", "var(--orange)"), ("predicted", "prediction", "var(--blue)")]
     data = {
         "time": along == "time",
         "x": x,
@@ -46,7 +44,7 @@ def render_predictions(evaluation: Evaluation) -> str:
             for name, field, colour in lines
         ],
     }
-    every = "every row" if sample.interval == 1 else f"one row in {count(sample.interval)}"
+    every = "every row" if sample.interval == 1 else f"one random row in {count(sample.interval)}"
     whole = zoom_chart(
         "predictions-all",
         f"Over the whole stream, {every}",
@@ -77,14 +75,13 @@ def render_residuals(evaluation: Evaluation) -> str:
             "by-prediction", "Errors by prediction", partial(plot.errors_by_prediction, evaluation)
         ),
     ]
-    if hours_of(evaluation) is not None:
+    if has_hours(evaluation):
         charts.append(
             chart("by-hour", "Errors by hour of the day", partial(plot.errors_by_hour, evaluation))
         )
-    sample = evaluation.sample
-    names = () if sample is None else sample.groups
-    tables = "".join(_by_label(sample, name) for name in names if sample is not None)
-    errors = f"<p>{_bias_in_words(evaluation)} {_sampled(sample)}</p>"
+    found = evaluation.errors_by
+    tables = "" if found is None else "".join(_by_label(found, name) for name in found.groups)
+    errors = f"<p>{_bias_in_words(evaluation)} {_sampled(evaluation.sample)}</p>"
     labels = f'<div class="side-by-side groups">{tables}</div>' if tables else ""
     return f'{errors}\n<div class="charts">{"".join(charts)}</div>\n{labels}'
 
@@ -101,40 +98,36 @@ def _sized(bias: float) -> str:
 
 
 def _sampled(sample: Sample | None) -> str:
+    """Return which numbers are of all rows, and which of a sample."""
     if sample is None or sample.interval == 1:
         return ""
     return (
-        f"Errors by prediction, hour and category are those of a sample of "
-        f"{count(len(sample.rows))} rows, one in {count(sample.interval)}."
+        "Means by prediction, hour and category are over all rows; bands are from a random "
+        f"sample of {count(len(sample.rows))} rows."
     )
 
 
-def _by_label(sample: Sample, name: str) -> str:
-    """Return a table of the errors for the labels of a category that most rows have."""
-    labels, codes = sample.groups[name]
-    counts = np.bincount(codes[codes >= 0], minlength=len(labels))
-    order = np.argsort(-counts, kind="stable")[:LABELS]
-    order = order[counts[order] >= LEAST_ROWS]
+def _by_label(errors: ErrorsBy, name: str) -> str:
+    """Return a table of the errors for the most frequent labels of a category."""
+    labels, parts = errors.groups[name]
+    rows = parts["rows"]
+    order = np.argsort(-rows, kind="stable")[:LABELS]
+    order = order[rows[order] >= LEAST_ROWS]
     if len(order) < LEAST_LABELS:
         return ""
-    errors = [_errors_of(sample.rows[codes == place]) for place in order]
+    every = int(errors.predictions["rows"].sum())
     columns = [
         [text(plain(labels[place], 24)) for place in order],
-        [text(share(int(counts[place]), len(sample.rows))) for place in order],
-        told_alike([float(np.abs(error).mean()) for error in errors]),
-        told_alike([float(error.mean()) for error in errors]),
+        [text(share(int(rows[place]), every)) for place in order],
+        told_alike(parts["mae"][order].tolist()),
+        told_alike(parts["bias"][order].tolist()),
     ]
     named = Column(text(plain(name, 24)), numbers=False)
     heads = [named, Column("rows"), Column("MAE"), Column("bias")]
-    rest = len(np.flatnonzero(counts)) - len(order)
+    rest = len(np.flatnonzero(rows)) - len(order)
     more = f"<small>and {count(rest)} more</small>" if rest else ""
     caption = f"Errors by {text(plain(name, 24))}{more}"
     return f'<div class="scroll">{table(heads, zip(*columns, strict=True), caption=caption)}</div>'
-
-
-def _errors_of(rows: NDArray[Any]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = rows["prediction"] - rows["y"]
-    return found
 
 
 def render_columns(notes: Sequence[ColumnNote]) -> str:

@@ -26,7 +26,16 @@ def render_targets(evaluation: Evaluation) -> str:
     """
     heads = [Column("target", numbers=False)]
     last = f"last {count(evaluation.window_rows)}"
-    for head in ("rows", "MAE", "RMSE", "R²", "faded R²", f"R², {last}", "bias", "best baseline"):
+    for head in (
+        "rows",
+        "MAE",
+        "RMSE",
+        "R²",
+        "weighted R²",
+        f"R², {last}",
+        "bias",
+        "best baseline",
+    ):
         heads.append(Column(head))
     rows = [
         (
@@ -61,7 +70,7 @@ def render_shared_tree(picture: TreePicture) -> str:
     """
     lines = escape(to_text(picture, max_depth=DEEPEST))
     return (
-        "<p>One tree for all targets: a leaf tells the mean of each. Of one alone, "
+        "<p>One tree for all targets: a leaf shows the mean of each. For a single one, "
         "<code>tree.of_target(name).draw()</code> makes a picture.</p>\n"
         f'<div class="scroll"><pre>{lines}</pre></div>'
     )

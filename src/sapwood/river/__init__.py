@@ -3,11 +3,17 @@
 ``python -m sapwood.river`` runs river's own checks of the models and tells how each went.
 """
 
+from sapwood.river.classifier import (
+    AdaptiveTreeClassifier,
+    ForestClassifier,
+    HoeffdingTreeClassifier,
+)
 from sapwood.river.lags import Lags
 from sapwood.river.regressor import (
     AdaptiveTreeRegressor,
     ForestRegressor,
     HoeffdingTreeRegressor,
+    HybridRegressor,
     MultiTargetAdaptiveTreeRegressor,
     MultiTargetForestRegressor,
     MultiTargetTreeRegressor,
@@ -15,10 +21,14 @@ from sapwood.river.regressor import (
 from sapwood.river.splitters import EBSTSplitter, QuantizerSplitter, TEBSTSplitter
 
 __all__ = [
+    "AdaptiveTreeClassifier",
     "AdaptiveTreeRegressor",
     "EBSTSplitter",
+    "ForestClassifier",
     "ForestRegressor",
+    "HoeffdingTreeClassifier",
     "HoeffdingTreeRegressor",
+    "HybridRegressor",
     "Lags",
     "MultiTargetAdaptiveTreeRegressor",
     "MultiTargetForestRegressor",

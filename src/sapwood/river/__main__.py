@@ -5,8 +5,11 @@ import sys
 from river.checks import yield_checks
 
 from sapwood.river import (
+    AdaptiveTreeClassifier,
     AdaptiveTreeRegressor,
+    ForestClassifier,
     ForestRegressor,
+    HoeffdingTreeClassifier,
     HoeffdingTreeRegressor,
     Lags,
     MultiTargetAdaptiveTreeRegressor,
@@ -21,6 +24,9 @@ MODELS = (
     MultiTargetAdaptiveTreeRegressor,
     ForestRegressor,
     MultiTargetForestRegressor,
+    HoeffdingTreeClassifier,
+    AdaptiveTreeClassifier,
+    ForestClassifier,
 )
 
 

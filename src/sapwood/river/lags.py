@@ -5,9 +5,9 @@ from typing import Any
 
 from river import base
 
-from sapwood.door import Label
 from sapwood.lags import Lags as Past
 from sapwood.lags.lags import MOST_SERIES, Spans
+from sapwood.validation import Label
 
 __all__ = ["Lags"]
 

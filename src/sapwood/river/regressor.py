@@ -8,16 +8,19 @@ import numpy as np
 from river import base
 from river.utils import dataframe
 
-from sapwood import door
+from sapwood import validation
 from sapwood.adapter_parameters import AdapterParameters
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor as AdaptiveTree
 from sapwood.ensemble.forest import ForestRegressor as Forest
+from sapwood.hybrid.adapting import new_hybrid
+from sapwood.hybrid.regressor import HybridRegressor as Hybrid
 from sapwood.tree import HoeffdingTreeRegressor as Tree
 
 __all__ = [
     "AdaptiveTreeRegressor",
     "ForestRegressor",
     "HoeffdingTreeRegressor",
+    "HybridRegressor",
     "MultiTargetAdaptiveTreeRegressor",
     "MultiTargetForestRegressor",
     "MultiTargetTreeRegressor",
@@ -251,6 +254,33 @@ class ForestRegressor(RiverRegressor):
     _model_class: ClassVar[type[Any]] = Forest
 
 
+class HybridRegressor(RiverRegressor):
+    """`sapwood.HybridRegressor` as a model of river, with the same parameters.
+
+    `online` is a model of this module, or one of Sapwood whose parameters count alone.
+
+    Attributes
+    ----------
+    model : sapwood.HybridRegressor
+        The model itself, to look into or to save.
+    """
+
+    _model_class: ClassVar[type[Any]] = Hybrid
+
+    def _prepare(self) -> None:
+        self.model = new_hybrid(self)
+
+    def debug_one(self, x: dict[Any, Any]) -> str:
+        """Return how the prediction of the online model comes about, and the weights.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        """
+        return f"{self.model.model.explain(_renamed(x))}\nweights: {self.model.weights}"
+
+
 def _renamed(x: dict[Any, Any]) -> dict[Any, Any]:
     """Return a row under the names by which the tree knows its features."""
     if tuple not in map(type, x):
@@ -258,7 +288,7 @@ def _renamed(x: dict[Any, Any]) -> dict[Any, Any]:
     row = {repr(name) if _is_compound(name) else name: value for name, value in x.items()}
     if len(row) < len(x):
         raise ValueError(
-            f"the names {door.shown(list(x))} have a tuple and the string that is its repr among "
+            f"the names {validation.shown(list(x))} have a tuple and the string that is its repr among "
             "them: rename one of the two"
         )
     return row

@@ -3,10 +3,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.rows.features import Features, Known
+from sapwood.rows.features import Features, KnownFeatures
 
 class FeatureTable:
-    known: Known
+    known: KnownFeatures
 
 class RowReader:
     features: Features
@@ -18,5 +18,8 @@ class RowReader:
     @property
     def nbytes(self) -> int: ...
 
+def finite_copy(
+    X: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], tuple[int, int] | None]: ...
 def first_infinite(X: NDArray[np.float64]) -> tuple[int, int] | None: ...
 def shared_place(label: str | int, places: int) -> int: ...

@@ -12,9 +12,10 @@ from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.float cimport DBL_MAX
 from libc.math cimport NAN, fabs, floor
 from libc.stdint cimport uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
-from sapwood import door
+from sapwood import validation
+from sapwood.rows.encoded import EncodedRow
 
 cdef extern from "Python.h":
     bint PyBool_Check(PyObject*)
@@ -57,12 +58,13 @@ cdef enum:
     IDS = -1  # instead of the number of labels, where they are not told apart
     NOWHERE = -1  # no column has this name
     ODD = -2  # the key has to be looked at with care
+    COPIED = 2048  # doubles that are copied and then looked at, while they are in the cache
     LONG = 100_000  # values that others need not wait for while they are looked at
 
 cdef dict KIND_CODES = {
     "unknown": UNKNOWN, "number": NUMBER, "category": CATEGORY, "identifier": CATEGORY,
 }
-cdef Py_ssize_t LONGEST = door.LONGEST
+cdef Py_ssize_t LONGEST = validation.LONGEST
 
 # Their values are got by code of NumPy alone. A float64 is a float anyway.
 cdef tuple SCALAR_TYPES = (
@@ -70,6 +72,7 @@ cdef tuple SCALAR_TYPES = (
     np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
 )  # fmt: skip
 cdef object np_str = np.str_
+cdef void* encoded_row = <void*>EncodedRow
 cdef void* scalar_types[SCALARS]
 for place in range(SCALARS):
     scalar_types[place] = <void*>SCALAR_TYPES[place]
@@ -233,7 +236,10 @@ cdef class RowReader:
         cdef bint is_plain
         if self.index is None:
             raise RuntimeError("the reader was never initialised")
-        if not PyDict_CheckExact(items):
+        if PyDict_CheckExact(items):
+            if self.features.encoding is not None:
+                return False  # the slow way encodes it first
+        elif Py_TYPE(items) != encoded_row:
             return False
         if self.known is not self.features.known:
             self.follow()
@@ -427,6 +433,41 @@ cdef bint all_finite(const double* values, Py_ssize_t count) noexcept nogil:
     return first + second + third + fourth == 0.0
 
 
+cdef bint copy_finite(const double* values, double* copy, Py_ssize_t count) noexcept nogil:
+    """Copy values block by block; whether no value of the copy is infinite or NaN."""
+    cdef Py_ssize_t start = 0, size
+    cdef bint is_finite = True
+    while start < count:
+        size = min(count - start, <Py_ssize_t>COPIED)
+        memcpy(copy + start, values + start, size * sizeof(double))
+        is_finite = all_finite(copy + start, size) and is_finite
+        start += size
+    return is_finite
+
+
+def finite_copy(const double[:, ::1] X):
+    """Return a copy of X, and where its first value is that is not finite and not NaN, or None.
+
+    What is found good is what is in the copy, whatever other threads write to X meanwhile.
+
+    Examples
+    --------
+    >>> finite_copy(np.array([[1.0, np.nan], [-np.inf, 0.0]]))
+    (array([[  1.,  nan],
+           [-inf,   0.]]), (1, 0))
+    """
+    copied = np.empty((X.shape[0], X.shape[1]))
+    cdef double[:, ::1] copy = copied
+    cdef Py_ssize_t count = X.shape[0] * X.shape[1]
+    cdef bint is_good = True
+    if 0 < count < LONG:
+        is_good = copy_finite(&X[0, 0], &copy[0, 0], count)
+    elif count > 0:
+        with nogil:
+            is_good = copy_finite(&X[0, 0], &copy[0, 0], count)
+    return copied, None if is_good else find_infinite(copy)
+
+
 def first_infinite(const double[:, ::1] X):
     """Row and column of the first value of X that is not finite and not NaN, or None.
 
@@ -435,28 +476,30 @@ def first_infinite(const double[:, ::1] X):
     >>> first_infinite(np.array([[1.0, np.nan], [-np.inf, 0.0]]))
     (1, 0)
     """
-    cdef Py_ssize_t rows = X.shape[0], width = X.shape[1], row, column, bad = -1
-    cdef int any_bad
-    cdef bint is_good
-    if rows == 0 or width == 0:
-        return None
-    if rows * width < LONG:
-        is_good = all_finite(&X[0, 0], rows * width)
-    else:
+    cdef Py_ssize_t count = X.shape[0] * X.shape[1]
+    cdef bint is_good = True
+    if 0 < count < LONG:
+        is_good = all_finite(&X[0, 0], count)
+    elif count > 0:
         with nogil:
-            is_good = all_finite(&X[0, 0], rows * width)
-    if is_good:
-        return None
+            is_good = all_finite(&X[0, 0], count)
+    return None if is_good else find_infinite(X)
+
+
+cdef object find_infinite(const double[:, ::1] X):
+    """Where the first infinite value of X is, row by row; None if there is none."""
+    cdef Py_ssize_t row, column, bad = -1
+    cdef int any_bad
     with nogil:
-        for row in range(rows):
+        for row in range(X.shape[0]):
             any_bad = 0
-            for column in range(width):
+            for column in range(X.shape[1]):
                 any_bad |= fabs(X[row, column]) > DBL_MAX
             if any_bad:
                 bad = row
                 break
-    if bad < 0:
-        return None
-    for column in range(width):
-        if fabs(X[bad, column]) > DBL_MAX:
-            return bad, column
+    if bad >= 0:
+        for column in range(X.shape[1]):
+            if fabs(X[bad, column]) > DBL_MAX:
+                return bad, column
+    return None

@@ -1,15 +1,17 @@
 """One column of rows: its values become doubles, its labels codes."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.door import FloatArray, Label, Plain
+from sapwood import validation
 from sapwood.rows._dict_row import shared_place
+from sapwood.validation import FloatArray, Label, Plain
 
 __all__ = [
     "CATEGORY",
@@ -23,6 +25,7 @@ __all__ = [
     "Column",
     "Refused",
     "as_doubles",
+    "ids_at",
     "places_of",
 ]
 
@@ -35,7 +38,7 @@ IDENTIFIER: str = (
 OTHERS = 63  # labels of a category of few; with one more it becomes one of many
 MOST_LABELS = 2**16  # that have a code of their own, if memory is not limited
 IDS = 2**14  # with so many labels it is looked whether they ever come twice
-TURNS = (OTHERS + 1, IDS)  # numbers of labels that make another feature of a category
+LEAST_IDS = 2**10  # or with as many as have codes of their own, if these are not fewer
 LONG_LABEL = 64  # characters; where memory is limited, longer ones of many share codes
 SHARED = 4  # labels without a code of their own share so many times fewer
 
@@ -97,6 +100,11 @@ class Coded:
         """Return the values in `first_rows`."""
         return self._values_at(self.first_rows)
 
+    def mapped(self, function: Callable[[Any], Any]) -> "Coded":
+        """Return a column in which each value is what a function makes of it."""
+        values_at = self._values_at
+        return Coded(self._codes, lambda rows: [function(value) for value in values_at(rows)])
+
     def spread(self, numbers: FloatArray) -> FloatArray:
         """Return the number of each row, given those of `first_rows`; NaN where one is missing."""
         codes = self._codes[self.first_rows]
@@ -126,17 +134,34 @@ class Column:
     learn : bool
         Whether new labels get codes.
     most : int
-        How many labels may have a code of their own.
+        How many labels may have a code of their own. If that is OTHERS, the feature stays a
+        category of few, and all further labels have the code OTHERS.
 
     Attributes
     ----------
     fresh : dict
         The codes of labels that are new.
-    turns : list of tuple
-        The rows with which the number of labels becomes one of TURNS, and that number.
+    fresh_rows : list of int
+        The row that brings each of them, ascending; none where a single row is read.
+    first_row : int
+        The row that brings the feature.
+    value_row : int
+        The row that brings its first value, if its kind was unknown.
     """
 
-    __slots__ = ("count", "declared", "fresh", "kind", "known", "learn", "most", "name", "turns")
+    __slots__ = (
+        "count",
+        "declared",
+        "first_row",
+        "fresh",
+        "fresh_rows",
+        "kind",
+        "known",
+        "learn",
+        "most",
+        "name",
+        "value_row",
+    )
 
     def __init__(
         self,
@@ -152,17 +177,41 @@ class Column:
         self.name, self.kind, self.known, self.count = name, kind, known, count
         self.declared, self.learn, self.most = declared, learn, most
         self.fresh: dict[Label, int] = {}
-        self.turns: list[tuple[int, int]] = []
+        self.fresh_rows: list[int] = []
+        self.first_row = self.value_row = 0
 
-    def fresh_before(self, row: int | None) -> dict[Label, int]:
-        """Return the labels that are new, up to a turn at this row or later; all if it is None."""
-        if row is None:
+    @property
+    def turns(self) -> list[int]:
+        """The rows whose labels make another feature of a category.
+
+        The number of labels becomes one more than OTHERS, or so large that it is tested whether
+        they are ids.
+        """
+        decisive = (OTHERS + 1, ids_at(self.most))
+        rows = enumerate(self.fresh_rows, self.count + 1)
+        return [row for count, row in rows if count in decisive]
+
+    def fresh_before(self, row: int | None, count: int) -> dict[Label, int]:
+        """Return the labels from a code on that come before a row; up to the last if it is None."""
+        end = None if row is None else bisect_left(self.fresh_rows, row)
+        start = max(0, count - self.count)
+        if not start and end is None:
             return self.fresh
-        most = min((count - 1 for at, count in self.turns if at >= row), default=self.most)
-        return {label: code for label, code in self.fresh.items() if code < most}
+        return dict(islice(self.fresh.items(), start, end))
+
+    def kind_before(self, row: int | None) -> str:
+        """Return the kind of the feature before a row; that after all rows if it is None."""
+        return UNKNOWN if row is not None and self.value_row >= row else self.kind
 
     def read(self, values: Values, categorical: bool = False) -> FloatArray:
         """Return the values as doubles, NaN where missing; raise `Refused` at a bad one."""
+        was_unknown = self.learn and self.kind == UNKNOWN
+        numbers = self._read(values, categorical)
+        if was_unknown and len(numbers):
+            self.value_row = int(np.argmin(np.isnan(numbers)))
+        return numbers
+
+    def _read(self, values: Values, categorical: bool) -> FloatArray:
         if isinstance(values, Coded):
             return self._of_coded(values, categorical)
         if self.kind == UNKNOWN and not self.learn:
@@ -177,14 +226,14 @@ class Column:
     def read_value(self, value: Any) -> float:
         """Return one value as a double, NaN if missing; raise `Unfit` for a bad one."""
         never_learned = self.kind == UNKNOWN and not self.learn
-        value = door.plain(value)
+        value = validation.plain(value)
         if self.kind == UNKNOWN:
             self.kind = _kind_of((value,))
         if self.kind in (CATEGORY, IDENTIFIER):
-            label = door.label(value, self.declared)
+            label = validation.label(value, self.declared)
             number = np.nan if label is None else self._code(label)
         else:
-            door.check_number(value)
+            validation.check_number(value)
             number = np.nan if value is None else float(value)
         return np.nan if never_learned else number
 
@@ -194,7 +243,7 @@ class Column:
             codes = self.read(values.distinct(), categorical)
         except Refused as error:
             raise Refused(int(values.first_rows[error.row]), error.rule) from None
-        self.turns = [(int(values.first_rows[row]), count) for row, count in self.turns]
+        self.fresh_rows = values.first_rows[self.fresh_rows].tolist()
         return values.spread(codes)
 
     def _never_learned(self, values: NDArray[Any] | list[Any]) -> FloatArray:
@@ -203,7 +252,7 @@ class Column:
             self.kind = UNKNOWN
             try:
                 self.read_value(value)
-            except door.Unfit as rule:
+            except validation.Unfit as rule:
                 raise Refused(row, str(rule)) from None
         return np.full(len(values), np.nan)
 
@@ -211,7 +260,7 @@ class Column:
         numbers = as_doubles(values)
         bad = np.flatnonzero(np.isinf(numbers))
         if len(bad):
-            raise Refused(int(bad[0]), door.FEATURE_FINITE)
+            raise Refused(int(bad[0]), validation.FEATURE_FINITE)
         if self.kind == UNKNOWN and not (
             np.isnan(numbers[:1]).all() and np.isnan(numbers).all()  # mostly the first will do
         ):
@@ -241,16 +290,19 @@ class Column:
 
     def _codes(self, values: Sequence[Plain], whole: bool) -> FloatArray:
         codes: dict[Plain, float] = {}
+        news: list[Plain] = []
         for value in dict.fromkeys(values):
             before = len(self.fresh)
             try:
-                label = door.label(value, whole)
+                label = validation.label(value, whole)
                 codes[value] = np.nan if label is None else self._code(label)
-            except door.Unfit as rule:
+            except validation.Unfit as rule:
                 raise Refused(values.index(value), str(rule)) from None
-            count = self.count + len(self.fresh)
-            if len(self.fresh) > before and count in TURNS:
-                self.turns.append((values.index(value), count))
+            if len(self.fresh) > before:
+                news.append(value)
+        if news:
+            first = dict(zip(reversed(values), range(len(values) - 1, -1, -1), strict=True))
+            self.fresh_rows = [first[value] for value in news]
         return np.fromiter(map(codes.__getitem__, values), np.float64, len(values))
 
     def _code(self, label: Label) -> float:
@@ -260,10 +312,12 @@ class Column:
         if code < self.most:
             return code
         count = self.count + len(self.fresh)
+        if count >= self.most <= OTHERS:
+            return OTHERS
         if count > OTHERS and (count >= self.most or self._is_long(label)):
             return self.most + shared_place(label, self.most // SHARED)
         if self.learn and self.kind != IDENTIFIER:
-            door.check_text(label)
+            validation.check_text(label)
             self.fresh[label] = count
             return count
         if count < OTHERS:  # as it is where labels are ids
@@ -272,6 +326,22 @@ class Column:
 
     def _is_long(self, label: Label) -> bool:
         return self.most < MOST_LABELS and isinstance(label, str) and len(label) > LONG_LABEL
+
+
+def ids_at(most: int) -> int:
+    """Return with how many labels it is looked whether they are ids; 0 if it is not.
+
+    Parameters
+    ----------
+    most : int
+        How many labels may have a code of their own.
+
+    Examples
+    --------
+    >>> ids_at(65536), ids_at(2929), ids_at(64)
+    (16384, 2929, 0)
+    """
+    return min(IDS, most) if most >= LEAST_IDS else 0
 
 
 def places_of(kind: str, count: int, most: int) -> int:
@@ -310,7 +380,7 @@ def _are_short_texts(values: Sequence[Plain], types: set[type]) -> bool:
     """Whether all values are None or strings that may be labels, without looking at each."""
     return (
         types <= {str, type(None)}
-        and max(map(len, filter(None, values)), default=0) <= door.LONGEST  # type: ignore[arg-type]
+        and max(map(len, filter(None, values)), default=0) <= validation.LONGEST  # type: ignore[arg-type]
     )
 
 
@@ -319,8 +389,8 @@ def _plain(values: Sequence[Any]) -> tuple[list[Plain], Refused | None]:
     plain: list[Plain] = []
     for row, value in enumerate(values):
         try:
-            plain.append(door.plain(value))
-        except door.Unfit as rule:
+            plain.append(validation.plain(value))
+        except validation.Unfit as rule:
             return plain, Refused(row, str(rule))
     return plain, None
 
@@ -331,7 +401,7 @@ def _up_to_a_float(
     """Return the values before the first float that is not NaN, and the refusal of that one."""
     for row, value in enumerate(values):
         if isinstance(value, float) and not math.isnan(value):
-            rule = door.FEATURE_FINITE if math.isinf(value) else door.FEATURE_LABEL
+            rule = validation.FEATURE_FINITE if math.isinf(value) else validation.FEATURE_LABEL
             return values[:row], Refused(row, rule)
     return values, refused
 
@@ -357,8 +427,8 @@ def _numbers(values: Sequence[Plain], has_text: bool) -> FloatArray:
                 return numbers
     for row, value in enumerate(values):
         try:
-            door.check_number(value)
-        except door.Unfit as rule:
+            validation.check_number(value)
+        except validation.Unfit as rule:
             raise Refused(row, str(rule)) from None
     raise AssertionError("a value is bad, but none is found")
 

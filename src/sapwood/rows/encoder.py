@@ -1,6 +1,6 @@
 """Rows in: an array, a mapping of columns, a data frame or a dict becomes a matrix of doubles.
 
-Reading changes nothing: what the rows would add to the features is kept in a `Plan`, for the
+Reading changes nothing: what the rows would add to the features is kept in a `EncodedRows`, for the
 caller to commit once all else was found good too.
 """
 
@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.door import FloatArray, Label
-from sapwood.rows import frames
-from sapwood.rows._dict_row import first_infinite
+from sapwood import validation
+from sapwood.rows import frames, schema_columns
+from sapwood.rows._dict_row import finite_copy, first_infinite
 from sapwood.rows.column import (
     CATEGORY,
     IDENTIFIER,
@@ -29,19 +28,22 @@ from sapwood.rows.column import (
     Values,
     as_doubles,
 )
+from sapwood.rows.encoded import EncodedColumns
 from sapwood.rows.labels import Labels
+from sapwood.validation import FloatArray, Label
 
 if TYPE_CHECKING:
-    from sapwood.rows.features import Features, Known
+    from sapwood.rows.features import Features, KnownFeatures
+    from sapwood.schema import Schema
 
-__all__ = ["MAX_FEATURES", "Plan", "columns_of_rows", "is_rows", "read", "read_one"]
+__all__ = ["MAX_FEATURES", "EncodedRows", "columns_of_rows", "is_rows", "read", "read_one"]
 
 MAX_FEATURES = 4096
 BLOCK = 2**17  # doubles of a matrix that stay in the cache while they are written column by column
 Convert = Callable[[Column, Any], tuple[Values, bool]]  # -> values, are they those of a categorical
 
 
-class Plan:
+class EncodedRows:
     """A matrix whose rows are good, and what they add to the features."""
 
     __slots__ = ("_before", "_columns", "_end", "_features", "matrix")
@@ -49,7 +51,7 @@ class Plan:
     def __init__(
         self,
         features: Features,
-        before: Known,
+        before: KnownFeatures,
         matrix: FloatArray,
         columns: Sequence[Column] = (),
         end: int | None = None,
@@ -57,34 +59,80 @@ class Plan:
         self.matrix, self._end = matrix, end
         self._features, self._before, self._columns = features, before, columns
 
-    def parts(self) -> Iterator[tuple[slice, bool, Plan]]:
+    def parts(self, several: bool, limited: bool) -> Iterator[tuple[slice, bool, EncodedRows]]:
         """Yield the rows in parts, whether each is a turn, and what it adds to the features.
 
         At a turn a category becomes one of many, or may become one of ids: if rows came one by
         one, the first of the part would be predicted before that, and learned after it. Each part
         is to be committed before the next is asked for.
+
+        Parameters
+        ----------
+        several, limited : bool
+            As for `starts`.
         """
-        turns = {row for column in self._columns for row, _ in column.turns}
-        if not turns:
+        starts = self.starts(several, limited)
+        turns = set() if several else {row for column in self._columns for row in column.turns}
+        if starts == [0] and not turns:
             yield slice(0, None), False, self
             return
-        starts = [0, *sorted(turns - {0})]
         ends: list[int | None] = [*starts[1:], None]
+        later = [column.first_row for column in self._columns if column.first_row > 0]
         for start, end in zip(starts, ends, strict=True):
             before = self._before if start == 0 else self._features.known
-            part = slice(start, end)
-            own = Plan(self._features, before, self.matrix[part], self._columns, end)
+            part, width = slice(start, end), self.matrix.shape[1]
+            if end is not None:
+                width -= sum(row >= end for row in later)
+            matrix = np.ascontiguousarray(self.matrix[part, :width])
+            own = EncodedRows(self._features, before, matrix, self._columns, end)
             yield part, start in turns, own
 
-    @property
-    def width_before(self) -> int:
-        """How many features there are before anything new is registered."""
-        return len(self._before.names)
+    def starts(self, several: bool, limited: bool) -> list[int]:
+        """Return the first row of each part: rows with which something new has to be registered.
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether there is but one part."""
-        return not any(row for column in self._columns for row, _ in column.turns)
+        That is a new feature, its first value, or a turn of a category; and where memory is limited
+        every new label, as what names occupy decides on splits.
+
+        Parameters
+        ----------
+        several : bool
+            Whether there are several targets: then no category becomes one of many.
+        limited : bool
+            Whether memory is.
+        """
+        rows = {0}
+        for column in self._columns:
+            rows |= {column.first_row, column.value_row}
+            if limited:
+                own = max(0, OTHERS - column.count) if several else None
+                rows.update(column.fresh_rows[:own])
+            elif not several:
+                rows.update(column.turns)
+        return sorted(rows)
+
+    def for_features(self, features: Features) -> EncodedRows:
+        """Return the same for equal features of another model."""
+        return EncodedRows(features, features.known, self.matrix, self._columns, self._end)
+
+    def set_first_rows(self, rows: Sequence[Mapping[Any, Any]]) -> None:
+        """Set which row brings each feature that is new, if the rows were read from dicts."""
+        new = [column for column in self._columns if column.name not in self._before.index]
+        if not new:
+            return
+        first: dict[Any, int] = {}
+        for number, row in enumerate(rows):
+            if not row.keys() <= first.keys():
+                first = dict.fromkeys(row, number) | first
+        names = {validation.feature_name(key): number for key, number in first.items()}
+        for column in new:
+            column.first_row = names.get(column.name, 0)  # 0: derived by a schema
+
+    def first_row_before(self) -> FloatArray:
+        """Return the first row as it is predicted before anything new is registered."""
+        kinds = self._before.kinds
+        row = self.matrix[:1, : len(kinds)].copy()
+        row[0, [place for place, kind in enumerate(kinds) if kind == UNKNOWN]] = np.nan
+        return row
 
     @property
     def targets(self) -> tuple[Label, ...]:
@@ -106,12 +154,16 @@ class Plan:
         if all(column.count + len(column.fresh) <= OTHERS for column in self._columns):
             return self.matrix
         index = self.known(targets=targets).index
-        places = [index[each.name] for each in self._columns if each.kind == CATEGORY]
+        places = [
+            index[each.name]
+            for each in self._columns
+            if each.kind == CATEGORY and each.name in index
+        ]
         matrix = self.matrix.copy()
         matrix[:, places] = np.minimum(matrix[:, places], OTHERS)
         return matrix
 
-    def known(self, rows: float = math.inf, targets: tuple[Label, ...] = ()) -> Known:
+    def known(self, rows: float = math.inf, targets: tuple[Label, ...] = ()) -> KnownFeatures:
         """Return what is known of the features once these rows are learned.
 
         Parameters
@@ -136,25 +188,40 @@ class Plan:
         self._features.known = self.known()
 
 
-def read(features: Features, X: Any, learn: bool) -> Plan:
+def read(features: Features, X: Any, learn: bool) -> EncodedRows:
     """Read rows, given as an array, a mapping of columns, a list of dicts or a data frame."""
+    schema = None if isinstance(X, EncodedColumns) else features.encoding
     if is_rows(X):
-        X = columns_of_rows(X)
+        plan = read(features, columns_of_rows(X), learn)
+        if learn:
+            plan.set_first_rows(X)
+        return plan
+    if schema is not None and list(schema.features) == features.names:
+        X = schema_columns.named(X, [rule.name for rule in schema.rules])
     if isinstance(X, Mapping):
         items = list(X.items())
         lengths = [_length(name, column) for name, column in items]
         for (name, _), length in zip(items, lengths, strict=True):
             if length != lengths[0]:
                 raise ValueError(
-                    f"x[{door.shown(name)}] has {length} values and "
-                    f"x[{door.shown(items[0][0])}] has {lengths[0]}: the lengths must agree"
+                    f"x[{validation.shown(name)}] has {length} values and "
+                    f"x[{validation.shown(items[0][0])}] has {lengths[0]}: the lengths must agree"
                 )
-        return _read_columns(features, items, _of_mapping, max(lengths, default=0), learn)
+        rows = max(lengths, default=0)
+        return _read_columns(features, *_by_schema(schema, items, _of_mapping), rows, learn)
     frame = frames.opened(X)
     if frame is not None:
         series, convert, rows = frame
-        return _read_columns(features, series, convert or _of_mapping, rows, learn)
+        read_by = _by_schema(schema, series, convert or _of_mapping)
+        return _read_columns(features, *read_by, rows, learn)
     return _read_array(features, X, learn)
+
+
+def _by_schema(
+    schema: Schema | None, items: Iterable[tuple[Any, Any]], convert: Convert
+) -> tuple[Iterable[tuple[Any, Any]], Convert]:
+    """Return columns, and what reads them, as the schema of the model encodes them."""
+    return (items, convert) if schema is None else schema_columns.applied(schema, items, convert)
 
 
 def is_rows(X: Any) -> bool:
@@ -174,26 +241,28 @@ def columns_of_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:
     for place, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise ValueError(
-                f"X[{place}] = {door.shown(row)}: a dict of features is expected, as X[0] is one"
+                f"X[{place}] = {validation.shown(row)}: a dict of features is expected, as X[0] is one"
             )
         names.update(dict.fromkeys(row))
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def read_one(features: Features, x: Any, learn: bool) -> Plan:
+def read_one(features: Features, x: Any, learn: bool) -> EncodedRows:
     """Read one row, given as a mapping of names to values."""
     if not isinstance(x, Mapping):
-        raise ValueError(f"x = {door.shown(x)}: a dict of features is expected")
+        raise ValueError(f"x = {validation.shown(x)}: a dict of features is expected")
+    if features.encoding is not None:
+        x = features.encoding.encode_one(x)
     before = features.known
     columns, width = _columns(features, x.items(), learn)
     numbers = [np.nan] * width
     for place, (column, value) in columns.items():
         try:
             numbers[place] = column.read_value(value)
-        except door.Unfit as rule:
-            sentence = door.feature_sentence(column.name, value, None, str(rule))
+        except validation.Unfit as rule:
+            sentence = validation.feature_sentence(column.name, value, None, str(rule))
             raise ValueError(sentence) from None
-    return Plan(
+    return EncodedRows(
         features,
         before,
         np.array([numbers], dtype=np.float64),
@@ -203,7 +272,7 @@ def read_one(features: Features, x: Any, learn: bool) -> Plan:
 
 def _read_columns(
     features: Features, items: Iterable[tuple[Any, Any]], convert: Convert, rows: int, learn: bool
-) -> Plan:
+) -> EncodedRows:
     """Read named columns; of several bad values that in the first row is told."""
     before = features.known
     known = len(before.names)
@@ -212,13 +281,15 @@ def _read_columns(
     for place, (column, content) in columns.items():
         contents[place] = values, _ = convert(column, content)
         if len(values) != rows:
-            raise ValueError(f"x[{door.shown(column.name)}] has {len(values)} values, not {rows}")
+            raise ValueError(
+                f"x[{validation.shown(column.name)}] has {len(values)} values, not {rows}"
+            )
     if rows == 0:
-        return Plan(features, before, np.empty((0, known)))
+        return EncodedRows(features, before, np.empty((0, known)))
     matrix = _in_place([contents[place][0] for place in sorted(contents)], rows, width)
     if matrix is not None and not any(_is_category(column) for column, _ in columns.values()):
         in_order = [columns[place][0] for place in range(width)]
-        _check_finite(matrix, [column.name for column in in_order])
+        matrix = _finite(matrix, [column.name for column in in_order], owned=False)
         return _read_numbers(features, before, in_order, matrix, learn)
     numbers: dict[int, FloatArray] = {}
     refused: tuple[int, str] | None = None
@@ -229,12 +300,17 @@ def _read_columns(
         except Refused as error:
             if refused is None or error.row < refused[0]:
                 value = values[error.row]
-                sentence = door.feature_sentence(column.name, value, error.row, error.rule)
+                sentence = validation.feature_sentence(column.name, value, error.row, error.rule)
                 refused = error.row, sentence
     if refused is not None:
         raise ValueError(refused[1])
-    matrix = _side_by_side(numbers, rows, width)
-    return Plan(features, before, matrix, [column for column, _ in columns.values()])
+    in_order = [column for column, _ in columns.values()]
+    names = [
+        *before.names,
+        *(column.name for column in in_order if column.name not in before.index),
+    ]
+    matrix = _finite(_side_by_side(numbers, rows, width), names, owned=True)
+    return EncodedRows(features, before, matrix, in_order)
 
 
 def _in_place(columns: Sequence[Values], rows: int, width: int) -> FloatArray | None:
@@ -276,7 +352,7 @@ def _columns(
     new: dict[Label, int] = {}
     for key, content in items:
         try:
-            name = door.feature_name(key)
+            name = validation.feature_name(key)
         except ValueError:
             if learn:
                 raise
@@ -289,19 +365,19 @@ def _columns(
             _check_text(name)
             place = new.setdefault(name, width + len(new))
         if place in columns:
-            raise ValueError(f"x[{door.shown(name)}] is given twice: names must differ")
+            raise ValueError(f"x[{validation.shown(name)}] is given twice: names must differ")
         columns[place] = features._column(name, learn), content
     _check_width(width + len(new))
     if not columns and width and unknown:
         warnings.warn(
-            f"x names {door.shown(unknown[0])} and no feature that the model knows, such as "
-            f"{door.shown(features.names[0])}: all of them count as missing; check the names",
+            f"x names {validation.shown(unknown[0])} and no feature that the model knows, such as "
+            f"{validation.shown(features.names[0])}: all of them count as missing; check the names",
             stacklevel=5,
         )
     return columns, width + len(new)
 
 
-def _read_array(features: Features, X: Any, learn: bool) -> Plan:
+def _read_array(features: Features, X: Any, learn: bool) -> EncodedRows:
     """Read rows without names: the columns are the features in their order."""
     before = features.known
     names = before.names
@@ -312,7 +388,7 @@ def _read_array(features: Features, X: Any, learn: bool) -> Plan:
     rows, width = array.shape
     if not names:
         if not learn or rows == 0:
-            return Plan(features, before, np.empty((rows, 0)))
+            return EncodedRows(features, before, np.empty((rows, 0)))
         _check_width(width)
         names = list(range(width))
     if width != len(names):
@@ -326,13 +402,18 @@ def _read_array(features: Features, X: Any, learn: bool) -> Plan:
     if array.dtype.kind == "O" or any(map(_is_category, columns)):
         return _read_columns(features, zip(names, array.T, strict=True), _of_mapping, rows, learn)
     matrix = np.ascontiguousarray(as_doubles(array))
-    _check_finite(matrix, names)
+    owned = not (isinstance(X, np.ndarray) and np.may_share_memory(matrix, X))
+    matrix = _finite(matrix, names, owned=owned and isinstance(X, list | tuple | np.ndarray))
     return _read_numbers(features, before, columns, matrix, learn)
 
 
 def _read_numbers(
-    features: Features, before: Known, columns: Sequence[Column], matrix: FloatArray, learn: bool
-) -> Plan:
+    features: Features,
+    before: KnownFeatures,
+    columns: Sequence[Column],
+    matrix: FloatArray,
+    learn: bool,
+) -> EncodedRows:
     """Read a matrix of finite doubles and NaN: no column is a category.
 
     Without columns, all features are known to be numbers.
@@ -344,26 +425,43 @@ def _read_numbers(
     for place in unknown:
         if not (np.isnan(matrix[:1, place]).all() and np.isnan(matrix[:, place]).all()):
             columns[place].kind = NUMBER
-    return Plan(features, before, matrix, columns if learn and len(matrix) else ())
+            columns[place].value_row = int(np.argmin(np.isnan(matrix[:, place])))
+    return EncodedRows(features, before, matrix, columns if learn and len(matrix) else ())
 
 
 def _is_category(column: Column) -> bool:
     return column.kind in (CATEGORY, IDENTIFIER)
 
 
-def _check_finite(matrix: FloatArray, names: Sequence[Label]) -> None:
-    bad = first_infinite(matrix)
+def _finite(matrix: FloatArray, names: Sequence[Label], owned: bool) -> FloatArray:
+    """Return a matrix that no other code can write to, if none of its values is infinite.
+
+    Parameters
+    ----------
+    matrix : array
+        Of doubles.
+    names : sequence
+        What its columns are called.
+    owned : bool
+        Whether it is no caller's memory. That of a caller is copied before it is looked at, as
+        another thread may write to it at any time.
+    """
+    if owned:
+        bad = first_infinite(matrix)
+    else:
+        matrix, bad = finite_copy(matrix)
     if bad is not None:
         row, place = bad
-        rule = door.FEATURE_FINITE
-        raise ValueError(door.feature_sentence(names[place], matrix[bad], row, rule))
+        rule = validation.FEATURE_FINITE
+        raise ValueError(validation.feature_sentence(names[place], matrix[bad], row, rule))
+    return matrix
 
 
 def _check_text(name: Label) -> None:
     try:
-        door.check_text(name)
-    except door.Unfit as rule:
-        raise ValueError(f"{door.shown(name)}, the name of a feature, {rule}") from None
+        validation.check_text(name)
+    except validation.Unfit as rule:
+        raise ValueError(f"{validation.shown(name)}, the name of a feature, {rule}") from None
 
 
 def _check_width(width: int) -> None:
@@ -403,7 +501,7 @@ def _length(name: Any, column: Any) -> int:
     """Return how many values a column of a mapping has."""
     if isinstance(column, str | bytes | Mapping) or not hasattr(type(column), "__len__"):
         raise ValueError(
-            f"x[{door.shown(name)}] = {door.shown(column)}: a column of values is expected"
+            f"x[{validation.shown(name)}] = {validation.shown(column)}: a column of values is expected"
         )
     return len(column)
 
@@ -414,7 +512,7 @@ def _of_mapping(column: Column, content: Any) -> tuple[Values, bool]:
         return content.coded() if isinstance(content, Labels) else list(content), False
     if hasattr(getattr(content, "dtype", None), "categories"):
         return frames.of_categorical(content), True
-    part = f"x[{door.shown(column.name)}]"
+    part = f"x[{validation.shown(column.name)}]"
     array = np.asarray(content)
     if array.ndim != 1:
         raise ValueError(f"{part} has shape {array.shape}: one dimension is expected")
@@ -430,5 +528,5 @@ def _of_mapping(column: Column, content: Any) -> tuple[Values, bool]:
 
 
 def _refuse_dtype(part: str, array: NDArray[Any]) -> None:
-    example = f", e.g. {door.shown(array.flat[0])}" if array.size else ""
+    example = f", e.g. {validation.shown(array.flat[0])}" if array.size else ""
     raise ValueError(f"{part} holds {array.dtype}{example}: numbers or strings are expected")

@@ -4,10 +4,9 @@ import math
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from sapwood import door
-from sapwood.door import FloatArray, Label
+from sapwood import validation
 from sapwood.rows import encoder
 from sapwood.rows._dict_row import FeatureTable
 from sapwood.rows.column import (
@@ -19,9 +18,14 @@ from sapwood.rows.column import (
     OTHERS,
     UNKNOWN,
     Column,
+    ids_at,
     places_of,
 )
-from sapwood.rows.encoder import MAX_FEATURES, Plan
+from sapwood.rows.encoder import MAX_FEATURES, EncodedRows
+from sapwood.validation import FloatArray, Label
+
+if TYPE_CHECKING:
+    from sapwood.schema import Schema
 
 __all__ = [
     "CATEGORY",
@@ -33,7 +37,7 @@ __all__ = [
     "OTHERS",
     "UNKNOWN",
     "Features",
-    "Known",
+    "KnownFeatures",
     "checked_names",
     "labels_within",
 ]
@@ -43,7 +47,7 @@ KINDS = (NUMBER, CATEGORY, UNKNOWN, IDENTIFIER)
 # this number.
 BYTES_PER_LABEL = 4096
 LEAST_LABELS = OTHERS + 1
-# Labels are those of ids if at least this share of the rows brought a new one.
+# IDS labels are those of ids if at least this share of the rows brought a new one.
 NEW_SHARE = 0.99
 HEADER = ("names", "kinds", "labels", "categorical")
 TARGETS = "targets"  # of several; there is no such field if there is one
@@ -86,8 +90,8 @@ def checked_names(names: Iterable[Label], parameter: str) -> tuple[Label, ...]:
     (3, 'day', 'sold')
     """
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
-        raise ValueError(f"{parameter} = {door.shown(names)}: a list of names is expected")
-    found = frozenset(door.feature_name(name) for name in names)
+        raise ValueError(f"{parameter} = {validation.shown(names)}: a list of names is expected")
+    found = frozenset(validation.feature_name(name) for name in names)
     if len(found) > MAX_FEATURES:
         raise ValueError(f"{parameter} has more than {MAX_FEATURES} names")
     return _in_order(found)
@@ -97,7 +101,7 @@ def _in_order(names: frozenset[Label]) -> tuple[Label, ...]:
     return tuple(sorted(names, key=lambda name: (isinstance(name, str), name)))
 
 
-class Known:
+class KnownFeatures:
     """What is known of features at one moment; it never changes.
 
     The labels of a category of many are in a dict that later moments share: it only grows, and
@@ -144,7 +148,7 @@ class Known:
 
     def and_columns(
         self, columns: Sequence[Column], before: int | None = None, rows: float = math.inf
-    ) -> "Known":
+    ) -> "KnownFeatures":
         """Return what is known once some columns are learned: itself if they bring nothing new.
 
         Parameters
@@ -159,7 +163,7 @@ class Known:
         news = [
             (column, fresh)
             for column in columns
-            if column.learn and self._is_news(column, fresh := self._fresh(column, before))
+            if column.learn and self._is_news(column, fresh := self._fresh(column, before), before)
         ]
         if not news:
             return self
@@ -167,17 +171,18 @@ class Known:
         for column, fresh in news:
             place = known.index.get(column.name)
             if place is None:
-                known.add(column.name, column.kind, {})
+                known.add(column.name, column.kind_before(before), {})
                 place = known.index[column.name]
             else:
-                known.kinds[place] = column.kind
+                known.kinds[place] = column.kind_before(before)
                 known.version += 1
             known._add_labels(place, fresh)
-            if known.counts[place] >= IDS > self._count(column) and NEW_SHARE * (rows + 1) <= IDS:
+            wanted = ids_at(column.most)
+            if known.counts[place] >= wanted > self._count(column) and _are_ids(wanted, rows + 1):
                 known._forget_labels(place)
         return known
 
-    def and_targets(self, targets: tuple[Label, ...]) -> "Known":
+    def and_targets(self, targets: tuple[Label, ...]) -> "KnownFeatures":
         """Return what is known once y has these columns: itself if that is no news."""
         if targets == self.targets:
             return self
@@ -187,8 +192,8 @@ class Known:
         known.version += 1
         return known
 
-    def _copy(self) -> "Known":
-        known = Known()
+    def _copy(self) -> "KnownFeatures":
+        known = KnownFeatures()
         known.names, known.index = list(self.names), dict(self.index)
         known.kinds, known.tables, known.counts = [*self.kinds], [*self.tables], [*self.counts]
         known.targets = self.targets
@@ -201,21 +206,18 @@ class Known:
 
     def _fresh(self, column: Column, before: int | None) -> dict[Label, int]:
         """Return the labels of a column that are new here, and come before a row."""
-        count = self._count(column)
-        fresh = column.fresh_before(before)
-        if count > column.count:  # earlier rows of the same reading were learned
-            fresh = {label: code for label, code in fresh.items() if code >= count}
+        fresh = column.fresh_before(before, self._count(column))
         if self.targets:
             fresh = {label: code for label, code in fresh.items() if code < OTHERS}
         return fresh
 
-    def _is_news(self, column: Column, fresh: dict[Label, int]) -> bool:
+    def _is_news(self, column: Column, fresh: dict[Label, int], before: int | None) -> bool:
         place = self.index.get(column.name)
         if place is None:
-            return True
+            return before is None or column.first_row < before
         if self.kinds[place] == IDENTIFIER:  # since the column was read
             return False
-        return bool(fresh) or column.kind != self.kinds[place]
+        return bool(fresh) or column.kind_before(before) != self.kinds[place]
 
     def _add_labels(self, place: int, fresh: dict[Label, int]) -> None:
         """Add labels of a feature; only while nobody else sees this object."""
@@ -284,7 +286,8 @@ class Features(FeatureTable):
     new ones share a quarter as many codes by their hash (FNV-1a), and are not stored; where
     `most_labels` is less than 65,536, so do labels of many that have more than 64 characters. If
     the first 16,384 labels came with (next to) no row in which one came again, the feature is one
-    of ids: it counts as missing from then on, and its labels are forgotten. With several targets
+    of ids: it counts as missing from then on, and its labels are forgotten. Where `most_labels` is
+    less, from 1,024 on, so many labels tell whether it is. With several targets
     there are no categories of many: all labels from the 64th on count as one.
 
     Parameters
@@ -293,7 +296,8 @@ class Features(FeatureTable):
         Names of features that are categories although their values may be numbers; a whole float
         is a label too, ``3.0`` the label 3.
     most_labels : int
-        How many labels of a feature may have codes of their own.
+        How many labels of a feature may have codes of their own. With 63, no feature becomes one
+        of many categories: all further labels have the code 63.
 
     Attributes
     ----------
@@ -321,12 +325,23 @@ class Features(FeatureTable):
            [nan, nan]])
     """
 
-    __slots__ = ("categorical", "most_labels")
+    __slots__ = ("_schema", "categorical", "most_labels")
 
     def __init__(self, categorical: Iterable[Label] = (), most_labels: int = MOST_LABELS):
         self.categorical = frozenset(checked_names(categorical, "categorical"))
         self.most_labels = most_labels
-        self.known = Known()
+        self.schema = None
+        self.known = KnownFeatures()
+
+    @property
+    def schema(self) -> "Schema | None":
+        """How the columns of rows become features; None if rows are features already."""
+        return self._schema
+
+    @schema.setter
+    def schema(self, schema: "Schema | None") -> None:
+        self._schema = schema
+        self.encoding = schema if schema is not None and schema.converting else None
 
     @property
     def names(self) -> list[Label]:
@@ -372,7 +387,7 @@ class Features(FeatureTable):
         counts = ", ".join(f"{self.kinds.count(kind)} {kind}" for kind in KINDS)
         return f"<Features: {counts}>"
 
-    def read(self, X: Any, learn: bool) -> Plan:
+    def read(self, X: Any, learn: bool) -> EncodedRows:
         """Read many rows, and change nothing yet.
 
         Parameters
@@ -388,10 +403,9 @@ class Features(FeatureTable):
 
         Returns
         -------
-        Plan
+        EncodedRows
             `matrix`, an array of doubles in C order with a column for each feature, the new ones
-            at the end (X itself where it is that already); and `commit()`, to register what is
-            new.
+            at the end, which shares no memory with X; and `commit()`, to register what is new.
 
         Raises
         ------
@@ -401,7 +415,7 @@ class Features(FeatureTable):
         """
         return encoder.read(self, X, learn)
 
-    def read_one(self, x: Any, learn: bool) -> Plan:
+    def read_one(self, x: Any, learn: bool) -> EncodedRows:
         """Read one row, and change nothing yet: as `read`, of a mapping of names to values.
 
         Examples
@@ -433,6 +447,7 @@ class Features(FeatureTable):
     def copy(self) -> Self:
         """Return features that are equal and share nothing that changes."""
         twin = type(self)(self.categorical, self.most_labels)
+        twin.schema = self.schema
         twin.known = self.known._copy()
         twin.known.tables = [dict(table) for table in self.categories]  # as each adds to its own
         return twin
@@ -486,11 +501,11 @@ class Features(FeatureTable):
         _check_distinct([*names], "name")
         _check_distinct([*categorical], "declared name")
         features = cls(categorical, most_labels)
-        known = Known()
+        known = KnownFeatures()
         for name, kind, own in zip(names, kinds, labels, strict=True):
-            _check(type(kind) is str and kind in KINDS, f"{door.shown(kind)} is no kind")
+            _check(type(kind) is str and kind in KINDS, f"{validation.shown(kind)} is no kind")
             _check(type(own) is list and len(own) <= most_labels, "labels are wrong")
-            _check(kind == CATEGORY or not own, f"{door.shown(name)} has labels")
+            _check(kind == CATEGORY or not own, f"{validation.shown(name)} has labels")
             declared = name in features.categorical
             _check(kind in (CATEGORY, IDENTIFIER) or not declared, "a kind is wrong")
             _check_distinct(own, "label")
@@ -519,6 +534,15 @@ class Features(FeatureTable):
         )
 
 
+def _are_ids(labels: int, rows: float) -> bool:
+    """Whether so many labels in so many rows are ids.
+
+    The fewer labels there are, the fewer repeat by chance: as many equally likely ones are ids
+    however many of them are looked at.
+    """
+    return (1 - (1 - NEW_SHARE) * labels / IDS) * rows <= labels
+
+
 def _bytes_of(labels: Iterable[Label]) -> int:
     return sum(map(sys.getsizeof, labels))
 
@@ -543,10 +567,14 @@ def _check(good: bool, complaint: str) -> None:
 def _check_distinct(labels: list[Any], what: str) -> None:
     """Check that all are names or labels of Python's own types, and no two are equal."""
     for label in labels:
-        _check(type(label) in (str, int, bool), f"{door.shown(label)} is no {what}")
-        _check(what == "label" or type(label) is not bool, f"{door.shown(label)} is no {what}")
+        _check(type(label) in (str, int, bool), f"{validation.shown(label)} is no {what}")
+        _check(
+            what == "label" or type(label) is not bool, f"{validation.shown(label)} is no {what}"
+        )
         try:
-            door.label(label, whole=False) if what == "label" else door.feature_name(label)
+            validation.label(label, whole=False) if what == "label" else validation.feature_name(
+                label
+            )
         except ValueError:
-            _check(False, f"{door.shown(label)} is no {what}")
+            _check(False, f"{validation.shown(label)} is no {what}")
     _check(len(set(labels)) == len(labels), f"a {what} occurs twice")

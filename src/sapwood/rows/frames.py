@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.door import FloatArray
+from sapwood import validation
 from sapwood.rows.column import CATEGORY, Coded, Column, Values
+from sapwood.rows.times import in_seconds, seconds_of_array
+from sapwood.validation import FloatArray
 
 __all__ = [
     "MOMENTS",
@@ -32,6 +32,7 @@ READERS = ("pyarrow", "polars")  # of Arrow streams that are no frame of a libra
 BEYOND_NUMPY = frozenset({"Decimal", "Int128", "UInt128"})  # numbers that NumPy has no type for
 NAME = "prediction"
 MOMENTS = ("Datetime", "Date")
+PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 Read = Callable[[Column, Any], tuple[Values, bool]]  # -> values, are they those of a categorical
 
@@ -158,9 +159,11 @@ def _of_series(column: Column, series: Any) -> tuple[Values, bool]:
         try:
             return seconds_of(series), False
         except ValueError as error:
-            raise ValueError(f"x[{door.shown(column.name)}] {error}") from None
+            raise ValueError(f"x[{validation.shown(column.name)}] {error}") from None
     if dtype.is_temporal():
-        raise ValueError(f"x[{door.shown(column.name)}] holds {dtype}, and categories are expected")
+        raise ValueError(
+            f"x[{validation.shown(column.name)}] holds {dtype}, and categories are expected"
+        )
     if holds in ("Categorical", "Enum"):
         return _by_codes(series), True
     if holds == "String":
@@ -186,30 +189,20 @@ def seconds_of(series: Any) -> FloatArray:
     """
     narwhals: Any = importlib.import_module("narwhals.stable.v2")
     kind = type(series.dtype).__name__
+    unit = getattr(series.dtype, "time_unit", "us")
+    unit = unit if unit in PER_SECOND else "ms"
     if kind == "Date":
         series = series.cast(narwhals.Datetime("us"))
     if kind in MOMENTS:
-        counts = series.dt.timestamp("us")
+        counts = series.dt.timestamp(unit)
     elif kind == "Duration":
-        counts = series.dt.total_microseconds()
+        totals = {"ms": "milli", "us": "micro", "ns": "nano"}
+        counts = getattr(series.dt, f"total_{totals[unit]}seconds")()
     else:
-        raise ValueError(f"holds {series.dtype}: {door.DATES}")
+        raise ValueError(f"holds {series.dtype}: {validation.DATES}")
     missing = series.is_null().to_numpy()
-    seconds = counts.cast(narwhals.Float64).fill_null(0.0).to_numpy() / 1e6
-    return np.where(missing, np.nan, seconds)
-
-
-def seconds_of_array(times: NDArray[Any]) -> FloatArray:
-    """Return NumPy's times as seconds since 1970, durations as seconds; NaN where one is missing.
-
-    Examples
-    --------
-    >>> seconds_of_array(np.array(["1970-01-02", "NaT"], dtype="datetime64[D]"))
-    array([86400.,    nan])
-    """
-    unit = "datetime64[us]" if times.dtype.kind == "M" else "timedelta64[us]"
-    counts = times.astype(unit).astype(np.int64) / 1e6
-    return np.where(np.isnat(times), np.nan, counts)
+    whole = counts.fill_null(0).cast(narwhals.Int64).to_numpy()
+    return np.where(missing, np.nan, in_seconds(whole, PER_SECOND[unit]))
 
 
 def _by_codes(series: Any) -> Values:

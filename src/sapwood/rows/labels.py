@@ -6,8 +6,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.door import Label
 from sapwood.rows.column import Coded
+from sapwood.validation import Label
 
 __all__ = ["Labels"]
 

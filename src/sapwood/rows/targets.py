@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sapwood import door
-from sapwood.door import FloatArray, Label
+from sapwood import validation
 from sapwood.rows import frames
 from sapwood.rows.column import MOST_LABELS, UNKNOWN, Coded, Column
 from sapwood.rows.encoder import columns_of_rows, is_rows
 from sapwood.rows.features import MAX_TARGETS
+from sapwood.validation import FloatArray, Label
 
 __all__ = ["Targets", "fitting", "in_kind", "is_several", "named", "read", "read_one", "told"]
 
@@ -45,8 +45,8 @@ def read(y: Any) -> Targets:
     Parameters
     ----------
     y : array_like, mapping of columns, list of dicts, or data frame
-        One column; or several, as an array of two dimensions, or by their names. What was read
-        already is returned.
+        One column; or several, as an array of two dimensions, or by their names. It is copied, as
+        other threads may write to it. What was read already is returned.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def read(y: Any) -> Targets:
     if isinstance(y, Targets):
         return y
     if not is_several(y):
-        return Targets(None, np.ascontiguousarray(door.column(y, "y")))
+        return Targets(None, np.array(validation.column(y, "y"), order="C"))
     if isinstance(y, np.ndarray | list | tuple) and not is_rows(y):
         return Targets(None, _matrix(y))
     columns = columns_of_rows(y) if is_rows(y) else y
@@ -85,8 +85,8 @@ def read(y: Any) -> Targets:
     for name, column in items:
         if len(column) != len(items[0][1]):
             raise ValueError(
-                f"y[{door.shown(name)}] has {len(column)} values and y[{door.shown(names[0])}] has "
-                f"{len(items[0][1])}: the lengths must agree"
+                f"y[{validation.shown(name)}] has {len(column)} values and "
+                f"y[{validation.shown(names[0])}] has {len(items[0][1])}: the lengths must agree"
             )
     return Targets(names, np.ascontiguousarray(np.column_stack([column for _, column in items])))
 
@@ -100,7 +100,7 @@ def read_one(y: Any) -> Targets:
         return Targets(names, np.array([values], dtype=np.float64))
     if isinstance(y, list | tuple | np.ndarray) and np.ndim(y) == 1 and len(y) > 1:
         return Targets(None, _matrix([list(y)]))
-    return Targets(None, np.array([door.number(y, "y")]))
+    return Targets(None, np.array([validation.number(y, "y")]))
 
 
 def fitting(
@@ -142,7 +142,7 @@ def fitting(
     if not known:
         if names is not None and len(names) == 1:
             raise ValueError(
-                f"y has one column, {door.shown(names[0])}: give the column itself, without a name"
+                f"y has one column, {validation.shown(names[0])}: give the column itself, without a name"
             )
         if has_learned:
             raise ValueError(
@@ -162,7 +162,7 @@ def fitting(
     for name in names:
         if name not in known:
             raise ValueError(
-                f"y names {door.shown(name)}, and the targets of the model are {_listed(known)}: "
+                f"y names {validation.shown(name)}, and the targets of the model are {_listed(known)}: "
                 "leave it out, or let another model learn it"
             )
     matrix = np.full((len(values), len(known)), np.nan)
@@ -198,7 +198,7 @@ def told(name: Label) -> str:
     >>> told("wet")
     "y['wet']"
     """
-    return f"y[{door.shown(name)}]"
+    return f"y[{validation.shown(name)}]"
 
 
 def _matrix(y: Any) -> FloatArray:
@@ -211,14 +211,14 @@ def _matrix(y: Any) -> FloatArray:
             )
     elif y.dtype.kind == "O":
         y = np.array([[np.nan if value is None else value for value in row] for row in y])
-    matrix = door.floats(y, "y")
+    matrix = validation.floats(y, "y")
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         raise ValueError(
             f"y has shape {matrix.shape}: one dimension is expected, or several targets, one a "
             "column"
         )
     _check_count(matrix.shape[1])
-    return np.ascontiguousarray(matrix)
+    return np.array(matrix, order="C")
 
 
 def _converted(convert: Any, name: Any, content: Any) -> Any:
@@ -235,7 +235,7 @@ def _values(content: Any, name: Any) -> FloatArray:
     if array is not None and array.ndim != 1:
         raise ValueError(f"{told(name)} has shape {array.shape}: one dimension is expected")
     if array is not None and array.dtype.kind in "biuf":
-        return door.column(content, told(name))
+        return validation.column(content, told(name))
     values = content if array is None else array.tolist()
     return np.array([_number(value, name, row) for row, value in enumerate(values)])
 
@@ -245,22 +245,22 @@ def _number(value: Any, name: Any, row: int | None) -> float:
     if type(value) is float:
         return value
     try:
-        plain = door.plain(value)
-    except door.Unfit:
+        plain = validation.plain(value)
+    except validation.Unfit:
         plain = ""
     if plain is None:
         return np.nan
     if isinstance(plain, str):
-        door.refuse_kind(told(name), value, row)
-    return door.number(plain, told(name))
+        validation.refuse_kind(told(name), value, row)
+    return validation.number(plain, told(name))
 
 
 def _name(name: Any) -> Label:
     try:
-        found = door.feature_name(name)
-        door.check_text(found)
-    except door.Unfit as rule:
-        raise ValueError(f"{door.shown(name)}, the name of a target, {rule}") from None
+        found = validation.feature_name(name)
+        validation.check_text(found)
+    except validation.Unfit as rule:
+        raise ValueError(f"{validation.shown(name)}, the name of a target, {rule}") from None
     except ValueError as error:
         raise ValueError(str(error).replace("a feature", "a target")) from None
     return found
@@ -283,7 +283,7 @@ def _check_count(targets: int) -> None:
 
 
 def _listed(names: tuple[Label, ...]) -> str:
-    shown = [door.shown(name) for name in names[:6]]
+    shown = [validation.shown(name) for name in names[:6]]
     if len(names) > 6:
         return ", ".join(shown) + f" and {len(names) - 6} more"
     return ", ".join(shown[:-1]) + " and " + shown[-1]

@@ -43,12 +43,12 @@ def load_checkpoint(
     try:
         header, arrays = container.read(path, KIND)
     except ModelFileError as error:
-        raise CheckpointError(f"{error}, or remove it to start anew") from None
+        raise CheckpointError(f"{error}, or remove it to start over") from None
     saved = header["identity"]
     for name, value in identity.items():
         if saved.get(name) != value:
             raise CheckpointError(
                 f"{os.fspath(path)!s} is of a job with another {name}: name another file, or "
-                "remove it to start anew"
+                "remove it to start over"
             )
     return header["state"], arrays["model"].tobytes(), arrays["scores"]

@@ -116,7 +116,14 @@ class _DaskExecutor(Executor):
             self._cluster = LocalCluster(
                 n_workers=workers, threads_per_worker=1, dashboard_address=None
             )
-        self._client = Client(self._cluster or f"tcp://{address}")
+        try:
+            self._client = Client(self._cluster or f"tcp://{address}")
+        except OSError as error:
+            place = f"dask://{address}" if address else "dask"
+            raise MergeError(
+                f"--engine {place}: no scheduler answers ({error}); start one by `dask scheduler`, "
+                "or check host and port"
+            ) from error
         self._inner = self._client.get_executor(pure=False)
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
@@ -155,7 +162,12 @@ class RayExecutor(Executor):
         self._ray = ray
         self._started = not ray.is_initialized()
         if self._started and address:
-            ray.init(f"ray://{address}", log_to_driver=False)
+            try:
+                ray.init(f"ray://{address}", log_to_driver=False)
+            except (ConnectionError, ValueError) as error:
+                raise MergeError(
+                    f"--engine ray://{address}: no cluster answers ({error}); check host and port"
+                ) from error
         elif self._started:
             ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
         self._remotes: dict[Any, Any] = {}

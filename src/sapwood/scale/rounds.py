@@ -18,8 +18,8 @@ from itertools import chain
 from operator import add
 from typing import Any, Literal
 
-from sapwood import door
 from sapwood import model as models
+from sapwood import validation
 from sapwood.ensemble.forest import ForestRegressor
 from sapwood.merge import Delta, MergeError, take_snapshot
 from sapwood.merge.applying import take_in
@@ -110,16 +110,16 @@ class Rounds:
         listener: Callable[[RoundReport], object] | None = None,
         on_bad_rows: Callable[[list[BadRow]], object] | None = None,
     ) -> None:
-        self._workers = door.whole(workers, "workers", 1, 2**16)
-        self._share = door.between(share, "share", 0.0, 1.0)
-        self._first = door.whole(first, "first", LEAST_ROWS, 2**53)
+        self._workers = validation.whole(workers, "workers", 1, 2**16)
+        self._share = validation.between(share, "share", 0.0, 1.0)
+        self._first = validation.whole(first, "first", LEAST_ROWS, 2**53)
         self._engine, self._skip_bad = engine, on_bad_row == "skip"
         self._checkpoint, self._every = checkpoint, every
         self._listener, self._on_bad_rows = listener, on_bad_rows
         self._lost = 0
         self.source: Source = self._call(survey, name, wishes or {})
         if self.source.reading["target"] is None:
-            raise StreamError(f"{self.source.name}: say which column to predict")
+            raise StreamError(f"{self.source.name}: name the column to predict")
         tree: Any = model if isinstance(model, StoredModel) else model(self.source)
         self._members: Members | None = None
         if type(tree) is ForestRegressor:
@@ -256,9 +256,9 @@ class Rounds:
         done = self._call(learn_first, model, self.source, pieces, self._skip_bad)
         self._count([done])
         self.trained.scores = joined_scores(self.trained.scores, done.scores)
-        formats = self.trained.model.column_formats
+        schema = self.trained.model.schema
         self.trained.model = models.from_bytes(done.content)
-        self.trained.model.column_formats = formats
+        self.trained.model.schema = schema
 
     def _take_in(self, snapshot: bytes, done: list[ShardDone]) -> None:
         """Let the tree know what all shards have added, in their order, and grow."""
@@ -444,7 +444,7 @@ def train(
     model : HoeffdingTreeRegressor or ForestRegressor
         Learns, or goes on learning; the one that has learned all is in what is returned.
     name : str, path, or sequence of them
-        What workers read: files, a folder, a pattern such as "days/*.parquet", or a generator.
+        What workers read: files, a folder, a pattern such as ``days/*.parquet``, or a generator.
     workers : int
         Into how many shards a round is cut, or into how many parts a forest; and how many workers
         there are on this machine.

@@ -8,9 +8,10 @@ workers, one after the other.
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from sapwood.schema import Schema
 from sapwood.streams.opening import found_files, open_stream
 from sapwood.streams.stream import Stream, StreamError
 from sapwood.streams.text import TextStream
@@ -92,16 +93,20 @@ class Source:
         The arguments by which `open_stream` reads each of them as it reads the first.
     features : dict
         The kind of each feature, in order.
+    schema : Schema
+        How rows are read, for the model that learns them.
     """
 
     name: str
     files: tuple[SourceFile, ...]
     reading: dict[str, Any]
     features: dict[str, str]
+    schema: Schema = field(default_factory=Schema)
 
     def to_header(self) -> dict[str, Any]:
         """Return all of it in terms of JSON."""
         header = asdict(self)
+        del header["schema"]  # which follows from the rest
         header["files"] = [{**asdict(each), "groups": list(each.groups)} for each in self.files]
         return header
 
@@ -176,10 +181,12 @@ def survey(name: Any, wishes: dict[str, Any]) -> Source:
     generated = _generated(name)
     if generated is not None:
         if generated.length is None:
-            raise StreamError(f"{name} never ends: say how many rows, as by {name}:rows=1000000")
+            raise StreamError(
+                f"{name} never ends: set the number of rows, as in {name}:rows=1000000"
+            )
         file = SourceFile(str(name), ROWS, generated.length, 1.0)
         reading: dict[str, Any] = {"format": GENERATED, "target": generated.target}
-        return Source(generated.name, (file,), reading, _kinds(generated))
+        return Source(generated.name, (file,), reading, _kinds(generated), generated.model_schema)
     stream = open_stream(name, **wishes)
     names = [name] if isinstance(name, str | os.PathLike) else list(name)
     reading = {
@@ -192,7 +199,7 @@ def survey(name: Any, wishes: dict[str, Any]) -> Source:
     }
     paths = _all_files([os.fspath(each) for each in names], wishes.get("format"))
     files = tuple(_surveyed(path, reading) for path in paths)
-    return Source(stream.name, files, reading, _kinds(stream))
+    return Source(stream.name, files, reading, _kinds(stream), stream.model_schema)
 
 
 def _kinds(stream: Stream) -> dict[str, str]:

@@ -19,6 +19,7 @@ from sapwood import model as models
 from sapwood.merge import Delta, ShardLearner
 from sapwood.merge.delta import joined_scores, scores_of
 from sapwood.merge.layout import SCORES
+from sapwood.rows.encoded import EncodedColumns
 from sapwood.rows.labels import Labels
 from sapwood.scale.sources import BYTES, GENERATED, ROWS, Piece, Source, open_file
 from sapwood.streams.stream import BadRow, Chunk, Position, Unit
@@ -172,7 +173,7 @@ def _learn(learner: Any, chunk: Chunk, unit: Unit, done: ShardDone) -> list[BadR
         columns = {name: _chosen(column, there) for name, column in columns.items()}
         y, numbers = y[there], numbers[there]
     try:
-        learner.predict_learn_many(columns, y)
+        learner.predict_learn_many(EncodedColumns(columns), y)
         done.learned += len(y)
         return []
     except ValueError:
@@ -186,7 +187,7 @@ def _learn_singly(learner: Any, chunk: Chunk, unit: Unit, done: ShardDone) -> li
     for row in range(len(chunk)):
         columns, y = chunk.part(row, row + 1)
         try:
-            learner.predict_learn_many(columns, y)
+            learner.predict_learn_many(EncodedColumns(columns), y)
             done.learned += 1
         except ValueError as error:
             refused.append(BadRow(chunk.source, unit, int(chunk.numbers[row]), str(error)))

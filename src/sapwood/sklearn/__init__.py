@@ -3,11 +3,26 @@
 ``python -m sapwood.sklearn`` runs scikit-learn's own checks of them and tells how each went.
 """
 
+from sapwood.sklearn.classifier import (
+    AdaptiveTreeClassifier,
+    ForestClassifier,
+    HoeffdingTreeClassifier,
+)
 from sapwood.sklearn.lags import Lags
 from sapwood.sklearn.regressor import (
     AdaptiveTreeRegressor,
     ForestRegressor,
     HoeffdingTreeRegressor,
+    HybridRegressor,
 )
 
-__all__ = ["AdaptiveTreeRegressor", "ForestRegressor", "HoeffdingTreeRegressor", "Lags"]
+__all__ = [
+    "AdaptiveTreeClassifier",
+    "AdaptiveTreeRegressor",
+    "ForestClassifier",
+    "ForestRegressor",
+    "HoeffdingTreeClassifier",
+    "HoeffdingTreeRegressor",
+    "HybridRegressor",
+    "Lags",
+]

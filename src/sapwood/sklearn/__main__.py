@@ -6,13 +6,25 @@ import sys
 from sklearn.utils.estimator_checks import check_estimator
 
 from sapwood.sklearn import (
+    AdaptiveTreeClassifier,
     AdaptiveTreeRegressor,
+    ForestClassifier,
     ForestRegressor,
+    HoeffdingTreeClassifier,
     HoeffdingTreeRegressor,
+    HybridRegressor,
     Lags,
 )
 
-MODELS = (HoeffdingTreeRegressor, AdaptiveTreeRegressor, ForestRegressor)
+MODELS = (
+    HoeffdingTreeRegressor,
+    AdaptiveTreeRegressor,
+    ForestRegressor,
+    HybridRegressor,
+    HoeffdingTreeClassifier,
+    AdaptiveTreeClassifier,
+    ForestClassifier,
+)
 
 OF_ROWS = "a row's lags are those of the rows before it, so the order and the batch of rows matter"
 OF_FIT = "the rows of transform follow those of fit, and are not the same rows once more"

@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from sapwood.door import Label
 from sapwood.lags import Lags as Past
 from sapwood.lags.lags import MOST_SERIES, Spans
 from sapwood.rows import frames
 from sapwood.sklearn.checked_input import CheckedInput
+from sapwood.validation import Label
 
 __all__ = ["Lags"]
 
@@ -41,7 +41,8 @@ class Lags(TransformerMixin, CheckedInput):
     >>> from sapwood.sklearn import HoeffdingTreeRegressor, Lags
     >>> hours = np.arange(2000)
     >>> y = np.where(hours % 24 < 12, 10.0, 50.0)
-    >>> model = make_pipeline(Lags([1, 24]), HoeffdingTreeRegressor()).fit(hours[:, None] * 0.0, y)
+    >>> tree = HoeffdingTreeRegressor(passes=1, shuffle=False)  # the order of the rows counts
+    >>> model = make_pipeline(Lags([1, 24]), tree).fit(hours[:, None] * 0.0, y)
     >>> model.predict(np.zeros((3, 1))).round()
     array([10., 10., 10.])
     """
@@ -68,7 +69,7 @@ class Lags(TransformerMixin, CheckedInput):
         self.max_series = max_series
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Start anew, and remember rows.
+        """Start over, and remember rows.
 
         Parameters
         ----------
@@ -81,7 +82,7 @@ class Lags(TransformerMixin, CheckedInput):
         return self
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **params: Any) -> Any:
-        """Start anew, and return rows with what was known before each.
+        """Start over, and return rows with what was known before each.
 
         Parameters
         ----------

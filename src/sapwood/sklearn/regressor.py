@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
@@ -13,9 +13,12 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from sapwood import validation
 from sapwood.adapter_parameters import AdapterParameters
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor as AdaptiveTree
 from sapwood.ensemble.forest import ForestRegressor as Forest
+from sapwood.hybrid.adapting import new_hybrid
+from sapwood.hybrid.regressor import HybridRegressor as Hybrid
 from sapwood.sklearn.checked_input import CheckedInput
 from sapwood.tree import HoeffdingTreeRegressor as Tree
 
@@ -23,6 +26,7 @@ __all__ = [
     "AdaptiveTreeRegressor",
     "ForestRegressor",
     "HoeffdingTreeRegressor",
+    "HybridRegressor",
 ]
 
 
@@ -36,10 +40,13 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
     """
 
     _model_class: ClassVar[type[Any]]
+    _own_parameters: ClassVar[dict[str, Any]] = {"passes": 2, "shuffle": True, "random_state": 0}
     model_: Any
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Start anew and learn all rows, in their order.
+        """Train a new model on all rows: `passes` times, each time in another random order.
+
+        With ``shuffle=False``, rows are learned in their order, as `partial_fit` does.
 
         Parameters
         ----------
@@ -50,11 +57,17 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
         sample_weight : array_like of float, shape (n,), optional
             How much each row counts; a row of weight 0 is left out.
         """
-        self.__dict__.pop("model_", None)  # if X is refused, no old model stands beside new names
-        return self.partial_fit(X, y, sample_weight)
+        self.__dict__.pop("model_", None)  # if X is rejected, no old model stays with new names
+        model = self._new_model()
+        X, y, w, names = self._rows(X, y, sample_weight, first=True)
+        random = check_random_state(getattr(self, "random_state", None))
+        for _ in range(validation.whole(getattr(self, "passes", 1), "passes", 1, 1000)):
+            order = random.permutation(len(y)) if getattr(self, "shuffle", False) else None
+            self._learn(model, X, y, w, names=names, order=order)
+        return self._with(model)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn more rows, in their order; parameters count as they were at the first.
+        """Learn more rows once, in their order; parameters count as they were at the first.
 
         Parameters
         ----------
@@ -63,6 +76,12 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
         """
         first = not hasattr(self, "model_")
         model = self._new_model() if first else self.model_
+        X, y, w, names = self._rows(X, y, sample_weight, first)
+        self._learn(model, X, y, w, names=names)
+        return self._with(model)
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, first: bool) -> tuple[Any, Any, Any, Any]:
+        """Return rows after scikit-learn's checks, their weights, and the names of targets."""
         several = _has_columns(y)
         names = [str(name) for name in y.columns] if several and hasattr(y, "columns") else None
         X, y = self._checked(X, first, y, several)
@@ -74,9 +93,17 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
                 check_consistent_length(X, y)
                 kept = np.flatnonzero(w)
                 X, y, w = (_safe_indexing(part, kept) for part in (X, y, w))
-        if names is not None:
-            y = dict(zip(names, y.T, strict=True))
-        model.learn_many(X, y, w)
+        return X, y, w, names
+
+    @staticmethod
+    def _learn(model: Any, X: Any, y: Any, w: Any, *, names: Any, order: Any = None) -> None:
+        """Let a model learn rows, in an order of their own if there is one."""
+        if order is not None:
+            X, y = _safe_indexing(X, order), y[order]
+            w = None if w is None else w[order]
+        model.learn_many(X, y if names is None else dict(zip(names, y.T, strict=True)), w)
+
+    def _with(self, model: Any) -> Self:
         self.model_ = model
         self.n_outputs_ = max(1, len(model.targets))
         return self
@@ -112,9 +139,20 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
 class HoeffdingTreeRegressor(SklearnRegressor):
     """`sapwood.HoeffdingTreeRegressor` as an estimator of scikit-learn, with the same parameters.
 
-    The order of the rows matters: it is the order of the stream. X may be an array of numbers, or
+    `fit` makes two passes over shuffled rows; `partial_fit` makes one, in the order of the rows,
+    as on a stream. If the order carries information, as in a time series, use
+    ``passes=1, shuffle=False`` or `partial_fit`. X may be an array of numbers, or
     a data frame whose columns have strings for names; there, columns of strings and of
     categories are categories, as they are. Missing values (NaN, None, NA) are legal everywhere.
+
+    Parameters
+    ----------
+    passes : int, default 2
+        How often `fit` learns the rows.
+    shuffle : bool, default True
+        Whether each pass of `fit` has an order of its own.
+    random_state : int, RandomState or None, default 0
+        Of the orders.
 
     Attributes
     ----------
@@ -150,6 +188,8 @@ class HoeffdingTreeRegressor(SklearnRegressor):
 class AdaptiveTreeRegressor(SklearnRegressor):
     """`sapwood.AdaptiveTreeRegressor` as an estimator of scikit-learn, with the same parameters.
 
+    Like `HoeffdingTreeRegressor` of this module it takes `passes`, `shuffle` and `random_state`.
+
     Attributes
     ----------
     model_ : sapwood.AdaptiveTreeRegressor
@@ -162,6 +202,8 @@ class AdaptiveTreeRegressor(SklearnRegressor):
 class ForestRegressor(SklearnRegressor):
     """`sapwood.ForestRegressor` as an estimator of scikit-learn, with the same parameters.
 
+    Like `HoeffdingTreeRegressor` of this module it takes `passes`, `shuffle` and `random_state`.
+
     Attributes
     ----------
     model_ : sapwood.ForestRegressor
@@ -169,6 +211,40 @@ class ForestRegressor(SklearnRegressor):
     """
 
     _model_class: ClassVar[type[Any]] = Forest
+
+
+class HybridRegressor(SklearnRegressor):
+    """`sapwood.HybridRegressor` as an estimator of scikit-learn, with the same parameters.
+
+    `fit` learns all rows and fits the batch learner on the latest of them; `partial_fit` learns
+    more rows, and refits by the schedule. `online` is an estimator of this module, or a model of
+    Sapwood whose parameters count alone.
+
+    Attributes
+    ----------
+    model_ : sapwood.HybridRegressor
+        The model itself, to look into or to save.
+    """
+
+    _model_class: ClassVar[type[Any]] = Hybrid
+    _own_parameters: ClassVar[dict[str, Any]] = {}  # the batch learner makes the further passes
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn all rows from the start, in their order, and fit the batch learner.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for other estimators of this module.
+        """
+        super().fit(X, y, sample_weight)
+        known = self.model_.parameters
+        if known["refit"] is not None and self.model_.rows >= known["min_rows"]:
+            self.model_.refit_now()
+        return self
+
+    def _new_model(self) -> Any:
+        return new_hybrid(self)
 
 
 def _has_columns(y: Any) -> bool:

@@ -2,13 +2,18 @@
 
 import contextlib
 import errno
+import hashlib
 import os
+import re
 import secrets
 import stat
 
-__all__ = ["write_atomically"]
+from sapwood.system import system
+
+__all__ = ["remove_unfinished", "write_atomically"]
 
 StrPath = str | os.PathLike[str]
+SHOWN = 32  # letters of a name that the name of its unfinished file begins with
 
 
 def write_atomically(path: StrPath, data: bytes) -> None:
@@ -30,7 +35,8 @@ def write_atomically(path: StrPath, data: bytes) -> None:
     Notes
     -----
     The content goes to the disk before the name does, and the name before this returns. A process
-    that is killed at work may leave a hidden ``.<name>.<random>.tmp``, which nothing reads.
+    that is killed at work may leave a hidden ``.<name>.<digest of the name><random>.tmp``, which
+    nothing reads, and `remove_unfinished` removes.
 
     A new file has the permissions that `open` would give it, an old one keeps those it had. An
     old file that may not be written is refused, although its folder would let it be replaced.
@@ -48,7 +54,7 @@ def write_atomically(path: StrPath, data: bytes) -> None:
     """
     mode = _mode_to_keep(path)
     folder, name = os.path.split(os.path.realpath(path))
-    unfinished = os.path.join(folder, f".{name[:32]}.{secrets.token_hex(8)}.tmp")
+    unfinished = os.path.join(folder, f"{_stem(name)}{secrets.token_hex(8)}.tmp")
 
     def create(file: str, flags: int) -> int:
         # Never wider than the old file, so that nobody can open it early.
@@ -61,14 +67,56 @@ def write_atomically(path: StrPath, data: bytes) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(unfinished, os.path.join(folder, name))
+        system.replace(unfinished, os.path.join(folder, name))
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(unfinished)
         if isinstance(error, OSError):  # name the file that the caller knows
             error.filename, error.filename2 = os.fsdecode(path), None
         raise
-    _flush_folder(folder)
+    system.flush_folder(folder)
+
+
+def remove_unfinished(path: StrPath) -> None:
+    """Remove what processes that were killed while they wrote a file have left of it.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file, which no other process may be writing. Files of other names are not touched,
+        however similar these are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("a", "b"):
+    ...         left = os.path.join(folder, f"{_stem(name)}0123456789abcdef.tmp")
+    ...         os.close(os.open(left, os.O_CREAT | os.O_WRONLY))
+    ...     remove_unfinished(os.path.join(folder, "a"))
+    ...     [name[:3] for name in os.listdir(folder)]
+    ['.b.']
+    """
+    folder, name = os.path.split(os.path.realpath(path))
+    stems = [re.escape(_stem(name))]
+    if len(name) <= SHOWN:  # as older releases wrote them
+        stems.append(re.escape(f".{name}."))
+    with contextlib.suppress(OSError):  # of a folder that is not there, or not ours
+        for found in os.listdir(folder):
+            if re.fullmatch(rf"({'|'.join(stems)})[0-9a-f]{{16}}\.tmp", found):
+                os.unlink(os.path.join(folder, found))
+
+
+def _stem(name: str) -> str:
+    """Return how the names of unfinished files begin: by a name that may be long, and its digest.
+
+    Examples
+    --------
+    >>> _stem("a"), _stem("a" * 40) == _stem("a" * 41)
+    ('.a.40f89e395b66422f', False)
+    """
+    digest = hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()
+    return f".{name[:SHOWN]}.{digest}"
 
 
 def _mode_to_keep(path: StrPath) -> int | None:
@@ -87,20 +135,3 @@ def _mode_to_keep(path: StrPath) -> int | None:
     if not os.access(name, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
     return stat.S_IMODE(found)
-
-
-def _flush_folder(folder: str) -> None:
-    """Make the names in a folder outlast a power cut, where the system can do that."""
-    if os.name != "posix":
-        return
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # a folder that may be written, but not listed
-        return
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # some network file systems flush no folders
-            raise
-    finally:
-        os.close(handle)

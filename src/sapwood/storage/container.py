@@ -7,6 +7,10 @@
     arrays: little-endian, each filled up with zeros
     BLAKE2b of all that is before (16 bytes)
 
+In version 2 the long lists of the header are in three more arrays, which come last, and the JSON
+has an entry "lists" with their places (`sapwood.storage.lists`). A header without long lists is
+written as version 1.
+
 All parts start at a multiple of 8. Every version of the format has the same first 24 and last 16
 bytes, so that a newer file is told from a damaged one. A CRC-32 is sure to notice one flipped byte
 but lets one in 2**32 of larger damages pass; BLAKE2b lets one in 2**128 of any pass, which is as
@@ -30,6 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.storage import lists
 from sapwood.storage.atomic import StrPath, write_atomically
 
 __all__ = [
@@ -46,9 +51,11 @@ __all__ = [
 Array = NDArray[Any]
 
 MAGIC = b"\x89Sapwood"
-VERSION = 1
+VERSION = 2
+WITHOUT_LISTS = 1  # the version of files whose header has no long lists
 PREFIX = struct.Struct("<8sIIQ")
 DIGEST = 16
+LISTS = "lists"
 DEEPEST = 32  # levels of the JSON
 LONGEST = 1 << 26  # bytes of the JSON, which takes many times as many when it is read
 LARGEST = int(np.iinfo(np.intp).max)  # bytes of an array
@@ -120,7 +127,8 @@ def pack(kind: str, header: dict[str, Any], arrays: Mapping[str, Array]) -> byte
         What the file holds.
     header : dict
         What JSON keeps as it is: dicts with strings as keys, lists, strings, finite numbers,
-        booleans and None, at most 30 levels deep. The order of keys is kept.
+        booleans and None, at most 30 levels deep. The order of keys is kept. Lists of strings and
+        numbers may be of any length, as they are kept in arrays; all else may have 64 MiB.
     arrays : mapping of str to arrays
         Of booleans, integers and floats of up to 64 bits, or of records of them without gaps; up
         to four dimensions.
@@ -139,16 +147,21 @@ def pack(kind: str, header: dict[str, Any], arrays: Mapping[str, Array]) -> byte
     directory: list[dict[str, Any]] = []
     body: list[bytes | memoryview] = []
     offset = 0
-    for name, array in arrays.items():
+    rest, entries, own = _taken_out(header)
+    for name in own.keys() & arrays.keys():
+        raise ValueError(f"array {name!r} has the name of one that holds lists of the header")
+    for name, array in [*arrays.items(), *own.items()]:
         described, stored = _stored(name, array)
         entry = {"name": name, "dtype": described, "shape": list(stored.shape), "offset": offset}
         content = stored.reshape(-1).view(np.uint8)
         directory.append(entry)
         body += [content.data, bytes(-content.size % 8)]
         offset += content.size + -content.size % 8
-    text = _header_text({"kind": kind, "header": header, "arrays": directory})
+    document: dict[str, Any] = {"kind": kind, "header": rest, "arrays": directory}
+    text = _header_text(document | ({LISTS: entries} if entries else {}))
     size = PREFIX.size + len(text) + offset + DIGEST
-    parts = [PREFIX.pack(MAGIC, VERSION, len(text), size), text, *body]
+    version = VERSION if entries else WITHOUT_LISTS
+    parts = [PREFIX.pack(MAGIC, version, len(text), size), text, *body]
     digest = hashlib.blake2b(digest_size=DIGEST)
     for part in parts:
         digest.update(part)
@@ -205,10 +218,10 @@ def unpack_any(
     digest = hashlib.blake2b(content, digest_size=DIGEST).digest()
     _require(digest == data[-DIGEST:], source, "its checksum does not match")
     _, version, length, _ = PREFIX.unpack_from(data)
-    if version != VERSION:
+    if version not in (WITHOUT_LISTS, VERSION):
         newer = "it was written by a newer release: upgrade sapwood"
         remedy = newer if version > VERSION else "no release wrote it: restore it from a copy"
-        known = f"this release reads version {VERSION}"
+        known = f"this release reads up to {VERSION}"
         raise ModelFileError(f"{source} has format version {version} and {known}; {remedy}")
     content = content[PREFIX.size :]
     fits = length <= min(len(content), LONGEST) and length % 8 == 0
@@ -217,12 +230,21 @@ def unpack_any(
         document = _parse(str(content[:length], "ascii"))
     except ValueError as error:
         raise damaged(source, f"its header cannot be read ({error})") from None
-    complete = isinstance(document, dict) and document.keys() == {"kind", "header", "arrays"}
+    expected = {"kind", "header", "arrays", *([] if version == WITHOUT_LISTS else [LISTS])}
+    complete = isinstance(document, dict) and document.keys() == expected
     _require(complete, source, "its header has other entries than kind, header and arrays")
     held, header, directory = document["kind"], document["header"], document["arrays"]
     typed = isinstance(held, str) and isinstance(header, dict) and isinstance(directory, list)
     _require(typed, source, "its header has an entry of the wrong type")
-    return held, header, _arrays(content[length:], directory, source)
+    arrays = _arrays(content[length:], directory, source)
+    if version != WITHOUT_LISTS:
+        _require(tuple(arrays)[-3:] == lists.NAMES, source, "the arrays of its lists are not there")
+        try:
+            header = lists.put_back(header, document[LISTS], arrays)
+        except ValueError as error:
+            raise damaged(source, str(error)) from None
+        arrays = {name: array for name, array in arrays.items() if name not in lists.NAMES}
+    return held, header, arrays
 
 
 def _require(condition: bool, source: str, complaint: str) -> None:
@@ -242,6 +264,16 @@ def _check_start(start: bytes, size: int, source: str) -> None:
     claimed = PREFIX.unpack(start)[3]
     _require(claimed <= size, source, f"{size} bytes are there of {claimed}")
     _require(claimed >= size, source, f"{size - claimed} bytes follow its end")
+
+
+def _taken_out(header: Any) -> tuple[Any, list[lists.Entry], dict[str, Array]]:
+    """Return a header without its long lists, where they were, and arrays of what was in them."""
+    if not isinstance(header, dict):
+        return header, [], {}
+    try:
+        return lists.taken_out(header)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the header cannot be kept in JSON: {error}") from None
 
 
 def _header_text(document: dict[str, Any]) -> bytes:

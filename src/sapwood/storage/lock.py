@@ -4,22 +4,13 @@ import contextlib
 import errno
 import os
 import stat
-import sys
 from collections.abc import Iterator
 
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
+from sapwood.system import HeldError, system
 
 __all__ = ["Held", "hold"]
 
-BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-"""What the system says if another holds a lock."""
-BEHIND = 1 << 30
-"""On Windows, the byte that is locked: others may not read it, but all before it."""
 MOST_DIGITS = 20
-NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 class Held(Exception):  # noqa: N818 - whoever knows what it is for makes a sentence of it
@@ -75,7 +66,7 @@ def hold(path: str) -> Iterator[bool]:
         with contextlib.suppress(OSError):
             os.unlink(path)
         os.close(handle)
-        if sys.platform == "win32":
+        if not system.removes_open_files:
             with contextlib.suppress(OSError):
                 os.unlink(path)
 
@@ -83,7 +74,7 @@ def hold(path: str) -> Iterator[bool]:
 def _locked(path: str) -> tuple[int, bool]:
     """Return a handle of the file that is at the path while it is locked."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | system.no_link | system.binary, 0o666)
         try:
             _check_is_lock(handle, path)
             is_sure = _lock(handle)
@@ -108,17 +99,9 @@ def _check_is_lock(handle: int, path: str) -> None:
 def _lock(handle: int) -> bool:
     """Lock an open file or raise `Held`; return False if the system cannot do that there."""
     try:
-        if sys.platform == "win32":
-            os.lseek(handle, BEHIND, os.SEEK_SET)
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-            os.lseek(handle, 0, os.SEEK_SET)
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in BUSY:
-            raise Held(_holder(handle)) from None
-        return False
-    return True
+        return system.lock(handle)
+    except HeldError:
+        raise Held(_holder(handle)) from None
 
 
 def _holder(handle: int) -> int | None:

@@ -13,14 +13,14 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from sapwood import door
+from sapwood import validation
 from sapwood.streams import bad_rows
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, Block, TextSource
 from sapwood.streams.csv import DelimitedStream, Flaw, TextRows
 from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.header import SAMPLE_LINES, check_names, decoded, first_values
 from sapwood.streams.quotes import Quotes
-from sapwood.streams.schema import Found, Wishes
+from sapwood.streams.schema import Found, ReadOptions
 from sapwood.streams.stream import Position, StreamError
 
 __all__ = ["ArffStream", "open_arff"]
@@ -128,14 +128,14 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
     return ESCAPED.get(found[1], found[1])
 
 
-def open_arff(path: str, wishes: Wishes) -> ArffStream:
+def open_arff(path: str, wishes: ReadOptions) -> ArffStream:
     r"""Open an ARFF file.
 
     Parameters
     ----------
     path : str
         A file, a named pipe, or "-" for the standard input.
-    wishes : Wishes
+    wishes : ReadOptions
         What is asked for. Formats of times that the file declares are used unless others are given.
 
     Raises
@@ -150,7 +150,7 @@ def open_arff(path: str, wishes: Wishes) -> ArffStream:
     ...     _ = file.write(b"@relation r\n@attribute 'the city' {Oslo, Bonn}\n"
     ...                    b"@attribute rent real\n@data\n'Oslo', 700\n?, 800\n")
     ...     file.flush()
-    ...     [chunk] = open_arff(file.name, Wishes("rent")).chunks()
+    ...     [chunk] = open_arff(file.name, ReadOptions("rent")).chunks()
     >>> chunk.columns, chunk.y, chunk.numbers
     ({'the city': ['Oslo', None]}, array([700., 800.]), array([5, 6]))
     """
@@ -171,7 +171,7 @@ def open_arff(path: str, wishes: Wishes) -> ArffStream:
             if found[name] == "time" and name not in (*wishes.time_formats, *wishes.categorical):
                 formats[name] = _time_format(place, rest)
         elif line and not line.lower().startswith(("%", "@relation")):
-            raise StreamError(f"{place}: {door.shown(line)} is neither @attribute nor @data")
+            raise StreamError(f"{place}: {validation.shown(line)} is neither @attribute nor @data")
     check_names(source.name, names)
     declared = {name: written for name, written in formats.items() if written is not None}
     others = {name: kept for name, kept in wishes.known_formats.items() if name not in formats}
@@ -216,7 +216,7 @@ def _attribute(place: str, line: str) -> tuple[str, str]:
     """Return the name of an attribute, and what is told of its type."""
     found = ATTRIBUTE.fullmatch(line)
     if found is None:
-        raise StreamError(f"{place}: {door.shown(line)} is not @attribute, a name and a type")
+        raise StreamError(f"{place}: {validation.shown(line)} is not @attribute, a name and a type")
     single, double, plain, kind = found.groups()
     return plain or re.sub(r"\\(.)", r"\1", double if single is None else single), kind
 
@@ -225,7 +225,7 @@ def _looks(place: str, name: str, word: str) -> Found:
     looks = "text" if word.startswith("{") else LOOKS.get(word.lower())
     if looks is None:
         raise StreamError(
-            f"{place}: attribute {door.shown(name)} is of type {door.shown(word)}; numeric, "
+            f"{place}: attribute {validation.shown(name)} is of type {validation.shown(word)}; numeric, "
             "nominal, string and date attributes are read"
         )
     return looks
@@ -244,7 +244,7 @@ def _time_format(place: str, text: str) -> str | None:
             written += STRPTIME[part[0]]
         else:
             raise StreamError(
-                f"{place}: {door.shown(part[0])} in the format of times {door.shown(pattern)} is "
+                f"{place}: {validation.shown(part[0])} in the format of times {validation.shown(pattern)} is "
                 "not known; give the format in other words, as by --time-format"
             )
     return None if written in ("", *ISO) else written

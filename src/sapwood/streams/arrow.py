@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
+from sapwood.rows.words import BLANKS, MISSING
 from sapwood.streams.stream import StreamError
 
 __all__ = [
@@ -28,12 +29,6 @@ __all__ = [
     "tidy",
 ]
 
-MISSING = (
-    *("", "?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
-    *("1.#QNAN", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
-)
-"""Text that stands for a missing value: pyarrow's null values, and the ? of ARFF."""
-BLANKS = " \t"
 NUMBER = r"(?i)^[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf|infinity|nan(\([a-z0-9_]*\))?)$"
 """How numbers are written in text."""
 
@@ -116,7 +111,7 @@ def check_type(source: str, name: str, kind: pa.DataType) -> None:
     """
     if not is_readable(kind):
         raise StreamError(
-            f"{source}: column {door.shown(name)} holds {kind}, which is neither numbers, times "
+            f"{source}: column {validation.shown(name)} holds {kind}, which is neither numbers, times "
             f"nor text; leave it out, as by --drop {name}"
         )
 

@@ -345,5 +345,5 @@ def _check_text(name: str, head: bytes) -> None:
     if b"\0" in head.partition(b"\n")[0]:
         raise StreamError(
             f"{name} has zero bytes in its first line: it is no text, or in an encoding that has "
-            "to be told, as by --encoding utf-16-le"
+            "to be named, such as --encoding utf-16-le"
         )

@@ -1,22 +1,24 @@
 """The labels of categories, from Arrow's columns."""
 
-import math
-import re
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
 from sapwood.rows.labels import Labels
+from sapwood.rows.words import label_of
 from sapwood.streams import bad_rows
-from sapwood.streams.arrow import BLANKS, MISSING, as_numpy, is_time
+from sapwood.streams.arrow import as_numpy, is_time
+from sapwood.validation import Label
 
 __all__ = ["labels_of"]
 
-WHOLE = re.compile(r"0|-?[1-9]\d{0,19}", re.ASCII)
+REASONS = {
+    validation.LABEL_LENGTH: bad_rows.LABEL_TOO_LONG,
+    validation.FEATURE_FINITE: bad_rows.NOT_FINITE,
+}
 
 
 class _Unfit(Exception):  # noqa: N818 - it is made a fault before anybody sees it
@@ -79,36 +81,7 @@ def _label(value: Any, declared: bool) -> Label | None:
             value = value.decode()
         except UnicodeDecodeError:
             raise _Unfit(bad_rows.BAD_ENCODING) from None
-    if isinstance(value, str):
-        return _text_label(value, declared)
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and math.isinf(value):
-        raise _Unfit(bad_rows.NOT_FINITE)
-    if declared and value == int(value) and -(2**63) <= value < 2**64:
-        return int(value)
-    return str(value) if isinstance(value, Decimal) else repr(value)
-
-
-def _text_label(text: str, declared: bool) -> Label | None:
-    if text.strip(BLANKS) in MISSING:
-        return None
-    if len(text) > door.LONGEST:
-        raise _Unfit(bad_rows.LABEL_TOO_LONG)
-    return _whole_label(text) if declared else text
-
-
-def _whole_label(text: str) -> Label:
-    """Return the whole number that text is, if Python writes it so; else the text."""
-    whole = int(text) if WHOLE.fullmatch(text) else _whole_float(text)
-    return text if whole is None or not -(2**63) <= whole < 2**64 else whole
-
-
-def _whole_float(text: str) -> int | None:
     try:
-        number = float(text)
-    except ValueError:
-        return None
-    return int(number) if number.is_integer() and repr(number) == text else None
+        return label_of(value, declared)
+    except validation.Unfit as rule:
+        raise _Unfit(REASONS[str(rule)]) from None

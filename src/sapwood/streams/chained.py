@@ -5,11 +5,11 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from sapwood import door
-from sapwood.door import Label
-from sapwood.streams.schema import Wishes
+from sapwood import validation
+from sapwood.streams.schema import ReadOptions
 from sapwood.streams.stream import MOST_ROWS, Chunk, Position, Stream, StreamError
 from sapwood.streams.text import TextStream
+from sapwood.validation import Label
 
 __all__ = ["ChainedStream", "open_chained"]
 
@@ -17,8 +17,8 @@ __all__ = ["ChainedStream", "open_chained"]
 def open_chained(
     name: str,
     paths: Sequence[str],
-    wishes: Wishes,
-    open_one: Callable[[str, Wishes], TextStream],
+    wishes: ReadOptions,
+    open_one: Callable[[str, ReadOptions], TextStream],
     same_columns: bool,
 ) -> "ChainedStream":
     """Open texts as one stream; all are read as the first one is.
@@ -29,7 +29,7 @@ def open_chained(
         What messages and reports call them together.
     paths : sequence of str
         The files, in order.
-    wishes : Wishes
+    wishes : ReadOptions
         What is asked for.
     open_one : callable
         Opens one of them.
@@ -57,7 +57,7 @@ def open_chained(
         for rule in needed:
             if rule.name not in stream.schema.columns:
                 raise StreamError(
-                    f"{path} has no column {door.shown(rule.name)}, unlike {paths[0]}; mend the "
+                    f"{path} has no column {validation.shown(rule.name)}, unlike {paths[0]}; fix the "
                     f"file, leave it out, or leave out the column, as by --drop {rule.name}"
                 )
         streams.append(stream)
@@ -94,6 +94,7 @@ class ChainedStream(Stream):
             first.column_notes,
             first.encoding,
             first.ids,
+            rules=first.rules,
         )
         self._streams = streams
 

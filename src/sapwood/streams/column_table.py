@@ -42,8 +42,8 @@ def describe_columns(
 
     Examples
     --------
-    >>> from sapwood.streams.schema import Wishes, decide
-    >>> schema = decide("a.csv", {"row": "number", "city": "text", "y": "number"}, Wishes("y"))
+    >>> from sapwood.streams.schema import ReadOptions, decide
+    >>> schema = decide("a.csv", {"row": "number", "city": "text", "y": "number"}, ReadOptions("y"))
     >>> counts = pa.array([str(row) for row in range(1, 31)])
     >>> sample = {"row": counts, "city": pa.array(["Oslo", "?"] * 15), "y": counts}
     >>> for note in describe_columns(schema, sample):
@@ -120,7 +120,7 @@ def _warnings(
     if target is not None:
         yield from _likeness(numbers_read, target, drop)
     if rule.role == "number" and len(texts) >= FEW and _counts(numbers_read):
-        yield f"counts the rows: {drop}, unless the count itself tells something"
+        yield f"counts the rows: {drop}, unless the count itself is informative"
 
 
 def _numbers(rule: Rule, values: pa.Array) -> FloatArray:
@@ -143,7 +143,7 @@ def _likeness(numbers: FloatArray, target: FloatArray, drop: str) -> Iterator[st
         correlation = abs(float(np.corrcoef(x, y)[0, 1]))
     if correlation > NEARLY_ONE:
         yield (
-            f"tells nearly all of the target (correlation {correlation:.4f}): {drop}, unless it is "
+            f"explains nearly all of the target (correlation {correlation:.4f}): {drop}, unless it is "
             "known beforehand"
         )
 

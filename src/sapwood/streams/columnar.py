@@ -30,7 +30,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 from pyarrow.fs import LocalFileSystem
 
-from sapwood import door
+from sapwood import validation
 from sapwood.storage.atomic import StrPath
 from sapwood.streams.arrow import (
     as_array,
@@ -44,7 +44,7 @@ from sapwood.streams.arrow import (
 from sapwood.streams.convert import convert
 from sapwood.streams.file_search import find_files
 from sapwood.streams.first_rows import FirstRows
-from sapwood.streams.schema import Found, Schema, Wishes
+from sapwood.streams.schema import Found, ReadOptions, Schema
 from sapwood.streams.stream import MOST_ROWS, BadRow, Chunk, Position, Stream, StreamError
 
 __all__ = ["ColumnarStream", "files_of", "open_columnar"]
@@ -63,7 +63,7 @@ PAGE_BUFFER = 1 << 16  # bytes of each column that are read ahead of its pages
 
 
 def open_columnar(
-    path: StrPath | Sequence[str], wishes: Wishes, format: Format | None = None
+    path: StrPath | Sequence[str], wishes: ReadOptions, format: Format | None = None
 ) -> Stream:
     """Open a Parquet or Arrow file, or a folder of such files, as a stream.
 
@@ -71,7 +71,7 @@ def open_columnar(
     ----------
     path : path, or sequence of paths
         The file, the folder, or the files in order.
-    wishes : Wishes
+    wishes : ReadOptions
         What to read.
     format : {"parquet", "arrow"}, optional
         What the files are. If not given, a file is known by its first bytes, and those of a
@@ -91,7 +91,7 @@ def open_columnar(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rows = pa.table({"city": ["Oslo", "Bonn"], "rent": [700, 800]})
     ...     pyarrow.parquet.write_table(rows, os.path.join(folder, "flats.parquet"))
-    ...     stream = open_columnar(folder, Wishes("rent"))
+    ...     stream = open_columnar(folder, ReadOptions("rent"))
     ...     chunk = next(stream.chunks())
     >>> stream.features, stream.length, chunk.columns, chunk.y
     ({'city': 'category'}, 2, {'city': ['Oslo', 'Bonn']}, array([700., 800.]))
@@ -120,11 +120,11 @@ class ColumnarStream(Stream):
         The file or the folder.
     files : sequence of files
         In order.
-    wishes : Wishes
+    wishes : ReadOptions
         What to read.
     """
 
-    def __init__(self, name: str, files: Sequence["_File"], wishes: Wishes) -> None:
+    def __init__(self, name: str, files: Sequence["_File"], wishes: ReadOptions) -> None:
         looks = _looks(files)
         first = FirstRows(name, _sample(files, looks), looks, wishes)
         self._schema = first.schema
@@ -145,6 +145,7 @@ class ColumnarStream(Stream):
             schema.time_formats,
             first.notes,
             ids=tuple(rule.name for rule in schema.ids),
+            rules=schema.rules,
         )
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
@@ -442,7 +443,9 @@ def _named(path: str, schema: pa.Schema) -> pa.Schema:
     names = Counter(schema.names)
     for name, count in names.items():
         if count > 1:
-            raise StreamError(f"{path} has {count} columns {door.shown(name)}: rename all but one")
+            raise StreamError(
+                f"{path} has {count} columns {validation.shown(name)}: rename all but one"
+            )
     return schema
 
 
@@ -488,14 +491,14 @@ def _check_files(files: Sequence[_File], schema: Schema, looks: Mapping[str, Fou
     for file, rule in itertools.product(files, schema.read):
         if rule.name not in file.schema.names:
             raise StreamError(
-                f"{file.path} has no column {door.shown(rule.name)}, unlike {files[0].path}; mend "
+                f"{file.path} has no column {validation.shown(rule.name)}, unlike {files[0].path}; fix "
                 f"the file, or leave out the column, as by --drop {rule.name}"
             )
         kind = file.schema.field(rule.name).type
         check_type(file.path, rule.name, kind)
         if _look(kind) not in (None, looks[rule.name]):
             raise StreamError(
-                f"{file.path}: column {door.shown(rule.name)} holds {kind}, while it looks "
-                f"like {looks[rule.name]} in another file; mend the file, or leave out the column, "
+                f"{file.path}: column {validation.shown(rule.name)} holds {kind}, while it looks "
+                f"like {looks[rule.name]} in another file; fix the file, or leave out the column, "
                 f"as by --drop {rule.name}"
             )

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable
 from typing import IO, Any
 
-from sapwood import door
+from sapwood import validation
 from sapwood.streams.stream import StreamError
 
 __all__ = ["MAGIC", "Packed", "compression_of", "member_of", "open_packed"]
@@ -233,7 +233,7 @@ def _only_member(path: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
         return members[0]
     if not members:
         raise StreamError(f"{path} is a zip archive without a file in it")
-    some = ", ".join(door.shown(member.filename) for member in members[:2])
+    some = ", ".join(validation.shown(member.filename) for member in members[:2])
     raise StreamError(
         f"{path} is a zip archive of {len(members)} files, such as {some}: unpack it, and name the "
         "folder or one of the files"

@@ -22,8 +22,10 @@ a format of numbers; see `sapwood.streams.numbers`. Binary columns are text in U
 numbers are faults, and so is a missing time of a row; a missing target is NaN.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +56,10 @@ Read = FloatArray | Labels
 """A column that was read: numbers, or labels."""
 Bad = dict[int, str]
 """The reason of each row that has a fault."""
+
+LARGEST_WHOLE = 2**53
+"""Up to which doubles hold all whole numbers."""
+WHOLE = re.compile(r"[+-]?\d{1,20}", re.ASCII)
 
 ARROW_TYPES: dict[Role, pa.DataType] = {"number": pa.float64(), "boolean": pa.bool_()}
 
@@ -116,9 +122,9 @@ def convert(
 
     Examples
     --------
-    >>> from sapwood.streams.schema import Wishes, decide
+    >>> from sapwood.streams.schema import ReadOptions, decide
     >>> schema = decide("flats.csv", {"city": "text", "area": "number", "rent": "number"},
-    ...                 Wishes("rent"))
+    ...                 ReadOptions("rent"))
     >>> converted = convert(schema, {
     ...     "city": pa.array(["Oslo", "Bonn", "?"]),
     ...     "area": pa.array([" 50", "x", ""]),
@@ -173,7 +179,7 @@ def arrow_type(rule: Rule) -> pa.DataType:
     """
     if rule.role == "time" and rule.time_format in UNITS:
         return pa.float64()
-    if rule.number_format is not None:
+    if rule.number_format is not None or rule.exact:
         return pa.string()
     return ARROW_TYPES.get(rule.role, pa.string())
 
@@ -197,7 +203,31 @@ def read_column(rule: Rule, array: pa.Array) -> tuple[Read, Bad]:
         return _seconds(array, rule.time_format)
     if rule.role == "number" and rule.number_format and pa.types.is_string(array.type):
         return _written_numbers(array, rule.number_format)
+    if rule.exact:
+        return _exact_numbers(array)
     return _booleans(array) if rule.role == "boolean" else _numbers(array)
+
+
+def _exact_numbers(array: pa.Array) -> tuple[Read, Bad]:
+    """Return numbers that identify series: doubles, or exact ones if there are larger integers."""
+    numbers, bad = _numbers(array)
+    with np.errstate(invalid="ignore"):
+        is_large = (np.abs(numbers) > LARGEST_WHOLE).any()
+    if not is_large or pa.types.is_floating(array.type) or is_time(array.type):
+        return numbers, bad
+    texts = tidy(array if pa.types.is_string(array.type) else array.cast(pa.string()))
+    doubles = numbers.tolist()
+    exact = [
+        None if text is None or row in bad else _whole_or(text, doubles[row])
+        for row, text in enumerate(texts.to_pylist())
+    ]
+    return Labels(np.arange(len(exact)), exact), bad
+
+
+def _whole_or(text: str, number: float) -> Any:
+    """Return text as a whole number of 64 bits if it is one, else the double that it is."""
+    found = int(text) if WHOLE.fullmatch(text) else None
+    return number if found is None or not -(2**63) <= found < 2**64 else found
 
 
 def _numbers(array: pa.Array) -> tuple[FloatArray, Bad]:
@@ -301,17 +331,22 @@ def _faults(
             first.setdefault(row, (name, reason))
     faults = []
     for row, (name, reason) in sorted(first.items()):
-        value, is_text = _as_it_stood(arrays[name][row])
-        told = reason if is_text else bad_rows.BAD_ENCODING
+        value, flaw = _as_it_stood(arrays[name][row])
+        told = flaw or reason
         faults.append(Fault(row, told, name, value, bad_rows.REMEDIES[told]))
     return faults
 
 
-def _as_it_stood(value: pa.Scalar) -> tuple[str | None, bool]:
-    """Return a value as text, and whether it is text at all."""
+def _as_it_stood(value: pa.Scalar) -> tuple[str | None, str | None]:
+    """Return a value as text, and why it is no text, if it is none."""
     if isinstance(value, pa.DictionaryScalar):
         value = value.value
     try:
-        return (None if not value.is_valid else str(value)), True
+        return (None if not value.is_valid else str(value)), None
     except UnicodeDecodeError:
-        return value.cast(pa.binary()).as_py().decode(errors="backslashreplace"), False
+        own = value.cast(pa.binary()).as_py()
+    try:
+        halves = own.decode(errors="surrogatepass").encode(errors="backslashreplace")
+        return halves.decode(), bad_rows.LONE_SURROGATE
+    except UnicodeDecodeError:
+        return own.decode(errors="backslashreplace"), bad_rows.BAD_ENCODING

@@ -19,7 +19,7 @@ from sapwood.streams.convert import Converted, arrow_type, convert
 from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.header import read_header
 from sapwood.streams.quotes import Quotes, line_ends
-from sapwood.streams.schema import Schema, Wishes
+from sapwood.streams.schema import ReadOptions, Schema
 from sapwood.streams.stream import BadRow, Chunk, IntArray, Position
 from sapwood.streams.text import TextStream
 
@@ -235,7 +235,9 @@ def has_stray_return(text: bytes) -> bool:
     return b"\r" in text and text.count(b"\r") > text.count(b"\r\n")
 
 
-def open_delimited(path: str, wishes: Wishes, delimiter: bytes | None = None) -> DelimitedStream:
+def open_delimited(
+    path: str, wishes: ReadOptions, delimiter: bytes | None = None
+) -> DelimitedStream:
     r"""Open a text whose first line names its columns.
 
     What a column is, is found from the first 1,000 lines, or the first 256 KiB: numbers if at least
@@ -247,7 +249,7 @@ def open_delimited(path: str, wishes: Wishes, delimiter: bytes | None = None) ->
     ----------
     path : str
         A file, a named pipe, or "-" for the standard input.
-    wishes : Wishes
+    wishes : ReadOptions
         What is asked for.
     delimiter : bytes, optional
         The byte between fields. If not given, the one of ``, ; | tab`` that the first line has
@@ -259,7 +261,7 @@ def open_delimited(path: str, wishes: Wishes, delimiter: bytes | None = None) ->
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = file.write(b"city;rent\nOslo;700\nBonn;cheap\n\nRome;900")
     ...     file.flush()
-    ...     [chunk] = open_delimited(file.name, Wishes("rent")).chunks()
+    ...     [chunk] = open_delimited(file.name, ReadOptions("rent")).chunks()
     >>> chunk.columns, chunk.y, chunk.numbers
     ({'city': ['Oslo', 'Rome']}, array([700., 900.]), array([2, 5]))
     >>> chunk.bad[0].number, chunk.bad[0].reason, chunk.bad[0].text
@@ -267,7 +269,7 @@ def open_delimited(path: str, wishes: Wishes, delimiter: bytes | None = None) ->
     """
     source = TextSource(path, wishes.encoding)
     soon = source.size is None and wishes.known is not None
-    header = read_header(source, delimiter, soon, wishes.header)
+    header = read_header(source, delimiter, soon, wishes.header, sample=wishes.sample_rows)
     first = FirstRows(
         source.name,
         header.sample,

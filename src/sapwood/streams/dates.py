@@ -118,7 +118,7 @@ def recognise_text(name: str, values: Sequence[str]) -> Recognised | None:
     >>> recognise_text("sold", ["2 Oct 2012", "11 Oct 2012"]).format
     '%d %b %Y'
     >>> print(recognise_text("sold", ["01/02/2012", "02/02/2012"]).doubt)
-    01/02/2012 is taken for day first, ...; if not, say --time-format 'sold=%m/%d/%Y'
+    01/02/2012 is taken for day first, ...; if not, pass --time-format 'sold=%m/%d/%Y'
     """
     counts = Counter(values)
     glance = [value for value in counts if any(map(str.isdigit, value))][:GLANCE]
@@ -207,11 +207,11 @@ def _decide_order(name: str, values: Sequence[str], formats: Mapping[str, str]) 
     elif len({spans[shape] for shape in possible}) > 1:
         why = "for then the times are closer together"
     else:
-        why = "and nothing tells"
+        why = "and it is ambiguous"
     chosen = min(possible, key=lambda shape: (spans[shape], ORDERS.index(shape)))
     other = next(shape for shape in ORDERS if shape in formats and shape != chosen)
     doubt = (
-        f"{values[0]} is taken for {chosen}, {why}; if not, say "
+        f"{values[0]} is taken for {chosen}, {why}; if not, pass "
         f"--time-format '{name}={formats[other]}'"
     )
     return Recognised(formats[chosen], doubt)
@@ -255,7 +255,7 @@ def _since_1970(name: str, values: Sequence[str], named: bool) -> Recognised | N
                     ""
                     if named
                     else f"taken for {unit} since 1970, as it never falls and lies between "
-                    f"{first} and {last}; if not, say --time-format {name}=none"
+                    f"{first} and {last}; if not, pass --time-format {name}=none"
                 )
                 return Recognised(unit, doubt)
     return None

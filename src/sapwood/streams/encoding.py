@@ -8,7 +8,7 @@ that most programs mean by it), or for Latin-1 if it is none of that.
 
 import codecs
 
-from sapwood import door
+from sapwood import validation
 from sapwood.streams.stream import StreamError
 
 __all__ = ["UTF8", "Recoder", "check_encoding", "guess_encoding"]
@@ -21,6 +21,8 @@ MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 UNREADABLE = "\ufffd"
+SAMPLE = "a,b\n1,2.5\n"
+"""What every encoding of tables can write and read again."""
 ENOUGH_ZEROS = 0.3
 """The share of zeros in every second byte from which on a text is UTF-16."""
 
@@ -38,10 +40,12 @@ def check_encoding(name: str) -> str:
     """
     try:
         found = codecs.lookup(name)
-        "\n".encode(found.name)
+        text = SAMPLE.encode(found.name)
+        if Recoder(found.name).recode(text, final=True) != SAMPLE.encode():
+            raise ValueError
     except (LookupError, TypeError, ValueError):
         raise StreamError(
-            f"{door.shown(name)} is no encoding: give one such as utf-8, cp1252, latin-1 or utf-16"
+            f"{validation.shown(name)} is no encoding: give one such as utf-8, cp1252, latin-1 or utf-16"
         ) from None
     return UTF8 if found.name == "utf-8-sig" else found.name
 

@@ -7,13 +7,13 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from sapwood import door
+from sapwood import validation
 from sapwood.streams.arrow import as_array, first_texts, is_text, stored_type
 from sapwood.streams.column_table import PLAIN, describe_columns
 from sapwood.streams.convert import read_column
 from sapwood.streams.dates import Recognised, recognise_numbers, recognise_text
 from sapwood.streams.numbers import NumbersFound, recognise_written
-from sapwood.streams.schema import NO_TIME, Found, Rule, Schema, Wishes, decide
+from sapwood.streams.schema import NO_TIME, Found, ReadOptions, Rule, Schema, decide
 from sapwood.streams.stream import ColumnNote, StreamError
 from sapwood.streams.times import CHOSEN, telling_parts
 
@@ -35,7 +35,7 @@ class FirstRows:
         The first values of each column.
     looks : mapping of str to looks
         All columns in order, and what their values look like.
-    wishes : Wishes
+    wishes : ReadOptions
         What is asked for.
     declared : bool
         Whether the file says itself what text and numbers mean.
@@ -47,7 +47,7 @@ class FirstRows:
     Examples
     --------
     >>> sample = {"sold": pa.array(["10/2/12 9:00", "10/13/12 10:00"]), "y": pa.array(["1", "2"])}
-    >>> first = FirstRows("a.csv", sample, {"sold": "text", "y": "number"}, Wishes("y"))
+    >>> first = FirstRows("a.csv", sample, {"sold": "text", "y": "number"}, ReadOptions("y"))
     >>> first.schema.rules
     (Rule(name='sold', role='time', time_format='%m/%d/%y %H:%M', parts=('hour', ...), ...),)
     """
@@ -55,7 +55,7 @@ class FirstRows:
     source: str
     sample: Sample
     looks: Mapping[str, Found | None]
-    wishes: Wishes
+    wishes: ReadOptions
     declared: bool = False
     comma_between: bool = False
     look_further: Callable[[str], pa.Array] | None = None
@@ -96,6 +96,7 @@ class FirstRows:
         if self.declared:
             return {}
         settled = {*self.wishes.categorical, *self.wishes.time_formats, self.wishes.target}
+        settled |= {name for name in self.wishes.keys if self._looks.get(name) == "number"}
         found = {}
         for name, looks in self._looks.items():
             if name not in settled and name in self.sample and looks in ("text", "number"):
@@ -141,8 +142,8 @@ class FirstRows:
         texts = list(first_texts(self.sample[name]))
         if texts and not any(PLAIN.fullmatch(text) for text in texts):
             raise StreamError(
-                f"{self.source}: the target {door.shown(name)} holds text, such as "
-                f"{door.shown(texts[0])}, and classification is not there yet: name a column of "
+                f"{self.source}: the target {validation.shown(name)} holds text, such as "
+                f"{validation.shown(texts[0])}, and classification is not there yet: name a column of "
                 "numbers"
             )
 

@@ -7,8 +7,8 @@ made without those before it. `generators` has the formulas in words.
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.door import Label
 from sapwood.streams.stream import Column
+from sapwood.validation import Label
 
 __all__ = [
     "BLOCK",

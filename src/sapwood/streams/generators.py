@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sapwood import door
+from sapwood import validation
 from sapwood.streams import formulas
 from sapwood.streams.formulas import BLOCK, Columns, FloatArray
 from sapwood.streams.schema import nearest
@@ -65,7 +65,9 @@ class GeneratorStream(Stream):
         position = {"row": 0} if start is None else start
         last = LARGEST_ROW if self.length is None else self.length
         if list(position) != ["row"]:
-            raise StreamError(f"{self.name} has no position {door.shown(position)}: give a row")
+            raise StreamError(
+                f"{self.name} has no position {validation.shown(position)}: give a row"
+            )
         row = _whole(self.name, "row", position["row"], 0, last)
         return self._chunks(row, last, _whole(self.name, "most_rows", most_rows, 1, LARGEST_ROW))
 
@@ -131,21 +133,21 @@ def _changes(
     at = tuple(_whole(name, "changes", change, 0, LARGEST_ROW) for change in given)
     if len(at) != len(quarters) or list(at) != sorted(at):
         raise StreamError(
-            f"{name}: changes = {door.shown(changes)}: {len(quarters)} rows in order are expected"
+            f"{name}: changes = {validation.shown(changes)}: {len(quarters)} rows in order are expected"
         )
     return at
 
 
 def _whole(name: str, what: str, value: Any, low: int, high: int) -> int:
     try:
-        return door.whole(value, what, low, high)
+        return validation.whole(value, what, low, high)
     except ValueError as error:
         raise StreamError(f"{name}: {error}") from None
 
 
 def _below(name: str, what: str, value: Any, high: float) -> float:
     try:
-        return door.between(value, what, 0.0, high)
+        return validation.between(value, what, 0.0, high)
     except ValueError as error:
         raise StreamError(f"{name}: {error}") from None
 
@@ -242,7 +244,9 @@ def friedman_drift(
     True
     """
     if kind not in QUARTERS:
-        raise StreamError(f"there is no drift {door.shown(kind)}: {nearest(str(kind), QUARTERS)}")
+        raise StreamError(
+            f"there is no drift {validation.shown(kind)}: {nearest(str(kind), QUARTERS)}"
+        )
     name = f"friedman-{kind}"
     noise = _below(name, "noise", noise, LARGEST_NOISE)
     length = _length(name, rows) or ROWS
@@ -304,7 +308,7 @@ def mv(rows: int | None = ROWS, seed: int = 1) -> GeneratorStream:
 
 
 def planes2d(rows: int | None = ROWS, seed: int = 1, noise: float = 1.0) -> GeneratorStream:
-    """Return Breiman's two planes: x1 tells which one a row is on.
+    """Return Breiman's two planes: x1 selects the plane of a row.
 
     x1 is -1 or 1, x2 to x10 are -1, 0 or 1, all equally likely. y = 3 + 3 x2 + 2 x3 + x4 if x1 is
     1, and -3 + 3 x5 + 2 x6 + x7 if it is -1; plus noise N(0, 1).
@@ -400,7 +404,7 @@ def demand(
 
     With the first change a new tariff moves demand from the evenings, which keep 20 of their 120,
     to the nights: 80 more from 0:00 to 6:00. With the second Oslo begins to grow, until after as
-    many rows as lie between the changes its usual demand is half as much again. No feature tells
+    many rows as lie between the changes its usual demand is half as much again. No feature shows
     the level, one temperature in twenty is missing, and one in a thousand is garbage: 1e9 times
     what it should be.
 
@@ -462,16 +466,18 @@ def generator(spec: str) -> GeneratorStream:
     """
     name, colon, rest = spec.partition(":")
     if name not in GENERATORS:
-        raise StreamError(f"there is no generator {door.shown(name)}: {nearest(name, GENERATORS)}")
+        raise StreamError(
+            f"there is no generator {validation.shown(name)}: {nearest(name, GENERATORS)}"
+        )
     known = list(inspect.signature(GENERATORS[name]).parameters)
     values: dict[str, Any] = {}
     for pair in rest.split(",") if colon else ():
         key, equals, text = pair.partition("=")
         complaint = ""
         if not equals:
-            complaint = f"{door.shown(pair)} gives no parameter a value"
+            complaint = f"{validation.shown(pair)} gives no parameter a value"
         elif key not in known:
-            complaint = f"there is no parameter {door.shown(key)}: {nearest(key, known)}"
+            complaint = f"there is no parameter {validation.shown(key)}: {nearest(key, known)}"
         elif key in values:
             complaint = f"{key} is given twice"
         if complaint:
@@ -492,7 +498,9 @@ def _read(name: str, key: str, text: str) -> Any:
             number = float(part)
             numbers.append(int(number) if number.is_integer() else number)
         except ValueError:
-            raise StreamError(f"{name}: {key} = {door.shown(text)} must be a number") from None
+            raise StreamError(
+                f"{name}: {key} = {validation.shown(text)} must be a number"
+            ) from None
     return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 

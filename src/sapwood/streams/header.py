@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sapwood import door
+from sapwood import validation
 from sapwood.streams.arrow import as_array, texts_of
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, TextSource
 from sapwood.streams.quotes import Quotes, line_ends
@@ -19,6 +19,7 @@ from sapwood.streams.times import is_iso
 __all__ = ["SAMPLE_LINES", "Header", "check_names", "decoded", "first_values", "read_header"]
 
 DELIMITERS = (b",", b";", b"\t", b"|")
+LEAST_LINES = 2  # by which blanks are known as a delimiter
 SAMPLE_LINES = 1000
 """Lines that are looked at to find what columns are; fewer if they have more than 256 KiB."""
 
@@ -51,6 +52,8 @@ def read_header(
     soon: bool,
     named: bool | None = None,
     times: int = 1,
+    *,
+    sample: int | None = None,
 ) -> Header:
     """Read the names of the columns, and look at the first rows if there is time.
 
@@ -68,16 +71,19 @@ def read_header(
         If not given it has, unless it looks like a row, which is refused.
     times : int
         How many times more lines and bytes than usual are looked at.
+    sample : int, optional
+        How many rows are usually looked at, `SAMPLE_LINES` with the header if not given.
 
     Raises
     ------
     StreamError
         If there are no names, or not one for each column.
     """
-    source.find_encoding(2 if soon else SAMPLE_LINES)
+    looked_at = times * (SAMPLE_LINES if sample is None else sample + (named is not False))
+    source.find_encoding(2 if soon else min(looked_at, SAMPLE_LINES))
     text, ended = source.head(2, LONGEST_LINE)
     if not (soon and text.count(b'"') % 2 == 0):
-        text, ended = source.head(times * SAMPLE_LINES, max(times * HEAD, len(text)))
+        text, ended = source.head(looked_at, max(times * HEAD, len(text)))
     start = len(BOM) * text.startswith(BOM)
     line = 1
     while text[start : start + 2].startswith((b"\n", b"\r\n")):
@@ -91,7 +97,7 @@ def read_header(
             f"{source.name}: lines end by carriage returns alone, as on old Macintoshes; end them "
             "by newlines, as by `tr '\\r' '\\n'`"
         )
-    quotes = Quotes(_sniffed(text.split(b"\n", 1)[0]) if delimiter is None else delimiter)
+    quotes = Quotes(_sniffed(source.name, text) if delimiter is None else delimiter)
     ends = line_ends(text, ended)
     rows = quotes.split(text, ends, ended)
     if len(rows.ends) == 0 or 0 in rows.unclosed:
@@ -109,7 +115,7 @@ def read_header(
     found: dict[str, Found | None] = dict.fromkeys(names)
     columns: dict[str, pa.Array] = {}
     if not soon:
-        limit = min(times * HEAD, int(ends[: times * SAMPLE_LINES][-1]))
+        limit = min(times * HEAD, int(ends[:looked_at][-1]))
         rows_seen = [
             text[first:last].rstrip(b"\r\n")
             for place_of_row, (first, last) in enumerate(
@@ -126,10 +132,35 @@ def read_header(
     return Header(found, columns, quotes, {"byte": start + end, "line": line + lines})
 
 
-def _sniffed(line: bytes) -> bytes:
-    """Return the delimiter that a line has most of, outside of quotes; a comma if it has none."""
-    outside = b"".join(line.split(b'"')[::2])
-    return max(DELIMITERS, key=outside.count)
+def _sniffed(source: str, text: bytes) -> bytes:
+    """Return the delimiter that the first line has most of, outside of quotes.
+
+    If it has none of the usual ones, blanks are the delimiter if all complete lines have as many
+    of them; else it is a comma.
+
+    Raises
+    ------
+    StreamError
+        If columns are aligned by several blanks.
+    """
+    lines = text.split(b"\n")
+    lines = [_outside(line) for line in (lines[:-1] or lines)[:SAMPLE_LINES] if line.strip()]
+    found = max(DELIMITERS, key=lines[0].count)
+    if found in lines[0] or len(lines) < LEAST_LINES:
+        return found
+    if len({len(line.split()) for line in lines}) > 1 or len(lines[0].split()) == 1:
+        return found
+    if len({line.count(b" ") for line in lines}) > 1 or any(b"  " in line for line in lines):
+        raise StreamError(
+            f"{source}: its columns are separated by several blanks; leave one of them, as by "
+            "`sed 's/^ *//; s/ *$//' FILE | tr -s ' '`"
+        )
+    return b" "
+
+
+def _outside(line: bytes) -> bytes:
+    """Return the part of a line outside of quotes."""
+    return b"".join(line.rstrip(b"\r").split(b'"')[::2])
 
 
 def _names(place: str, fields: Sequence[bytes], sure: bool) -> list[str]:
@@ -141,7 +172,7 @@ def _names(place: str, fields: Sequence[bytes], sure: bool) -> list[str]:
             last = f"c{len(names)}"
             raise StreamError(
                 f"{place}: it looks like a row and not like the names of columns, as "
-                f"{door.shown(values[0])} is a value; with --no-header columns are called c1 to "
+                f"{validation.shown(values[0])} is a value; with --no-header columns are called c1 to "
                 f"{last}, as in --target {last}; with --header the line is taken as it is"
             )
     check_names(place, names)
@@ -169,7 +200,7 @@ def decoded(place: str, text: bytes) -> str:
         return text.decode()
     except UnicodeDecodeError:
         raise StreamError(
-            f"{place}: the header is not UTF-8; say what it is, as by --encoding cp1252"
+            f"{place}: the header is not UTF-8; name the encoding, such as --encoding cp1252"
         ) from None
 
 
@@ -189,14 +220,14 @@ def check_names(place: str, names: Sequence[str]) -> None:
                 f"{place}: column {column} has no name; give it one (pandas writes a column "
                 "without a name unless index=False)"
             )
-        if len(name) > door.LONGEST:
+        if len(name) > validation.LONGEST:
             raise StreamError(
                 f"{place}: the name of column {column} has {len(name)} characters; check that the "
-                f"line names the columns, and use at most {door.LONGEST}"
+                f"line names the columns, and use at most {validation.LONGEST}"
             )
         if name in seen:
             raise StreamError(
-                f"{place}: columns {seen[name]} and {column} are both named {door.shown(name)}; "
+                f"{place}: columns {seen[name]} and {column} are both named {validation.shown(name)}; "
                 "rename one"
             )
         seen[name] = column

@@ -17,20 +17,20 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
-from sapwood import door
+from sapwood import validation
 from sapwood.streams import bad_rows
 from sapwood.streams.arrow import BLANKS, MISSING, as_array, as_numpy, texts_of
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, Block, TextSource
-from sapwood.streams.convert import arrow_type, convert
+from sapwood.streams.convert import LARGEST_WHOLE, arrow_type, convert
 from sapwood.streams.first_rows import FirstRows
-from sapwood.streams.schema import PARTS, Found, Role, Rule, Schema, Wishes
+from sapwood.streams.schema import PARTS, Found, ReadOptions, Role, Rule, Schema
 from sapwood.streams.stream import (
     BadRow,
     Chunk,
@@ -61,7 +61,7 @@ class JSONLinesStream(TextStream):
     ----------
     source : TextSource
         The text.
-    wishes : Wishes
+    wishes : ReadOptions
         What to read.
 
     Examples
@@ -70,16 +70,16 @@ class JSONLinesStream(TextStream):
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = file.write(b'{"city": "Oslo", "rent": 700}\n{"rent": "much"}\n{"rent": 900}')
     ...     file.flush()
-    ...     [chunk] = JSONLinesStream(TextSource(file.name), Wishes("rent")).chunks()
+    ...     [chunk] = JSONLinesStream(TextSource(file.name), ReadOptions("rent")).chunks()
     >>> chunk.columns, chunk.y, chunk.numbers
     ({'city': ['Oslo', None]}, array([700., 900.]), array([1, 3]))
     >>> str(chunk.bad[0])
-    "/..., line 2, column 'rent': target is not a number ('much'); mend the target or leave ..."
+    "/..., line 2, column 'rent': target is not a number ('much'); fix the value or leave ..."
     """
 
-    def __init__(self, source: TextSource, wishes: Wishes) -> None:
+    def __init__(self, source: TextSource, wishes: ReadOptions) -> None:
         soon = source.size is None and wishes.known is not None
-        columns = _columns(source, soon)
+        columns = _columns(source, soon, wishes.sample_rows or SAMPLE_ROWS)
         sample = {} if soon else {name: _sample(values) for name, values in columns.items()}
         first = FirstRows(source.name, sample, _found(columns, wishes, soon), wishes)
         schema = first.schema
@@ -91,7 +91,7 @@ class JSONLinesStream(TextStream):
 
     def _use(self, schema: Schema) -> None:
         super()._use(schema)
-        types = [(rule.name, arrow_type(rule)) for rule in schema.read]
+        types = [(rule.name, _json_type(rule)) for rule in schema.read]
         self._parse_options = pa.json.ParseOptions(pa.schema(types))
 
     def _parsed_at_once(self, block: Block) -> dict[str, pa.ChunkedArray] | None:
@@ -114,9 +114,12 @@ class JSONLinesStream(TextStream):
             return None
         columns = dict(zip(names, table.columns, strict=True))
         numbers = (
-            columns[rule.name] for rule in self.schema.read if arrow_type(rule) == pa.float64()
+            columns[rule.name] for rule in self.schema.read if _json_type(rule) == pa.float64()
         )
-        return None if any(map(_may_differ, numbers)) else columns
+        keys = (columns[rule.name] for rule in self.schema.read if rule.exact)
+        if any(map(_may_differ, numbers)) or any(map(_are_large, keys)):
+            return None
+        return columns
 
     def read(self, block: Block) -> Chunk:
         """Return the rows of a block."""
@@ -212,7 +215,7 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise _Flaw(bad_rows.MALFORMED_JSON, None, f"key {door.shown(twice)} stands twice")
+        raise _Flaw(bad_rows.MALFORMED_JSON, None, f"key {validation.shown(twice)} stands twice")
     return found
 
 
@@ -257,13 +260,24 @@ def _may_differ(numbers: pa.ChunkedArray) -> bool:
     return bool((np.isinf(values) | (np.signbit(values) & (values == 0.0))).any())
 
 
+def _are_large(numbers: pa.ChunkedArray) -> bool:
+    """Whether there are numbers that doubles may not hold."""
+    values = as_numpy(as_array(numbers).fill_null(0.0))
+    return bool((np.abs(values) > LARGEST_WHOLE).any())
+
+
+def _json_type(rule: Rule) -> pa.DataType:
+    """Return the type as which pyarrow parses a column."""
+    return arrow_type(replace(rule, exact=False))
+
+
 # Values
 
 
 def _array(rule: Rule, values: Sequence[Any]) -> pa.Array:
     """Return the values of a column: as they are if they are all of its type, else as text."""
     types = set(map(type, values))
-    if rule.role == "number" and types <= NUMBERS:
+    if rule.role == "number" and types <= NUMBERS and not rule.exact:
         try:
             numbers = np.array(values, dtype=np.float64)
         except OverflowError:
@@ -289,7 +303,7 @@ def _text(value: Any, role: Role | None = None) -> str:
         value = int(value)
     if isinstance(value, str):
         return value
-    return repr(value) if isinstance(value, int | float) else door.shown(value)
+    return repr(value) if isinstance(value, int | float) else validation.shown(value)
 
 
 def _texts(values: Iterable[Any]) -> Iterator[str]:
@@ -308,19 +322,19 @@ def _sample(values: Sequence[Any]) -> pa.Array:
 # The beginning
 
 
-def _columns(source: TextSource, soon: bool) -> dict[str, list[Any]]:
+def _columns(source: TextSource, soon: bool, sample: int) -> dict[str, list[Any]]:
     """Return the values of the first rows, in the order of the keys' appearance."""
-    rows = _first_rows(source, soon)
+    rows = _first_rows(source, soon, sample)
     columns: dict[str, list[Any]] = {}
     for row in rows:
         for name, value in row.items():
             if _is_text(name):  # or else the row will be refused, for a column that there is not
                 columns.setdefault(name, []).append(value)
     for name in columns:
-        if len(name) > door.LONGEST:
+        if len(name) > validation.LONGEST:
             raise StreamError(
-                f"{source.name}: the key {door.shown(name)} has {len(name)} characters; use at "
-                f"most {door.LONGEST}"
+                f"{source.name}: the key {validation.shown(name)} has {len(name)} characters; use at "
+                f"most {validation.LONGEST}"
             )
     return columns
 
@@ -337,24 +351,24 @@ def _check_nested(source: str, names: Sequence[str], columns: Mapping[str, Seque
         nested = sum(isinstance(value, list | dict) for value in columns.get(name, ()))
         if nested > rows / 2:
             raise StreamError(
-                f"{source}: column {door.shown(name)} holds lists or objects, which are neither "
+                f"{source}: column {validation.shown(name)} holds lists or objects, which are neither "
                 f"numbers, times nor text; leave it out, as by --drop {name}"
             )
 
 
-def _first_rows(source: TextSource, soon: bool) -> list[dict[str, Any]]:
+def _first_rows(source: TextSource, soon: bool, sample: int) -> list[dict[str, Any]]:
     """Return the objects of the first lines; of the first one, if there is no time for more."""
-    source.find_encoding(1 if soon else SAMPLE_ROWS)
+    source.find_encoding(1 if soon else min(sample, SAMPLE_ROWS))
     text, ended = source.head(1, LONGEST_LINE)
     most = max(HEAD, text.find(b"\n") + 1 or len(text))
     if not soon:
-        text, ended = source.head(SAMPLE_ROWS, most)
+        text, ended = source.head(sample, most)
     *lines, last = text[:most].removeprefix(BOM).split(b"\n")
     if ended and len(text) <= most:
         lines.append(last)
     lines = [line for line in lines if line.strip()]
     rows, complaint = [], "there are blank lines only"
-    for line in lines[: 1 if soon else SAMPLE_ROWS]:
+    for line in lines[: 1 if soon else sample]:
         try:
             rows.append(_parsed(line))
         except _Flaw as flaw:
@@ -394,7 +408,7 @@ def _looks(values: Sequence[Any]) -> Found | None:
 
 
 def _found(
-    columns: Mapping[str, Sequence[Any]], wishes: Wishes, soon: bool
+    columns: Mapping[str, Sequence[Any]], wishes: ReadOptions, soon: bool
 ) -> dict[str, Found | None]:
     """Return all columns and what they look like; None if they shall tell later.
 

@@ -15,15 +15,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
 from sapwood.streams import bad_rows
 from sapwood.streams.blocks import HEAD, Block, TextSource
 from sapwood.streams.jsonlines import SAMPLE_ROWS, JSONLinesStream
 from sapwood.streams.kafka_address import Address
 from sapwood.streams.kafka_merge import Merge, Row, check_kept
 from sapwood.streams.kafka_topic import Extent, Topic, logger
-from sapwood.streams.schema import Wishes
+from sapwood.streams.schema import ReadOptions
 from sapwood.streams.stream import (
     MOST_ROWS,
     BadRow,
@@ -34,6 +33,7 @@ from sapwood.streams.stream import (
     Unit,
     place_in_words,
 )
+from sapwood.validation import Label
 
 __all__ = ["KafkaStream"]
 
@@ -41,7 +41,7 @@ PARTITION = "partition "
 REMEDIES = {
     bad_rows.MALFORMED_JSON: "send one JSON object a message",
     bad_rows.BAD_ENCODING: "send JSON in UTF-8",
-    bad_rows.UNKNOWN_COLUMN: "leave the key out, or start anew once the first messages have it",
+    bad_rows.UNKNOWN_COLUMN: "leave the key out, or start over once the first messages have it",
 }
 """What helps with faults for which it is something else in a file."""
 
@@ -53,7 +53,7 @@ class KafkaStream(Stream):
     ----------
     address : Address
         Where the topic is.
-    wishes : Wishes
+    wishes : ReadOptions
         What to read.
     until_end : bool
         Whether reading ends where the topic ends when it is opened; else it never does.
@@ -67,7 +67,7 @@ class KafkaStream(Stream):
     def __init__(
         self,
         address: Address,
-        wishes: Wishes,
+        wishes: ReadOptions,
         until_end: bool = False,
         sample: bytes | None = None,
     ) -> None:
@@ -94,6 +94,7 @@ class KafkaStream(Stream):
             rows.encoding,
             rows.ids,
             sample,
+            rules=rows.rules,
         )
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
@@ -171,7 +172,7 @@ def _offsets(topic: Topic, position: Position, extents: Mapping[int, Extent]) ->
         if number not in extents:
             raise StreamError(
                 f"{topic.address}: partition {number} was read before, and is not there any more: "
-                "the topic was made anew; start anew with another checkpoint"
+                "the topic was created again; start over with another checkpoint"
             )
         check_kept(topic, number, offset, extents[number])
         offsets[number] = offset
@@ -251,4 +252,4 @@ def _flaw(value: bytes) -> str | None:
         is_object = isinstance(json.loads(value), dict)
     except (ValueError, RecursionError):
         is_object = False
-    return None if is_object else door.shown(value.decode(errors="backslashreplace"))
+    return None if is_object else validation.shown(value.decode(errors="backslashreplace"))

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from sapwood import door
+from sapwood import validation
 from sapwood.streams.kafka_config import Config
 from sapwood.streams.stream import StreamError
 
@@ -73,7 +73,7 @@ def address_of(url: str, config: Config | None = None) -> Address:
     for server in servers.split(","):
         found = BROKER.fullmatch(server)
         if found is None or not 0 < int(found[1]) < 1 << 16:
-            raise StreamError(f"{url}: {door.shown(server)} is no broker; {EXPECTED}")
+            raise StreamError(f"{url}: {validation.shown(server)} is no broker; {EXPECTED}")
     if TOPIC.fullmatch(topic) is None or topic in (".", ".."):
-        raise StreamError(f"{url}: {door.shown(topic)} is no topic; {EXPECTED}")
+        raise StreamError(f"{url}: {validation.shown(topic)} is no topic; {EXPECTED}")
     return Address(url, servers, topic, config or Config())

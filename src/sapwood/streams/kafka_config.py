@@ -8,7 +8,7 @@ message, report or checkpoint tells a value.
 import os
 from collections.abc import Mapping
 
-from sapwood import door
+from sapwood import validation
 from sapwood.storage.atomic import StrPath
 from sapwood.streams.stream import StreamError
 
@@ -84,7 +84,7 @@ def config_of(source: StrPath | Mapping[str, str] | None) -> Config:
         found, told = Config(source), "kafka_config"
         for name, value in found.items():
             if not (isinstance(name, str) and isinstance(value, str)):
-                raise StreamError(f"{told}: {door.shown(name)} is to be a text with a text")
+                raise StreamError(f"{told}: {validation.shown(name)} is to be a text with a text")
     else:
         told = os.fspath(source)
         found = _read(told)

@@ -213,11 +213,11 @@ def check_kept(topic: Topic, partition: int, offset: int, extent: Extent) -> Non
     if offset < extent.start:
         raise StreamError(
             f"{place}: offset {offset} is not there any more: {extent.start - offset:,} messages "
-            "were removed before they were read; start anew with another checkpoint, and let the "
+            "were removed before they were read; start over with another checkpoint, and let the "
             "topic keep messages for longer"
         )
     if offset > extent.end:
         raise StreamError(
             f"{place}: offset {offset} is not there, as the partition ends at {extent.end}: it was "
-            "made anew, or has lost messages; start anew with another checkpoint"
+            "created again, or has lost messages; start over with another checkpoint"
         )

@@ -229,6 +229,6 @@ class Topic:
             )
         place = "" if partition is None else f", partition {partition}"
         raise StreamError(
-            f"{self.address}{place}: the broker refuses: {self._told(error)}; check what this "
+            f"{self.address}{place}: the broker rejects the client: {self._told(error)}; check what this "
             "client may do there"
         )

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from sapwood.door import Label
 from sapwood.streams.stream import (
     MOST_ROWS,
     BadRowError,
@@ -17,6 +16,7 @@ from sapwood.streams.stream import (
     Stream,
     StreamError,
 )
+from sapwood.validation import Label
 
 __all__ = ["Key", "LabelledStream", "keys_of", "labels_of"]
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
 from sapwood.rows import frames
 from sapwood.rows.encoder import columns_of_rows, is_rows
 from sapwood.rows.targets import read as read_targets
+from sapwood.schema import Schema
 from sapwood.streams import bad_rows
 from sapwood.streams.stream import (
     MOST_ROWS,
@@ -23,6 +24,7 @@ from sapwood.streams.stream import (
     Stream,
     StreamError,
 )
+from sapwood.validation import Label
 
 __all__ = ["ArrayStream", "PairStream", "as_stream", "columns_of"]
 
@@ -88,7 +90,7 @@ class PairStream(Stream):
         if isinstance(pair, Sequence) and len(pair) == 2 and isinstance(pair[0], Mapping):
             return pair[0], pair[1]
         raise StreamError(
-            f"row {row + 1} of {self.name} is {door.shown(pair)}: a pair of a dict of features "
+            f"row {row + 1} of {self.name} is {validation.shown(pair)}: a pair of a dict of features "
             "and a target is expected; give X and y as a tuple of the two"
         )
 
@@ -145,7 +147,7 @@ class ArrayStream(Stream):
         for column, values in self._columns.items():
             if len(values) != len(self._y):
                 raise StreamError(
-                    f"column {door.shown(column)} has {len(values)} values and y has "
+                    f"column {validation.shown(column)} has {len(values)} values and y has "
                     f"{len(self._y)}: the lengths must agree"
                 )
         super().__init__(
@@ -183,32 +185,55 @@ def as_stream(
     y: Any = None,
     target: str | Sequence[str] | None = None,
     names: Sequence[Label] = (),
+    schema: Schema | None = None,
 ) -> Stream:
     """Return rows of any kind as a stream: a stream, a file with its target, X and y, or pairs.
 
-    If names are given, they are those of the columns if X is an array.
+    If names are given, they are those of the columns if X is an array. With the schema of a model,
+    rows that are no stream are encoded by it.
     """
     if isinstance(rows, str | os.PathLike):
         return _of_path(rows, target)
     if target is not None:
         raise StreamError(
-            f"target = {door.shown(target)}: a target is named for files; else give it as y, or "
+            f"target = {validation.shown(target)}: a target is named for files; else give it as y, or "
             "with the stream"
         )
     if y is not None:
         if isinstance(rows, Stream):
             raise StreamError("y is given, but a stream has targets of its own")
-        return ArrayStream(rows, y, names=names)
+        return ArrayStream(_encoded(schema, rows), y, names=names)
     if isinstance(rows, Stream):
         return rows
     if isinstance(rows, tuple) and len(rows) == 2:
-        return ArrayStream(*rows, names=names)
+        return ArrayStream(_encoded(schema, rows[0]), rows[1], names=names)
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | Mapping):
-        return PairStream(rows, type(rows).__name__)
+        pairs = rows if schema is None else _EncodedPairs(rows, schema)
+        return PairStream(pairs, type(rows).__name__)
     raise StreamError(
-        f"{door.shown(rows)} is no stream: give one of sapwood.streams, the path of a file, X and "
+        f"{validation.shown(rows)} is no stream: give one of sapwood.streams, the path of a file, X and "
         "y, or pairs of a dict and a target"
     )
+
+
+class _EncodedPairs:
+    """Pairs of a dict of features and a target, each encoded by a schema as it comes."""
+
+    def __init__(self, pairs: Iterable[Any], schema: Schema) -> None:
+        self._pairs, self._schema = pairs, schema
+
+    def __iter__(self) -> Iterator[Any]:
+        for pair in self._pairs:
+            good = isinstance(pair, Sequence) and len(pair) == 2
+            yield (self._schema.encode_one(pair[0]), pair[1]) if good else pair
+
+
+def _encoded(schema: Schema | None, X: Any) -> Any:
+    """Return rows as the schema of a model encodes them; an array of features stays as it is."""
+    if schema is None:
+        return X
+    width = np.shape(X)[1:] if isinstance(X, np.ndarray | list) and not is_rows(X) else ()
+    return X if width and width != (len(schema.rules),) else schema.encode(X)
 
 
 def _of_path(path: str | os.PathLike[str], target: str | Sequence[str] | None) -> Stream:
@@ -222,12 +247,14 @@ def _of_path(path: str | os.PathLike[str], target: str | Sequence[str] | None) -
     if name.partition(":")[0] in GENERATORS and not os.path.exists(name):
         made = generator(name)
         if target not in (None, made.target):
-            raise StreamError(f"target = {door.shown(target)}: that of {name} is {made.target!r}")
+            raise StreamError(
+                f"target = {validation.shown(target)}: that of {name} is {made.target!r}"
+            )
         return made
     stream = open_stream(path, target=target)
     if stream.target is None:
         known = ", ".join(list(map(str, stream.features))[:12])
-        raise StreamError(f"{name}: say which column to predict, as by target='...': {known}")
+        raise StreamError(f"{name}: name the column to predict, such as target='...': {known}")
     return stream
 
 
@@ -297,7 +324,7 @@ def _text_of(value: Any) -> str:
     try:
         return str(value)
     except ValueError:  # of an int of too many digits
-        return door.shown(value)
+        return validation.shown(value)
 
 
 def _fault_of_target(target: Any, number: float) -> str | None:
@@ -310,21 +337,23 @@ def _fault_of_target(target: Any, number: float) -> str | None:
 
 def _number_or_nan(target: Any) -> float:
     try:
-        return door.number(target, "y")
+        return validation.number(target, "y")
     except ValueError:
-        return math.inf if door.is_beyond(target) else math.nan
+        return math.inf if validation.is_beyond(target) else math.nan
 
 
 def _clock_of(X: Any) -> Label | None:
     """Return the name of the first column that holds moments, None if there is none."""
     if isinstance(X, Mapping):
         kinds = {name: getattr(getattr(X[name], "dtype", None), "kind", "") for name in X}
-        return next((door.feature_name(name) for name, kind in kinds.items() if kind == "M"), None)
+        return next(
+            (validation.feature_name(name) for name, kind in kinds.items() if kind == "M"), None
+        )
     frame = frames.frame_of(X)
     if frame is None:
         return None
     moments = (s.name for s in frame.iter_columns() if type(s.dtype).__name__ in frames.MOMENTS)
-    return next((door.feature_name(name) for name in moments), None)
+    return next((validation.feature_name(name) for name in moments), None)
 
 
 def columns_of(X: Any, names: Sequence[Label] = ()) -> dict[Label, Column]:
@@ -335,11 +364,11 @@ def columns_of(X: Any, names: Sequence[Label] = ()) -> dict[Label, Column]:
     if is_rows(X):
         X = columns_of_rows(X)
     if isinstance(X, Mapping):
-        return {door.feature_name(name): _column(values) for name, values in X.items()}
+        return {validation.feature_name(name): _column(values) for name, values in X.items()}
     frame = frames.frame_of(X)
     if frame is not None:
         return {
-            door.feature_name(series.name): _column_of_series(series)
+            validation.feature_name(series.name): _column_of_series(series)
             for series in frame.iter_columns()
         }
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
@@ -362,13 +391,15 @@ def _column_of_series(series: Any) -> Column:
         try:
             return frames.seconds_of(series)
         except ValueError as error:
-            raise StreamError(f"column {door.shown(series.name)}: {error}") from None
+            raise StreamError(f"column {validation.shown(series.name)}: {error}") from None
     return _column(series.to_list())
 
 
 def _column(values: Any, has_text: bool = False) -> Column:
     """Return values as an array if all of them are numbers or missing, else as labels."""
     if isinstance(values, np.ndarray):
+        if values.dtype.kind in "iu" and values.size and not _are_exact(values):
+            return np.ma.asarray(values).tolist()  # type: ignore[no-any-return]
         if values.dtype.kind in "biuf":
             with np.errstate(over="ignore"):  # a long double becomes infinite, and is refused
                 numbers = values.astype(np.float64)
@@ -386,10 +417,15 @@ def _column(values: Any, has_text: bool = False) -> Column:
 def _plain(value: Any) -> Any:
     """Return a value of Python's own types, None if it is missing; the model judges others."""
     try:
-        value = door.plain(value)
-    except door.Unfit:
+        value = validation.plain(value)
+    except validation.Unfit:
         return value
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _are_exact(values: NDArray[Any]) -> bool:
+    """Whether doubles can hold all whole numbers of an array."""
+    return bool(int(values.min()) >= -LARGEST_WHOLE and int(values.max()) <= LARGEST_WHOLE)
 
 
 def _is_exact(value: Any) -> bool:

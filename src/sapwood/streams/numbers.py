@@ -13,16 +13,15 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
+from sapwood.rows.words import BLANK, NumberFormat, number_pattern
 from sapwood.streams.arrow import NUMBER, as_numpy
-from sapwood.streams.schema import EXAMPLE
 from sapwood.streams.stream import FloatArray, StreamError
 
 __all__ = ["NumberFormat", "NumbersFound", "read_numbers", "recognise_written", "sign_of"]
@@ -31,8 +30,6 @@ ENOUGH = 0.9
 """The share of the values that decides: a few broken ones do not make text of numbers."""
 MARKS = ((".", ","), (",", "."), (",", " "), (".", " "), (".", "'"), (",", "'"))
 """What stands before decimals, and between thousands."""
-BLANK = "[ \u00a0\u202f\u2009]"
-SAME_MARKS = {" ": BLANK, "'": "['\u2019]", "": "(?:)", ".": r"\.", ",": ","}
 SIGNS = (
     r"%|‰|[A-Z]{0,2}[$€£¥₹₽₩₺₫₪฿₴]|kr\.?|zł|Kč|Ft|EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|"
     "HUF|RUB|BRL|CAD|AUD|NZD|MXN|ZAR|TRY|KRW|SGD|HKD"
@@ -48,64 +45,11 @@ GLANCE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class NumberFormat:
-    """How numbers are written.
-
-    Parameters
-    ----------
-    decimal : {".", ","}
-        What stands before decimals.
-    thousands : {"", ".", ",", " ", "'"}
-        What may stand between thousands; a blank for all kinds of them.
-    sign : str
-        A sign of percent or of a currency that may stand before or behind.
-
-    Examples
-    --------
-    >>> str(NumberFormat(",", ".", "€"))
-    '1.234,5 €'
-    >>> NumberFormat.of("1 234,5")
-    NumberFormat(decimal=',', thousands=' ', sign='')
-    """
-
-    decimal: str = "."
-    thousands: str = ""
-    sign: str = ""
-
-    def __str__(self) -> str:
-        return f"1{self.thousands}234{self.decimal}5" + (f" {self.sign}" if self.sign else "")
-
-    @classmethod
-    def of(cls, example: str) -> "NumberFormat":
-        """Return the format of the number 1234.5 as it is written."""
-        found = EXAMPLE.fullmatch(example)
-        if found is None or found["thousands"] == found["decimal"]:
-            raise StreamError(
-                f"{door.shown(example)} is no format of numbers: write 1234.5, as in 1.234,5"
-            )
-        return cls(found["decimal"], found["thousands"], found["sign"] or "")
-
-
-@dataclass(frozen=True, slots=True)
 class NumbersFound:
     """How the numbers of a column are written, and what else could be meant."""
 
     format: NumberFormat
     doubt: str = ""
-
-
-@lru_cache
-def _pattern(format: NumberFormat) -> str:
-    """Return the pattern of a number: minus is before a sign, behind it, or brackets."""
-    decimal, thousands = SAME_MARKS[format.decimal], SAME_MARKS[format.thousands]
-    grouped = rf"[1-9]\d{{0,2}}(?:{thousands}\d{{3}})+|" if format.thousands else ""
-    number = rf"(?:(?:{grouped}\d+)(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][+-]?\d+)?"
-    sign = re.escape(format.sign)
-    front, end = (f"(?:{sign}{BLANK}?)?", f"(?:{BLANK}?{sign})?") if sign else ("", "")
-    minus = "[-+−]?"
-    return (
-        rf"^(?:{minus}{front}{number}{end}|{front}{minus}{number}{end}|\({front}{number}{end}\))$"
-    )
 
 
 def read_numbers(text: pa.Array, example: str) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -124,8 +68,11 @@ def read_numbers(text: pa.Array, example: str) -> tuple[FloatArray, NDArray[np.b
     >>> numbers, bad
     (array([1234.56,   -5.  ,     nan,     nan]), array([False, False,  True, False]))
     """
-    format = NumberFormat.of(example)
-    fits = pc.match_substring_regex(text, _pattern(format))
+    try:
+        format = NumberFormat.of(example)
+    except ValueError as error:
+        raise StreamError(str(error)) from None
+    fits = pc.match_substring_regex(text, number_pattern(format))
     plain = pc.if_else(fits, text, None)
     if format.sign:
         plain = pc.replace_substring(plain, format.sign, "")
@@ -162,7 +109,7 @@ def recognise_written(
     >>> {name: str(numbers.format) for name, numbers in found.items()}
     {'price': '1.234,5 €', 'share': '1.234,5 %'}
     >>> recognise_written({"price": ["1,234", "5,678"]}, comma_between=True)["price"].doubt
-    "'1,234' is taken for 1234 and could be 1.234; say --decimal , if it is"
+    "'1,234' is taken for 1234 and could be 1.234; pass --decimal , if it is"
     """
     marks = [
         (point, mark)
@@ -216,7 +163,7 @@ def _fitting(values: Sequence[str], marks: Sequence[tuple[str, str]]) -> list[Nu
 
 
 def _is(value: str, format: NumberFormat) -> bool:
-    return re.match(_pattern(format), value) is not None
+    return re.match(number_pattern(format), value) is not None
 
 
 def sign_of(value: str) -> str:
@@ -261,7 +208,7 @@ def _chosen(
     if len(by_point) > 1 and marked is not None:
         other = by_point["." if point == "," else ","]
         taken, possible = (_shown(marked, each) for each in (format, other))
-        doubt = f"{door.shown(marked)} is taken for {taken} and could be {possible}; say --decimal "
+        doubt = f"{validation.shown(marked)} is taken for {taken} and could be {possible}; pass --decimal "
         doubt += f"{other.decimal} if it is"
     return NumbersFound(format, doubt)
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from sapwood import door
+from sapwood import validation
 from sapwood.storage.atomic import StrPath
 from sapwood.streams.file_search import find_files, would_find
 from sapwood.streams.kafka_address import Address, address_of, is_kafka
 from sapwood.streams.kafka_config import config_of
-from sapwood.streams.schema import Wishes
+from sapwood.streams.schema import ReadOptions
 from sapwood.streams.stream import Kind, Stream, StreamError
 
 if TYPE_CHECKING:
@@ -44,6 +44,17 @@ TABLES: dict[str, Literal["parquet", "arrow"] | None] = {
 }
 
 
+SAMPLED = ("csv", "tsv", "jsonl")
+
+
+def _check_sampled(sample_rows: int | None, name: str, kind: str) -> None:
+    """Complain of a sample where columns are found otherwise."""
+    if sample_rows is not None:
+        raise StreamError(
+            f"sample_rows is for {', '.join(SAMPLED)}, and {name} is {kind}: leave it out"
+        )
+
+
 def open_stream(
     source: StrPath | Sequence[StrPath],
     *,
@@ -60,9 +71,11 @@ def open_stream(
     encoding: str | None = None,
     header: bool | None = None,
     ids: Sequence[str] = (),
+    keys: Sequence[str] = (),
     format: str | None = None,
     until_end: bool = False,
     sample: bytes | None = None,
+    sample_rows: int | None = None,
     kafka_config: StrPath | Mapping[str, str] | None = None,
 ) -> Stream:
     r"""Open a file, several, a folder, the standard input or a topic as a stream of rows.
@@ -71,7 +84,7 @@ def open_stream(
     ----------
     source : path, "-", or sequence of paths
         What to read; "-" is the standard input. Files of a folder, and those that a pattern such
-        as "days/*.csv" fits, are read in the order of their names, in which numbers count by their
+        as ``days/*.csv`` fits, are read in the order of their names, in which numbers count by their
         values; those of a sequence as they stand. Texts may be compressed by gzip, bzip2, xz, zstd
         or zip. "kafka://HOST:PORT/TOPIC" is a topic of Kafka; see `sapwood.streams.kafka`.
     target : str, optional
@@ -104,19 +117,25 @@ def open_stream(
         The encoding of a text, such as "cp1252"; found by its first rows if not given.
     header : bool, optional
         Whether the first line of a CSV file names its columns; if not, they are c1, c2 and so on.
-        If not given it does, and a line that looks like a row is refused.
+        If not given it does, and a line that looks like a row is rejected.
     ids : sequence of str
         Columns that tell rows apart: they are not features; `Chunk.ids` has them as text.
+    keys : sequence of str
+        Columns that identify series, as for lags: whole numbers in them stay exact where no double
+        can hold them, and are never taken for times.
     format : {"csv", "tsv", "arff", "jsonl", "parquet", "arrow"}, optional
-        The format of the file; told by the end of its name if not given, CSV for the standard
+        The format of the file; taken from the end of its name if not given, CSV for the standard
         input.
     until_end : bool
         Whether a topic is read up to where it ends when it is opened, and not followed for ever.
     sample : bytes, optional
         `Stream.sample` of a topic from whose positions reading goes on.
+    sample_rows : int, optional
+        How many rows of a CSV file or of JSON lines are looked at to find what columns are; 1,000
+        if not given. Rows of a pipe are read once so many have come.
     kafka_config : path or mapping, optional
         Further settings of the client of a topic, such as "security.protocol": a file of lines
-        "name=value", or a mapping. They are told to nobody else.
+        "name=value", or a mapping. They are passed to nobody else.
 
     Raises
     ------
@@ -139,7 +158,7 @@ def open_stream(
     ({'city': 'category', 'area': 'number'},
      [({'city': 'Oslo', 'area': 50.0}, 700.0), ({'city': 'Bonn', 'area': None}, 800.0)])
     """
-    wishes = Wishes(
+    wishes = ReadOptions(
         target,
         _names("drop", drop),
         _names("categorical", categorical),
@@ -153,10 +172,13 @@ def open_stream(
         encoding,
         header,
         _names("ids", ids),
+        _names("keys", keys),
+        None if sample_rows is None else validation.whole(sample_rows, "sample_rows", 1, 10**6),
     )
     if decimal is not None and decimal == thousands:
-        raise StreamError(f"decimal and thousands are both {door.shown(decimal)}: change one")
+        raise StreamError(f"decimal and thousands are both {validation.shown(decimal)}: change one")
     if is_kafka(source):
+        _check_sampled(sample_rows, str(source), "a topic")
         address = address_of(str(source), config_of(kafka_config))
         return _open_topic(address, wishes, format, until_end, sample)
     name, paths = _files_of(source, format)
@@ -164,6 +186,8 @@ def open_stream(
         if given:
             raise StreamError(f"{option} is for topics of Kafka, and {name} is none: leave it out")
     format = _common_format(paths) if format is None else format.lower()
+    if format not in SAMPLED:
+        _check_sampled(sample_rows, name, format)
     if format in TABLES:
         from sapwood.streams.columnar import open_columnar
 
@@ -175,7 +199,7 @@ def open_stream(
         return open_columnar(paths if len(paths) > 1 else paths[0], wishes, TABLES[format])
     if format not in TEXTS:
         raise StreamError(
-            f"{door.shown(format)} is no format: one of {', '.join(FORMATS)} is expected"
+            f"{validation.shown(format)} is no format: one of {', '.join(FORMATS)} is expected"
         )
     if header is not None and format not in ("csv", "tsv"):
         raise StreamError(f"header is for CSV files, and {name} is {format}: leave it out")
@@ -187,7 +211,7 @@ def open_stream(
 
 
 def _open_topic(
-    address: Address, wishes: Wishes, format: str | None, until_end: bool, sample: bytes | None
+    address: Address, wishes: ReadOptions, format: str | None, until_end: bool, sample: bytes | None
 ) -> Stream:
     """Open a topic of Kafka, whose client is loaded only now."""
     given = {"encoding": wishes.encoding, "header": wishes.header}
@@ -201,7 +225,7 @@ def _open_topic(
     return KafkaStream(address, wishes, until_end, sample)
 
 
-def _open_text(format: str, path: str, wishes: Wishes) -> "TextStream":
+def _open_text(format: str, path: str, wishes: ReadOptions) -> "TextStream":
     """Open one file of text."""
     if format == "arff":
         from sapwood.streams.arff import open_arff
@@ -311,7 +335,7 @@ def _format_of(path: str) -> str:
         raise StreamError(f"{path} is a workbook, not text: save its sheet as CSV")
     known = ", ".join(f".{suffix}" for suffixes in FORMATS.values() for suffix in suffixes)
     raise StreamError(
-        f"{path}: the name does not tell the format; end it by one of {known} (texts also by "
+        f"{path}: the name does not show the format; end it by one of {known} (texts also by "
         f"{', '.join(PACKED)}), or give the format, as by --format csv"
     )
 
@@ -332,12 +356,12 @@ def _unpacked_name(path: str) -> tuple[bool, str]:
 
 def _names(what: str, names: Sequence[str]) -> tuple[str, ...]:
     if isinstance(names, str):
-        raise StreamError(f"{what} = {door.shown(names)}: a list of names is expected")
+        raise StreamError(f"{what} = {validation.shown(names)}: a list of names is expected")
     return tuple(names)
 
 
 def _mark(what: str, mark: str | None, marks: str) -> str | None:
     if mark is not None and (len(mark) != 1 or mark not in marks):
-        expected = " or ".join(map(door.shown, marks))
-        raise StreamError(f"{what} = {door.shown(mark)}: {expected} is expected")
+        expected = " or ".join(map(validation.shown, marks))
+        raise StreamError(f"{what} = {validation.shown(mark)}: {expected} is expected")
     return mark

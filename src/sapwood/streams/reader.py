@@ -1,11 +1,11 @@
 """The bytes of a file or a pipe, as they come: unpacked, and in UTF-8."""
 
 import io
-import select
 from typing import BinaryIO
 
 from sapwood.streams.compression import MAGIC, Archived, compression_of, open_packed
 from sapwood.streams.encoding import UTF8, Recoder
+from sapwood.system import system
 
 __all__ = ["BLOCK", "HEAD", "Reader"]
 
@@ -87,7 +87,7 @@ class Reader:
         if not self._packed.waiting if self._packed else self._input:
             return True
         try:
-            return bool(select.select([self._raw], [], [], 0)[0])
+            return system.wait_for_input(self._raw, 0)
         except io.UnsupportedOperation:  # it is in memory
             return True
         except (OSError, ValueError):  # there is no telling, as for pipes on Windows
@@ -160,7 +160,7 @@ class Reader:
 
     def _read_raw(self, most: int) -> bytes:
         while (data := self._raw.read(most)) is None:  # a pipe that does not wait
-            select.select([self._raw], [], [])
+            system.wait_for_input(self._raw, None)
         self._consumed += len(data)
         return data
 

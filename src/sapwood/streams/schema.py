@@ -1,33 +1,37 @@
 """What the columns of a file are: which is the target, and what becomes of the others."""
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from sapwood import door
+from sapwood import validation
+from sapwood.rows.words import EXAMPLE
+from sapwood.schema import PARTS, Role, Rule
 from sapwood.streams.stream import Kind, StreamError
 
-__all__ = ["DECIDABLE", "PARTS", "Found", "Role", "Rule", "Schema", "Wishes", "decide", "nearest"]
+__all__ = [
+    "DECIDABLE",
+    "PARTS",
+    "Found",
+    "ReadOptions",
+    "Role",
+    "Rule",
+    "Schema",
+    "decide",
+    "nearest",
+]
 
 Found = Literal["number", "boolean", "time", "text"]
 """What the values of a column look like; a column without any looks like numbers."""
-Role = Literal["number", "boolean", "time", "category", "undecided"]
 DECIDABLE: tuple[Found, ...] = ("number", "boolean", "time")
 """What an undecided column may turn out to be; a target no time."""
-PARTS = ("hour", "weekday", "month", "yearday", "season")
-"""What a time can be taken apart into: hour 0 to 23, weekday 0 (Monday) to 6, month 1 to 12, day of
-the year 1 to 366, and season: the cosine of the day of the year, 1 in winter and -1 in summer of
-the north, so that the end of a year is as near to its beginning as it should be."""
-EXAMPLE = re.compile(r"1(?P<thousands>[.,' ]?)234(?P<decimal>[.,])5(?: (?P<sign>\S+))?")
-"""The number 1234.5 as it is written in some way: the format of such numbers."""
 NO_TIME = "none"
 """The format of a column that holds no times although it looks like them."""
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ReadOptions:
     """What the reader of a file asks for.
 
     Parameters
@@ -64,6 +68,12 @@ class Wishes:
     ids : tuple of str
         Columns that tell rows apart: they are kept beside features as text, and are none, unless
         a model knows them as such.
+    keys : tuple of str
+        Columns that identify series: their whole numbers stay exact, whatever their size, and are
+        never times.
+    sample_rows : int, optional
+        How many rows of a text are looked at to find what columns are; 1,000 if not given. A pipe
+        is waited for until they have come.
     """
 
     target: str | None = None
@@ -79,40 +89,8 @@ class Wishes:
     encoding: str | None = None
     header: bool | None = None
     ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """How to read one column.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    role : {"number", "boolean", "time", "category", "undecided"}
-        What its values become: booleans 0 and 1, times seconds since 1970, in UTC. What is not
-        decided yet is a number, a boolean or a time, as its first value will tell.
-    time_format : str, optional
-        The format of times that are text, or the unit of those that are numbers; ISO 8601 if not
-        given.
-    parts : tuple of str
-        What is added for a time; see `PARTS`.
-    number_format : str, optional
-        How numbers are written, if not plainly: 1234.5 in their way.
-    declared : bool
-        Whether a category was declared: then "7" becomes the label 7, as in other formats.
-    late : bool
-        Whether its role was decided by a value. A time then has no parts, as these would be new
-        features, and what is no such value is told to be no number, as it was before.
-    """
-
-    name: str
-    role: Role
-    time_format: str | None = None
-    parts: tuple[str, ...] = ()
-    number_format: str | None = None
-    declared: bool = False
-    late: bool = False
+    keys: tuple[str, ...] = ()
+    sample_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +157,8 @@ class Schema:
         def decided(rule: Rule) -> Rule:
             if rule.role != "undecided" or rule.name not in looks:
                 return rule
-            return Rule(rule.name, _role(looks[rule.name]), late=True)
+            role = _role(looks[rule.name])
+            return Rule(rule.name, role, late=True, exact=rule.exact and role == "number")
 
         target, time = (rule and decided(rule) for rule in (self.target, self.time))
         return replace(self, rules=tuple(map(decided, self.rules)), target=target, time=time)
@@ -208,15 +187,15 @@ def nearest(name: str, names: Iterable[str]) -> str:
         folded = {other.casefold(): other for other in known}
         near = [folded[name.casefold()]] if name.casefold() in folded else []
     if near:
-        return f"did you mean {' or '.join(map(door.shown, near))}?"
-    shown = ", ".join(map(door.shown, known[:10])) + (", …" if len(known) > 10 else "")
+        return f"did you mean {' or '.join(map(validation.shown, near))}?"
+    shown = ", ".join(map(validation.shown, known[:10])) + (", …" if len(known) > 10 else "")
     return f"there are {shown}" if known else "there are no columns"
 
 
 def decide(
     source: str,
     found: Mapping[str, Found | None],
-    wishes: Wishes,
+    wishes: ReadOptions,
     formats: Mapping[str, str] | None = None,
 ) -> Schema:
     """Decide how to read a file.
@@ -228,7 +207,7 @@ def decide(
     found : mapping of names to looks
         All columns in order, and what their values look like; None if that is to be decided by
         the values themselves, which is possible for features that a model knows.
-    wishes : Wishes
+    wishes : ReadOptions
         What is asked for.
     formats : mapping of str to str, optional
         The formats in which times and numbers were found to be written.
@@ -241,10 +220,10 @@ def decide(
     Examples
     --------
     >>> found = {"sold": "time", "city": "text", "zone": "number", "price": "number"}
-    >>> schema = decide("flats.csv", found, Wishes("price", time_parts=("hour",)))
+    >>> schema = decide("flats.csv", found, ReadOptions("price", time_parts=("hour",)))
     >>> schema.features
     {'sold': 'number', 'sold.hour': 'number', 'city': 'category', 'zone': 'number'}
-    >>> decide("flats.csv", found, Wishes("prize"))
+    >>> decide("flats.csv", found, ReadOptions("prize"))
     Traceback (most recent call last):
     sapwood.streams.stream.StreamError: flats.csv has no column 'prize' to predict: did you mean ...
     """
@@ -261,7 +240,7 @@ def decide(
         time = _rule(wishes.time, found[wishes.time], wishes, formats)
         if time.role not in ("time", "number", "undecided"):
             raise StreamError(
-                f"{source}: column {door.shown(time.name)} holds no times: give their format, as "
+                f"{source}: column {validation.shown(time.name)} holds no times: give their format, as "
                 f"by --time-format {time.name}='%d.%m.%Y %H:%M'"
             )
     ids = tuple(Rule(name, "category") for name in wishes.ids)
@@ -275,11 +254,11 @@ def decide(
             some = nearest(next(iter(wishes.known), ""), found)
             raise StreamError(f"{source} has none of the model's features: {some}")
     if not (rules or ids):
-        raise StreamError(f"{source} has no features: no column is left beside the target")
+        raise StreamError(f"{source} has no features: no column is left besides the target")
     return Schema(tuple(found), tuple(rules), target, time, ids)
 
 
-def _check_names(source: str, found: Mapping[str, Found | None], wishes: Wishes) -> None:
+def _check_names(source: str, found: Mapping[str, Found | None], wishes: ReadOptions) -> None:
     wanted: list[tuple[str, Sequence[str]]] = [
         ("to predict", [] if wishes.target is None else [wishes.target]),
         ("to drop", wishes.drop),
@@ -290,19 +269,25 @@ def _check_names(source: str, found: Mapping[str, Found | None], wishes: Wishes)
     for purpose, names in wanted:
         for name in names:
             if name not in found:
+                some = nearest(name, found)
+                if purpose == "to predict" and wishes.known is not None:
+                    others = [each for each in found if each not in wishes.known]
+                    some = nearest(name, others) if others else "all columns are features"
                 raise StreamError(
-                    f"{source} has no column {door.shown(name)} {purpose}: {nearest(name, found)}"
+                    f"{source} has no column {validation.shown(name)} {purpose}: {some}"
                 )
     for part in wishes.time_parts or ():
         if part not in PARTS:
-            raise StreamError(f"{door.shown(part)} is no part of a time: {', '.join(PARTS)} are")
+            raise StreamError(
+                f"{validation.shown(part)} is no part of a time: {', '.join(PARTS)} are"
+            )
     for what, left_out in (("dropped", wishes.drop), ("an id", wishes.ids)):
         if wishes.target in left_out:
-            words = f"the target {door.shown(wishes.target)} cannot be {what}"
+            words = f"the target {validation.shown(wishes.target)} cannot be {what}"
             raise StreamError(f"{source}: {words}")
 
 
-def _rule(name: str, looks: Found | None, wishes: Wishes, formats: Mapping[str, str]) -> Rule:
+def _rule(name: str, looks: Found | None, wishes: ReadOptions, formats: Mapping[str, str]) -> Rule:
     parts = wishes.time_parts or ()
     given = wishes.time_formats.get(name)
     if given not in (None, NO_TIME):
@@ -317,7 +302,9 @@ def _rule(name: str, looks: Found | None, wishes: Wishes, formats: Mapping[str, 
     role: Role = "undecided" if looks is None else _role(looks)
     if role == "time":
         return Rule(name, role, formats.get(name), parts)
-    return Rule(name, role, number_format=formats.get(name) if role == "number" else None)
+    written = formats.get(name) if role == "number" else None
+    is_key = name in wishes.keys and role in ("number", "undecided") and written is None
+    return Rule(name, role, number_format=written, exact=is_key)
 
 
 def _role(looks: Found) -> Role:
@@ -339,7 +326,8 @@ def _known_rules(
         elif kind == "number":
             role = "number" if role == "category" else role
             parts = parts if role == "time" else ()
-            fitting.append(Rule(rule.name, role, rule.time_format, parts, rule.number_format))
+            made_so = Rule(rule.name, role, rule.time_format, parts, rule.number_format)
+            fitting.append(replace(made_so, exact=rule.exact))
         elif role == "time" and parts:
             fitting.append(Rule(rule.name, role, rule.time_format, parts))
     return fitting

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
 from sapwood.rows.labels import Labels
+from sapwood.schema import Rule, Schema
+from sapwood.validation import Label
 
 __all__ = [
     "BadRow",
@@ -113,15 +114,15 @@ class BadRow:
     reason: str
     column: str | None = None
     value: str | None = None
-    remedy: str = "mend the row or leave it out"
+    remedy: str = "fix the row or leave it out"
     text: bytes = b""
     after: int = 0
 
     def __str__(self) -> str:
         place = f"{self.source}, {place_in_words(self.unit, self.number)}"
         if self.column is not None:
-            place += f", column {door.shown(self.column)}"
-        value = "" if self.value is None else f" ({door.shown(self.value)})"
+            place += f", column {validation.shown(self.column)}"
+        value = "" if self.value is None else f" ({validation.shown(self.value)})"
         return f"{place}: {self.reason}{value}; {self.remedy}"
 
 
@@ -287,7 +288,7 @@ class Stream(ABC):
     column_notes : tuple of ColumnNote
         How each column of a file is read, found by its first rows; for people.
     encoding : str
-        The encoding of a text, as it was told or found.
+        The encoding of a text, as it was given or found.
     ids : tuple of str
         The columns that tell rows apart, if `Chunk.ids` are there.
     sample : bytes, optional
@@ -296,6 +297,8 @@ class Stream(ABC):
     targets : tuple of names
         Those of several targets, of which `Chunk.y` has a column each, and `target` is a text that
         names all; none if there is one.
+    rules : tuple of Rule
+        How the columns of a file become features; none if the rows are no file's.
     """
 
     unit: ClassVar[Unit] = "row"
@@ -314,6 +317,15 @@ class Stream(ABC):
     ids: tuple[str, ...] = ()
     sample: bytes | None = None
     targets: tuple[Label, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+    @property
+    def model_schema(self) -> Schema:
+        """How rows like these are read, for a model that learns them."""
+        named = (self.target,) if self.target is not None else ()
+        features = set(self.features)
+        rules = tuple(rule for rule in self.rules if {rule.name, *rule.derived} & features)
+        return Schema(rules, self.targets or named, self.time, self.ids)
 
     @abstractmethod
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
@@ -336,7 +348,7 @@ class Stream(ABC):
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """What tells this stream from others, and stays the same when rows are appended."""
+        """What distinguishes this stream from others, and stays the same when rows are appended."""
 
     @property
     def clock(self) -> Label | None:

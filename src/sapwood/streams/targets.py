@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
 from sapwood.streams.schema import nearest
 from sapwood.streams.stream import (
     MOST_ROWS,
@@ -16,6 +15,7 @@ from sapwood.streams.stream import (
     Stream,
     StreamError,
 )
+from sapwood.validation import Label
 
 __all__ = ["SeveralTargets", "check_distinct"]
 
@@ -24,7 +24,7 @@ def check_distinct(targets: Sequence[Label]) -> None:
     """Complain of a target that is named twice."""
     for place, name in enumerate(targets):
         if name in targets[:place]:
-            raise StreamError(f"the target {door.shown(name)} is named twice: leave one out")
+            raise StreamError(f"the target {validation.shown(name)} is named twice: leave one out")
 
 
 class SeveralTargets(DerivedStream):
@@ -45,20 +45,20 @@ class SeveralTargets(DerivedStream):
         for name in self._further:
             if name not in stream.features and name in read_as:
                 raise StreamError(
-                    f"{stream.name}: column {door.shown(name)} is read as {read_as[name]}, so it "
+                    f"{stream.name}: column {validation.shown(name)} is read as {read_as[name]}, so it "
                     "cannot be a target, too"
                 )
             if name not in stream.features:
                 known = map(str, read_as or stream.features)
                 raise StreamError(
-                    f"{stream.name} has no column {door.shown(name)} to predict: "
+                    f"{stream.name} has no column {validation.shown(name)} to predict: "
                     f"{nearest(name, known)}"
                 )
             kind = read_as.get(name, stream.features[name])
             if stream.features[name] != "number" or kind == "time":
                 words = "times" if kind == "time" else "categories"
                 raise StreamError(
-                    f"{stream.name}: column {door.shown(name)} holds {words}, and a target is a "
+                    f"{stream.name}: column {validation.shown(name)} holds {words}, and a target is a "
                     "number"
                 )
         super().__init__(

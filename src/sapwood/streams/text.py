@@ -41,6 +41,7 @@ class TextStream(Stream):
             time_formats=schema.time_formats,
             encoding=source.encoding,
             ids=tuple(rule.name for rule in schema.ids),
+            rules=schema.rules,
         )
         self._source = source
         self._start = start
@@ -49,7 +50,7 @@ class TextStream(Stream):
 
     def _use(self, schema: Schema) -> None:
         """Read columns as a schema says."""
-        self.schema = schema
+        self.schema, self.rules = schema, schema.rules
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield the rows from a position on, as `Stream.chunks` says."""

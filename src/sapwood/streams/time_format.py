@@ -10,9 +10,8 @@ Beside such formats there are the names of units: "seconds", "milliseconds", "mi
 "nanoseconds" since 1970.
 """
 
-import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 
 import numpy as np
@@ -20,42 +19,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
+from sapwood.rows.times import (
+    DATED,
+    DAY,
+    EPOCH,
+    FIXED,
+    MONTHS,
+    NO_DATE,
+    UNITS,
+    directives,
+    in_seconds,
+    pattern_of,
+    seconds_by_strptime,
+)
 from sapwood.streams.arrow import as_numpy
 from sapwood.streams.stream import FloatArray, IntArray, StreamError
 
-__all__ = ["FIXED", "UNITS", "check_format", "in_seconds", "read_times", "seconds_by_text"]
+__all__ = ["FIXED", "UNITS", "check_format", "read_times", "seconds_by_text"]
 
-UNITS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
-"""Formats of times that are numbers, and how many of each a second has."""
-MONTHS = (
-    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
-    *("october", "november", "december"),
-)
-DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
-NO_DATE = datetime(1900, 1, 1, tzinfo=UTC)
-"""The day that `strptime` gives to a time of day."""
-DAY = 86_400
 MONTH_LENGTHS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
-
-ONE_OR_TWO = "mdHIMS"
-"""Directives of up to two digits; next to other digits they need both."""
-FIXED = {
-    "Y": r"\d{4}",
-    "y": r"\d\d",
-    "f": r"\d{1,6}",
-    "p": "[ap]m",
-    "z": r"Z|[+-]\d\d:?[0-5]\d",
-    **dict.fromkeys("bB", "|".join((*MONTHS, "sept", *(name[:3] for name in MONTHS)))),
-    **dict.fromkeys("aA", "|".join((*DAYS, *(name[:3] for name in DAYS)))),
-}
-RIVALS = ("Yy", "HI", "mbB", "aA")
-"""Directives for the same thing: what two of them mean is left to `strptime`."""
-DATED = frozenset("YymbBdjUWGVucxD")
-"""Directives that tell something of a date."""
 
 
 @lru_cache
@@ -72,14 +55,16 @@ def check_format(format: str) -> None:
         return
     if "%" not in format:
         raise StreamError(
-            f"{door.shown(format)} is no format of times: give directives, as in '%d.%m.%Y %H:%M', "
+            f"{validation.shown(format)} is no format of times: give directives, as in '%d.%m.%Y %H:%M', "
             f"or one of {', '.join(UNITS)}"
         )
     try:
         datetime.strptime("", format)
     except ValueError as error:
         if "does not match format" not in str(error):
-            raise StreamError(f"{door.shown(format)} is no format of times: {error}") from None
+            raise StreamError(
+                f"{validation.shown(format)} is no format of times: {error}"
+            ) from None
 
 
 def read_times(text: pa.Array, format: str) -> FloatArray:
@@ -100,12 +85,12 @@ def read_times(text: pa.Array, format: str) -> FloatArray:
     array([77400.])
     """
     check_format(format)
-    dated = bool(DATED & set(_directives(format)))
+    dated = bool(DATED & set(directives(format)))
 
     def parse(value: str) -> float | None:
-        return _by_strptime(value, format, EPOCH if dated else NO_DATE)
+        return seconds_by_strptime(value, format, EPOCH if dated else NO_DATE)
 
-    pattern = _pattern(format)
+    pattern = pattern_of(format)
     if pattern is None:
         return seconds_by_text(text, parse)
     found = pc.extract_regex(text, pattern)
@@ -126,55 +111,6 @@ def seconds_by_text(text: pa.Array, parse: Callable[[str], float | None]) -> Flo
     codes = as_numpy(encoded.indices.fill_null(len(distinct)))
     column: FloatArray = np.array([*seconds, None], dtype=np.float64)[codes]
     return column
-
-
-def in_seconds(counts: IntArray, per_second: int) -> FloatArray:
-    """Return the nearest doubles to counts / per_second.
-
-    Examples
-    --------
-    >>> in_seconds(np.array([1_500, 2**53 + 1]), 1000)
-    array([1.50000000e+00, 9.00719925e+12])
-    """
-    exact = (counts > -(2**53)) & (counts < 2**53)
-    if per_second == 1 or exact.all():
-        return counts / float(per_second)
-    # Of larger counts the division would round twice; here the whole seconds are exact, and the
-    # error of the rest is too small to carry the sum across a half of its last place.
-    seconds, rest = np.divmod(counts, per_second)
-    return np.where(exact, counts / float(per_second), seconds + rest / float(per_second))
-
-
-def _directives(format: str) -> list[str]:
-    return re.findall(r"%(.)", format, re.DOTALL)
-
-
-@lru_cache
-def _pattern(format: str) -> str | None:
-    """Return a pattern whose groups are the directives of a format; None if `strptime` must do it.
-
-    What fits the pattern, and is a time, is the same time by `strptime`: where digits meet digits
-    full widths are asked for, which it prefers too.
-    """
-    tokens = re.findall(r"%(.)|(\s+)|([^%\s])", format, re.DOTALL)
-    directives = [directive for directive, _, _ in tokens if directive]
-    if len(set(directives)) < len(directives) or "%" in directives:
-        return None
-    if any(sum(rival in directives for rival in rivals) > 1 for rivals in RIVALS):
-        return None
-    pattern = ""
-    for place, (directive, blank, literal) in enumerate(tokens):
-        if blank or literal:
-            pattern += r"\s+" if blank else re.escape(literal)
-        elif directive in ONE_OR_TWO:
-            beside = (*tokens[max(place - 1, 0) : place], *tokens[place + 1 : place + 2])
-            tight = any(other[0] or other[2].isdigit() for other in beside)
-            pattern += rf"(?P<{directive}>\d\d)" if tight else rf"(?P<{directive}>\d{{1,2}})"
-        elif directive in FIXED:
-            pattern += f"(?P<{directive}>{FIXED[directive]})"
-        else:
-            return None
-    return f"(?i)^(?:{pattern})$"
 
 
 def _seconds(fields: dict[str, pa.Array], dated: bool) -> FloatArray:
@@ -261,14 +197,3 @@ def _parsed(value: bytes, parse: Callable[[str], float | None]) -> float | None:
         return parse(value.decode())
     except UnicodeDecodeError:
         return None
-
-
-def _by_strptime(text: str, format: str, start: datetime) -> float | None:
-    """Return the seconds from a start to a time in a format; None if it is none."""
-    try:
-        time = datetime.strptime(text, format)
-    except ValueError:
-        return None
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    return ((time - start) // MICROSECOND) / 10**6

@@ -7,17 +7,16 @@ such as "Z", "+01" or "+01:00". Years are from 1 to 9999.
 """
 
 import re
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sapwood.rows.times import DAY, FARTHEST, FIRST, in_seconds, iso_seconds, parts_of
 from sapwood.streams.arrow import as_numpy
 from sapwood.streams.stream import FloatArray
-from sapwood.streams.time_format import in_seconds, read_times, seconds_by_text
+from sapwood.streams.time_format import read_times, seconds_by_text
 
 __all__ = ["CHOSEN", "is_iso", "parts_of", "seconds_of", "seconds_of_text", "telling_parts"]
 
@@ -27,17 +26,6 @@ served three real streams best, among months, days of the year and of the month,
 coordinates of the season."""
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-DAY = 86_400
-FIRST = -62_135_596_800  # seconds of the year 1
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FARTHEST = 1e12  # days; NumPy's calendar reaches no farther
-
-ISO = re.compile(
-    r"(\d{4}-\d\d-\d\d(?:[ T]\d\d(?::\d\d(?::\d\d)?)?)?)"
-    r"(?:(?<=:\d\d:\d\d)\.(\d{1,18}))?"
-    r"(?:(?<!^.{10})(Z|([+-])(\d\d)(?::?(\d\d))?))?",
-    re.ASCII,
-)
 ZONED = re.compile(rb"[Z+]|:.*-")
 FINE = re.compile(rb"\.\d{7}")
 
@@ -47,6 +35,7 @@ def seconds_of(times: pa.Array) -> FloatArray:
 
     Examples
     --------
+    >>> from datetime import datetime
     >>> seconds_of(pa.array([datetime(1970, 1, 1, 0, 1, 0, 500_000), None]))
     array([60.5,  nan])
     """
@@ -84,7 +73,7 @@ def seconds_of_text(text: pa.Array, format: str | None) -> tuple[FloatArray, NDA
     """
     seconds = _fast_iso(text) if format is None else read_times(text, format)
     if seconds is None:
-        seconds = seconds_by_text(text, _iso_seconds)
+        seconds = seconds_by_text(text, iso_seconds)
     with np.errstate(invalid="ignore"):
         seconds = np.where(seconds >= FIRST, seconds, np.nan)
     return seconds, np.isnan(seconds) & as_numpy(text.is_valid())
@@ -98,38 +87,8 @@ def is_iso(text: str) -> bool:
     >>> is_iso("2026-11-15T14:30Z"), is_iso("2026-11-31")
     (True, False)
     """
-    seconds = _iso_seconds(text)
+    seconds = iso_seconds(text)
     return seconds is not None and seconds >= FIRST
-
-
-def parts_of(seconds: FloatArray, parts: Iterable[str]) -> dict[str, FloatArray]:
-    """Return parts of times, in UTC; see `sapwood.streams.schema.PARTS`.
-
-    Examples
-    --------
-    >>> parts_of(np.array([0.0, np.nan]), ["hour", "weekday", "month"])
-    {'hour': array([ 0., nan]), 'weekday': array([ 3., nan]), 'month': array([ 1., nan])}
-    """
-    days = np.floor(seconds / DAY)
-    with np.errstate(invalid="ignore"):
-        far = ~(np.abs(days) < FARTHEST)
-    days = np.where(far, 0.0, days)
-    dates = days.astype("datetime64[D]")
-    taken: dict[str, FloatArray] = {}
-    for part in parts:
-        values: FloatArray
-        if part == "hour":
-            values = np.floor(np.where(far, 0.0, seconds) / 3600.0) - days * 24.0
-        elif part == "weekday":
-            values = (days + 3.0) % 7.0  # 1970 began on a Thursday
-        elif part == "month":
-            values = dates.astype("datetime64[M]").astype(np.float64) % 12.0 + 1.0
-        else:
-            values = (dates - dates.astype("datetime64[Y]")).astype(np.float64) + 1.0
-            if part == "season":
-                values = np.cos(2.0 * np.pi / 365.25 * (values - 1.0))
-        taken[part] = np.where(far, np.nan, values)
-    return taken
 
 
 def telling_parts(seconds: FloatArray) -> tuple[str, ...]:
@@ -188,22 +147,3 @@ def _fits_nanoseconds(text: pa.Array) -> bool:
     """Whether 64 bits of nanoseconds reach all years; some releases of pyarrow do not look."""
     ends = pc.min_max(text.cast(pa.binary())).as_py()
     return ends["min"] is not None and ends["min"] >= b"1678" and ends["max"] < b"2262"
-
-
-def _iso_seconds(text: str) -> float | None:
-    """Return the seconds of a time of ISO 8601; None if it is none."""
-    found = ISO.fullmatch(text)
-    if found is None:
-        return None
-    moment, fraction, zone, sign, hours, minutes = found.groups()
-    try:
-        whole = (datetime.fromisoformat(moment).replace(tzinfo=UTC) - EPOCH) // timedelta(seconds=1)
-    except ValueError:
-        return None
-    if zone is not None and zone != "Z":
-        if int(hours) > 23 or int(minutes or 0) > 59:
-            return None
-        offset = 3600 * int(hours) + 60 * int(minutes or 0)
-        whole -= offset if sign == "+" else -offset
-    scale: int = 10 ** len(fraction or "")
-    return (whole * scale + int(fraction or 0)) / scale

@@ -3,21 +3,22 @@
 from libc.math cimport fabs, ldexp
 from libc.stdint cimport int64_t, uint64_t
 
-from sapwood.tree._facts cimport NO_GRID, PERMUTED, RENEWED, SAMPLES, hashed, leaves_grids
-from sapwood.tree._outlook cimport Outlook
+from sapwood.tree._facts cimport NO_GRID, RENEWED, SAMPLES, hashed, leaves_grids, stride_of
 from sapwood.tree._records cimport NodeRecord
 from sapwood.tree._tables cimport TreeTables
+from sapwood.tree._target_records cimport TargetPrediction
 from sapwood.tree._units cimport SAMPLED
 
 
 cdef inline bint see_columns(
-    TreeTables tables, const double* row, double y, double w, const Outlook* outlook
+    TreeTables tables, Py_ssize_t leaf, const double* row, const double* y, double w,
+    const TargetPrediction* predictions,
 ) noexcept nogil:
-    """Note what a row tells of its columns, see _facts.pxd; with several targets, whose outlook
-    is NULL, but for what it costs to get them wrong (see _target_columns.pyx). Whether it is a
-    sample of units."""
-    cdef uint64_t bits = hashed(<uint64_t>tables.rows)
-    cdef Py_ssize_t feature, sample
+    """Note what a row shows about its columns, see _facts.pxd; whether it is a sample of units.
+
+    The y of each target is the first of two numbers, and NaN if it is missing.
+    """
+    cdef Py_ssize_t feature
     cdef double value
     if tables.gridded:
         for feature in range(tables.features):
@@ -28,23 +29,31 @@ cdef inline bint see_columns(
                 continue  # as most are that are on a grid
             if value == value and tables.facts[feature].decimals < NO_GRID:
                 tables.gridded -= leaves_grids(tables.facts + feature, value)
-    if tables.rows == 0.0:
-        for sample in range(SAMPLES):
-            keep_sample(tables, row, sample)
-    elif outlook != NULL and bits % PERMUTED == 0 and tables.features and not tables.astir:
-        permute(tables, row, y, w, outlook, bits >> 16)
-    if bits % RENEWED == 1 and not tables.astir:
-        keep_sample(tables, row, <Py_ssize_t>((bits >> 16) % SAMPLES))
-    return bits % SAMPLED == 3
+    if tables.rows < tables.next_sample:
+        return False
+    return sample_row(tables, leaf, row, y, w, predictions)
 
 
-cdef void keep_sample(TreeTables tables, const double* row, Py_ssize_t sample) noexcept nogil
-cdef Py_ssize_t find_moving(
-    const NodeRecord* nodes, const double* row, const double* past, Py_ssize_t* moving
-) noexcept nogil
-cdef void permute(
-    TreeTables tables, const double* row, double y, double w, const Outlook* outlook, uint64_t bits
+cdef inline bint is_permuted(uint64_t bits, double rows) noexcept nogil:
+    """Whether a row is tried with other values, by the hash of its number."""
+    return bits & (stride_of(rows) - 1) == 0
+
+
+cdef inline double next_sample_after(double rows) noexcept nogil:
+    """The number of the next row that is tried, kept, or a sample of units."""
+    cdef uint64_t number = <uint64_t>rows, bits, beyond = stride_of(rows + 1.0) - 1
+    while True:
+        number += 1
+        bits = hashed(number)
+        # Strides only become longer: a row that is none by then is looked at in vain.
+        if bits & beyond == 0 or bits % RENEWED == 1 or bits % SAMPLED == 3:
+            return <double>number
+
+
+cdef bint sample_row(
+    TreeTables tables, Py_ssize_t leaf, const double* row, const double* y, double w,
+    const TargetPrediction* predictions,
 ) noexcept nogil
 cdef void weigh_units(
-    TreeTables tables, const double* raw, double y, const Outlook* outlook
+    TreeTables tables, const double* raw, double y, const TargetPrediction* prediction
 ) noexcept nogil

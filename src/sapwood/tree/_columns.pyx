@@ -3,18 +3,44 @@
 See _facts.pxd for what a column is worth, and _units.pxd for columns that come in other units.
 """
 
-from libc.math cimport fabs
+from libc.math cimport NAN, fabs
 
 from sapwood.tree._experts cimport MARGIN
-from sapwood.tree._facts cimport MOST_MOVING, SAMPLES, ColumnFacts, add_cost, slope_of
+from sapwood.tree._facts cimport (
+    MOST_MOVING, PERMUTED, RENEWED, SAMPLES, ColumnFacts, add_cost, hashed, keep_of, slope_of,
+    stride_of,
+)
 from sapwood.tree._levels cimport set_many_levels
 from sapwood.tree._model cimport standardise
-from sapwood.tree._outlook cimport ask_experts, mix_experts, set_levels
-from sapwood.tree._records cimport (
-    EXPERTS, LEAF, RATES, LeafRecord, centres_at, scales_at,
+from sapwood.tree._prediction cimport (
+    highest_of, lowest_of, mix_experts, part_of, predict_experts, predictions_in, rows_of,
+    set_levels,
 )
-from sapwood.tree._units cimport CALM, KINDS, Unrest, find_map
+from sapwood.tree._records cimport EXPERTS, LEAF, RATES, TargetPart, centres_at, scales_at
+from sapwood.tree._target_records cimport coefficients_of, model_of, terms_doubles
+from sapwood.tree._units cimport CALM, KINDS, SAMPLED, Unrest, find_map
 from sapwood.tree._walk cimport find_shares, leaf_of, step_down
+
+
+cdef bint sample_row(
+    TreeTables tables, Py_ssize_t leaf, const double* row, const double* y, double w,
+    const TargetPrediction* predictions,
+) noexcept nogil:
+    """Try a row with other values, or keep it, if its number says so; whether it samples units."""
+    cdef uint64_t bits = hashed(<uint64_t>tables.rows)
+    cdef Py_ssize_t sample
+    tables.next_sample = next_sample_after(tables.rows)
+    if tables.rows == 0.0:
+        for sample in range(SAMPLES):
+            keep_sample(tables, row, sample)
+    elif is_permuted(bits, tables.rows) and tables.features and not tables.alert:
+        if tables.targets == 1:
+            permute(tables, 1, leaf, row, y, w, predictions, bits >> 16)
+        else:
+            permute(tables, tables.targets, leaf, row, y, w, predictions, bits >> 16)
+    if bits % RENEWED == 1 and not tables.alert:
+        keep_sample(tables, row, <Py_ssize_t>((bits >> 16) % SAMPLES))
+    return bits % SAMPLED == 3
 
 
 cdef void keep_sample(TreeTables tables, const double* row, Py_ssize_t sample) noexcept nogil:
@@ -34,47 +60,76 @@ cdef void keep_sample(TreeTables tables, const double* row, Py_ssize_t sample) n
         facts[feature].last = kept[feature]
 
 
-cdef void permute(
-    TreeTables tables, const double* row, double y, double w, const Outlook* outlook, uint64_t bits
+cdef inline void permute(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, const double* row, const double* y,
+    double w, const TargetPrediction* predictions, uint64_t bits,
 ) noexcept nogil:
     """Note what it costs to have the value of a row of the past in a column, for each of them.
 
-    Where that leads to the same leaf, a term of its models changes, and no more. Of the columns in
-    which it leads elsewhere one is tried, by every second row, and counts for twice as many as there
-    are.
+    The y of each target is the first of two numbers, and NaN if it is missing. Where a value leads
+    to the same leaf, a term of its models changes, and no more. With each of the columns in which it
+    leads elsewhere the row is predicted once more.
     """
     cdef const double* sample = tables.samples + (
         <Py_ssize_t>((bits >> 32) % SAMPLES) * tables.features
     )
     cdef const double* past = sample
     cdef Py_ssize_t moving[MOST_MOVING]
-    cdef Py_ssize_t feature, count, place
-    cdef double* changes = tables.permuted + 4 * tables.features + 1
-    cdef double error = y - outlook.tree, change
+    cdef Py_ssize_t feature, count, place, target
+    cdef TargetPrediction one
+    cdef TargetPrediction* instead = predictions_in(tables, room_aside(tables), &one)
+    cdef double change, keep, own
+    cdef uint64_t stride = stride_of(tables.rows)
+    w, keep = w * <double>stride / PERMUTED, keep_of(stride)
     if tables.has_many:
         past = set_many_levels(
             sample, tables.permuted + tables.features, tables.places, tables.many_levels,
             tables.features, tables.weight / tables.rows,
         )
     count = find_moving(tables.nodes, row, past, moving)
-    find_changes(tables, past, outlook)
-    for place in range(count):
-        changes[moving[place]] = 0.0
-    place = moving[bits % <uint64_t>count] if count and bits >> 47 else -1
+    for target in range(targets if targets > 1 and tables.separate else 1):
+        find_changes(tables, targets, leaf, target, past, moving, count)
+    for target in range(targets):
+        if is_scored(tables, targets, target, y):
+            add_costs(tables, targets, leaf, target, y[2 * target], w, keep, predictions + target)
     for feature in range(tables.features):
-        if feature != place:
-            # Half of what the squared error grows by, which is uncertain where errors are large,
-            # and half of the squared change of the prediction: the same in the mean, if errors
-            # are noise.
-            add_cost(
-                &tables.facts[feature].cost, changes[feature] * (changes[feature] + error), w
-            )
-    if place >= 0:
-        for feature in range(tables.features):
-            tables.permuted[feature] = row[-1 - feature] if tables.has_many else row[feature]
-        tables.permuted[place] = sample[place]
-        change = outlook.tree - say_aside(tables, tables.permuted)
-        add_cost(&tables.facts[place].cost, 2.0 * count * (change * (change + error)), w)
+        tables.permuted[feature] = row[-1 - feature] if tables.has_many else row[feature]
+    for place in range(count):
+        feature = moving[place]
+        own = tables.permuted[feature]
+        tables.permuted[feature] = sample[feature]
+        predict_aside(tables, targets, tables.permuted, instead)
+        tables.permuted[feature] = own
+        for target in range(targets):
+            if is_scored(tables, targets, target, y):
+                change = predictions[target].tree - instead[target].tree
+                add_cost(
+                    cost_of(tables, targets, feature, target),
+                    change * (change + (y[2 * target] - predictions[target].tree)), w, keep,
+                )
+
+
+cdef inline bint is_scored(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t target, const double* y
+) noexcept nogil:
+    """Whether there is a y of a target, and was one before."""
+    return targets == 1 or (
+        y[2 * target] == y[2 * target] and rows_of(tables, targets, target) > 0.0
+    )
+
+
+cdef inline double* cost_of(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t feature, Py_ssize_t target
+) noexcept nogil:
+    """Where the costs of a column are, for a target."""
+    if targets == 1:
+        return &tables.facts[feature].cost
+    return &tables.costs[feature * targets + target].cost
+
+
+cdef inline double* room_aside(TreeTables tables) noexcept nogil:
+    """Room to predict a row that is not there, after its values and those with levels of many."""
+    return tables.permuted + 3 * tables.features
 
 
 cdef Py_ssize_t find_moving(
@@ -98,68 +153,106 @@ cdef Py_ssize_t find_moving(
     return count
 
 
-cdef void find_changes(
-    TreeTables tables, const double* past, const Outlook* outlook
+cdef inline void find_changes(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t model, const double* past,
+    const Py_ssize_t* moving, Py_ssize_t count,
 ) noexcept nogil:
-    """Set, in the room for terms, by how much the leaf would say less with a value of another row.
+    """Set, in the room for terms of a model, by how much they change with the values of another row;
+    to NaN where its leaf would be another."""
+    cdef Py_ssize_t features = tables.features, feature
+    cdef const double* page = model_of(
+        tables.models[leaf], features, targets > 1 and tables.separate, model
+    )
+    cdef const double* z = tables.scratch + model * terms_doubles(features) + features
+    cdef double* values = room_aside(tables) + model * terms_doubles(features)
+    cdef double* changes = values + features
+    if tables.linear:
+        if tables.has_categories:
+            set_levels(tables, model, past, values)
+            past = values
+        standardise(
+            page + centres_at(features), page + scales_at(features), past, features, changes
+        )
+    for feature in range(1, 1 + features):
+        changes[feature] = z[feature] - changes[feature] if tables.linear else 0.0
+    for feature in range(count):
+        changes[1 + moving[feature]] = NAN
 
-    What its experts say together is held within the range of y, rather than each of them.
+
+cdef inline void add_costs(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double y, double w,
+    double keep, const TargetPrediction* prediction,
+) noexcept nogil:
+    """Add what other values cost a target that lead to the same leaf.
+
+    What its experts predict together is held within the range of y, rather than each of them.
     """
-    cdef const LeafRecord* record = tables.leaves + outlook.leaf
-    cdef const double* page = tables.models[outlook.leaf]
-    cdef const double* z = tables.scratch + tables.features  # the terms of the row
-    cdef double* values = tables.permuted + 3 * tables.features
-    cdef double* terms = values + tables.features
-    cdef double margin = MARGIN * (tables.high - tables.low)
-    cdef double most = outlook.tree - tables.low + margin
-    cdef double least = outlook.tree - tables.high - margin
+    cdef bint separate = targets > 1 and tables.separate
+    cdef Py_ssize_t features = tables.features, feature
+    cdef const TargetPart* part = part_of(tables, targets, leaf, target)
+    cdef const double* changes = room_aside(tables) + features
+    cdef const double* coefficients = NULL
+    cdef double low = lowest_of(tables, targets, target)
+    cdef double high = highest_of(tables, targets, target)
+    cdef double margin = MARGIN * (high - low), error = y - prediction.tree
+    cdef double most = prediction.tree - low + margin
+    cdef double least = prediction.tree - high - margin
     cdef double shares[EXPERTS]
     cdef double change
-    cdef Py_ssize_t feature
-    if not tables.linear:
-        for feature in range(tables.features):
-            terms[1 + feature] = 0.0
-        return
-    if tables.has_categories:
-        set_levels(tables, past, values)
-        past = values
-    standardise(
-        page + centres_at(tables.features), page + scales_at(tables.features), past,
-        tables.features, terms,
-    )
-    find_shares(&record.said[0] if tables.tracking else &record.errors[0], tables.averaging, shares)
-    for feature in range(1, 1 + tables.features):
-        page += RATES
-        change = slope_of(page, shares) * (z[feature] - terms[feature])
-        change = change if change < most else most
-        terms[feature] = change if change > least else least
+    if separate:
+        changes += target * terms_doubles(features)
+    if tables.linear:
+        coefficients = coefficients_of(tables.models[leaf], features, separate, target)
+        find_shares(
+            &part.said[0] if tables.tracking else &part.errors[0], tables.averaging, shares
+        )
+    for feature in range(features):
+        change = changes[1 + feature]
+        if change != change:
+            continue
+        if tables.linear:
+            change *= slope_of(coefficients + RATES * (1 + feature), shares)
+            change = change if change < most else most
+            change = change if change > least else least
+        # Half of what the squared error grows by, which is uncertain where errors are large, and
+        # half of the squared change of the prediction: the same in the mean, if errors are noise.
+        add_cost(cost_of(tables, targets, feature, target), change * (change + error), w, keep)
 
 
-cdef double say_aside(TreeTables tables, const double* values) noexcept nogil:
-    """What the tree says of a row that is not there, the last layer aside."""
+cdef inline void predict_aside(
+    TreeTables tables, Py_ssize_t targets, const double* values, TargetPrediction* predictions
+) noexcept nogil:
+    """Predict a row that is not there, the corrector aside."""
     cdef double* room = tables.permuted + tables.features
     cdef const double* row = values
-    cdef Outlook other
+    cdef Py_ssize_t leaf, target
     if tables.has_many:
         row = set_many_levels(
             values, room, tables.places, tables.many_levels, tables.features,
             tables.weight / tables.rows if tables.rows > 0.0 else 1.0,
         )
-    other.leaf = leaf_of(tables.nodes, row)
-    ask_experts(tables, row, room + 2 * tables.features, &other)
-    mix_experts(tables, &other)
+    leaf = leaf_of(tables.nodes, row)
+    predict_experts(tables, targets, leaf, row, room_aside(tables), predictions)
+    for target in range(targets):
+        mix_experts(tables, targets, leaf, target, predictions + target)
+
+
+cdef double say_aside(TreeTables tables, const double* values) noexcept nogil:
+    """What the tree predicts for a row that is not there, of its only target."""
+    cdef TargetPrediction other
+    predict_aside(tables, 1, values, &other)
     return other.tree
 
 
 cdef void weigh_units(
-    TreeTables tables, const double* raw, double y, const Outlook* outlook
+    TreeTables tables, const double* raw, double y, const TargetPrediction* prediction
 ) noexcept nogil:
     """See how the tree would have erred had units changed in one way or another."""
     cdef Unrest* unrest = tables.unrest
-    cdef double now = outlook.tree, as_is = outlook.tree, gain
+    cdef double now = prediction.tree, as_is = prediction.tree, gain
     cdef int kind
     if tables.units[0].state != CALM:
-        now = outlook.saying.prediction
+        now = prediction.saying.prediction
     if tables.holding:
         as_is = say_aside(tables, raw)
     now, as_is = y - now, fabs(y - as_is)

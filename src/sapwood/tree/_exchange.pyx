@@ -45,6 +45,8 @@ cdef void exchange_records(TreeTables mine, TreeTables made) noexcept:
     mine.target_node_table, made.target_node_table = made.target_node_table, mine.target_node_table
     mine.target_leaves, made.target_leaves = made.target_leaves, mine.target_leaves
     mine.target_nodes, made.target_nodes = made.target_nodes, mine.target_nodes
+    mine.target_trial_table, made.target_trial_table = made.target_trial_table, mine.target_trial_table
+    mine.target_trials, made.target_trials = made.target_trials, mine.target_trials
     mine.pending, made.pending = made.pending, mine.pending
     mine.ranking, made.ranking = made.ranking, ranking
 

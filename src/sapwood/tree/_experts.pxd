@@ -1,4 +1,4 @@
-"""How the experts of a leaf forget and are judged: the same for one target and for several."""
+"""How the experts of a leaf forget, are scored and are inherited."""
 
 cdef enum:
     FAST = 3  # the first expert that forgets fast
@@ -9,6 +9,9 @@ cdef extern from *:
     #define SAPWOOD_MARGIN 0.1
     #define SAPWOOD_EARLY 8.0
     #define SAPWOOD_NEARER 1e-6
+    #define SAPWOOD_MOST_INHERITED 10.0
+    #define SAPWOOD_INHERITED_ERROR 0.5
+    #define SAPWOOD_LARGEST_MERIT 1e204
     static const double sapwood_least_shares[4] = {0.0, 0.02, 0.1, 0.3};
     """
     # How much of an expert's squared error a leaf still remembers a row later.
@@ -20,3 +23,11 @@ cdef extern from *:
     const double NEARER "SAPWOOD_NEARER"
     # The rates at which linear models forget: shares of an error by which a row moves them at least.
     const double* LEAST "sapwood_least_shares"
+    # The mean of a side counts for at most so many rows when a child starts from it.
+    const double MOST_INHERITED "SAPWOOD_MOST_INHERITED"
+    # A child trusts its parent's errors half as much as its own.
+    const double INHERITED_ERROR "SAPWOOD_INHERITED_ERROR"
+    # The merit of a split that is kept: of targets that hardly varied before, it has no bounds.
+    const double LARGEST_MERIT "SAPWOOD_LARGEST_MERIT"
+    # Of an exponentially weighted sum of squares, which counts for about one over this many rows.
+    const double FADED_SHARE "(1.0 - SAPWOOD_FADE)"

@@ -4,10 +4,11 @@ it costs to get it wrong, and a few rows of the past.
 All values so far are multiples of 10 ** -decimals; so cuts between them can be round numbers.
 
 The *cost* of a column is by how much the squared error of the tree grows if the value of a row is
-replaced by that of another: permutation importance, online. One row in PERMUTED is tried with each
-value of one of SAMPLES rows of the past, of which one in RENEWED replaces one. Which rows and samples
-is told by the number of the row, by a hash, as any fixed step might be in time with the stream. What
-is told of lately remembers LATELY such rows.
+replaced by that of another: permutation importance, online. One row in `stride_of` is tried with each
+value of one of SAMPLES rows of the past, of which one in RENEWED replaces one: one in PERMUTED at
+first, fewer as evidence accumulates, each counting for as many more. A hash of the row's number decides
+which rows and samples, as any fixed step might be in time with the stream. The exponentially weighted
+cost has a memory of LATELY_ROWS rows, and of LEAST_LATELY rows that were tried.
 """
 
 from libc.math cimport ceil, fabs, ldexp
@@ -19,8 +20,11 @@ cdef enum:
     NO_GRID = 5
     SAMPLES = 32    # rows that are kept
     RENEWED = 64    # one row in so many is kept
-    PERMUTED = 8    # one row in so many is tried with other values
-    LATELY = 256    # of these are remembered: as long as rows of the past are kept
+    PERMUTED = 8    # one row in so many is tried with other values, at first
+    MANY_ROWS = 2048     # from so many rows on half as many; then again whenever they have doubled,
+    MOST_PERMUTED = 64   # until one row in so many is tried
+    LATELY_ROWS = 2048   # the memory of the weighted cost: as long as rows of the past are kept
+    LEAST_LATELY = 64    # but at least so many rows that were tried
     MOST_MOVING = 64  # columns of a row in which another value leads to another leaf
 
 cdef struct ColumnFacts:
@@ -86,15 +90,28 @@ cdef inline uint64_t hashed(uint64_t number) noexcept nogil:
     return number ^ (number >> 31)
 
 
-cdef inline void add_cost(double* facts, double cost, double w) noexcept nogil:
-    """Add what it cost to get a column wrong, to all so far and to a faded sum.
+cdef inline uint64_t stride_of(double rows) noexcept nogil:
+    """One row in how many is tried with other values, after so many rows; a power of 2."""
+    cdef uint64_t stride = PERMUTED
+    while stride < MOST_PERMUTED and rows * PERMUTED >= <double>MANY_ROWS * stride:
+        stride *= 2
+    return stride
 
-    They start with the field `cost` of a record, which has that, its weight, and both faded in a row.
+
+cdef inline double keep_of(uint64_t stride) noexcept nogil:
+    """What is left of the exponentially weighted sums when the next row is tried."""
+    return 1.0 - 1.0 / <double>max(<Py_ssize_t>(LATELY_ROWS // stride), LEAST_LATELY)
+
+
+cdef inline void add_cost(double* facts, double cost, double w, double keep) noexcept nogil:
+    """Add what it cost to get a column wrong, to all so far and to an exponentially weighted sum.
+
+    They start with the field `cost` of a record: the cost, its weight, and both weighted.
     """
     facts[0] += w * cost
     facts[1] += w
-    facts[2] = (1.0 - 1.0 / LATELY) * facts[2] + w * cost
-    facts[3] = (1.0 - 1.0 / LATELY) * facts[3] + w
+    facts[2] = keep * facts[2] + w * cost
+    facts[3] = keep * facts[3] + w
 
 
 cdef inline double slope_of(const double* coefficients, const double* shares) noexcept nogil:

@@ -11,13 +11,14 @@ from libc.string cimport memset
 from sapwood.tree._bounds cimport weight_needed
 from sapwood.tree._column_tables cimport clear_watch
 from sapwood.tree._cuts cimport LINE, MEASURES, STEP, TARGET
+from sapwood.tree._experts cimport FADED_SHARE
 from sapwood.tree._memory cimport admits_split, rank_in_time
-from sapwood.tree._records cimport EXPERTS, GrowthRules, LeafRecord
+from sapwood.tree._prediction cimport leaf_rows_of, part_of
+from sapwood.tree._records cimport EXPERTS, GrowthRules, LeafRecord, TargetPart
 from sapwood.tree._review cimport review_leaf
-from sapwood.tree._search cimport BestCut, find_best_cuts
+from sapwood.tree._search cimport BestCut, find_best_cuts, known_targets, unit_of
 from sapwood.tree._split cimport split_leaf
 from sapwood.tree._tables cimport TreeTables, Watchers
-from sapwood.tree._target_growth cimport are_outdated, find_cuts_of_targets, variance_of_targets
 from sapwood.tree._trial cimport go_on_trial, renew_trial
 
 # The values of `split_on`, as in SPLIT_ON of sapwood/tree/growth.py.
@@ -29,8 +30,6 @@ cdef enum:
 # A leaf starts anew if its errors lately were so many times smaller than over all of its rows.
 cdef double OUTDATED = 1e6
 cdef double OUTDATED_ROWS = 200.0
-# Of a faded sum of squares, as in `take` of the kernel: it counts for about 1 / 0.01 rows.
-cdef double FADED_SHARE = 1.0 - 0.99
 
 
 cdef struct Verdict:
@@ -55,19 +54,56 @@ cdef int decide(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
 
 
 cdef bint is_outdated(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
-    """Whether the errors that a leaf has now are nothing beside those that it once had."""
-    cdef const LeafRecord* record = tables.leaves + leaf
+    """Whether the errors that a leaf has now are nothing compared with those that it once had, in
+    all targets of which it has seen some y."""
+    cdef const TargetPart* own
+    cdef Py_ssize_t target
+    cdef double rows
+    cdef bint any_known = False
+    for target in range(tables.targets):
+        own = part_of(tables, tables.targets, leaf, target)
+        rows = leaf_rows_of(tables, tables.targets, leaf, target)
+        if rows == 0.0:
+            continue
+        any_known = True
+        if rows < OUTDATED_ROWS or not (
+            FADED_SHARE * least_error(tables, own, False) * rows * OUTDATED < own.residual_m2
+        ):
+            return False
+    return any_known
+
+
+cdef inline double least_error(
+    TreeTables tables, const TargetPart* own, bint of_all
+) noexcept nogil:
+    """The least exponentially weighted error of the experts that are used, or of all of them."""
+    cdef double least = own.errors[0] if tables.averaging or of_all else INFINITY
     cdef Py_ssize_t expert
-    cdef double least = record.errors[0] if tables.averaging else INFINITY
-    if tables.targets > 1:
-        return are_outdated(tables, leaf, OUTDATED_ROWS, OUTDATED)
-    if tables.linear:
-        for expert in range(1, EXPERTS):
-            least = min(least, record.errors[expert])
-    return (
-        record.rows >= OUTDATED_ROWS
-        and FADED_SHARE * least * record.rows * OUTDATED < record.residual_m2
-    )
+    for expert in range(1, EXPERTS if tables.linear else 1):
+        least = min(least, own.errors[expert])
+    return least
+
+
+cdef double error_of(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
+    """The mean over targets of the least exponentially weighted error of a leaf, in their units."""
+    cdef double total = 0.0
+    cdef Py_ssize_t target
+    for target in range(tables.targets):
+        total += unit_of(tables, target) * least_error(
+            tables, part_of(tables, tables.targets, leaf, target), True
+        )
+    return total / known_targets(tables)
+
+
+cdef double variance_of(TreeTables tables, Py_ssize_t leaf, bint of_residual) noexcept nogil:
+    """The mean over targets of their variance in a leaf, or that of residuals, as merits are."""
+    cdef const TargetPart* own
+    cdef double total = 0.0
+    cdef Py_ssize_t target
+    for target in range(tables.targets):
+        own = part_of(tables, tables.targets, leaf, target)
+        total += unit_of(tables, target) * (own.residual_m2 if of_residual else own.target_m2)
+    return total / (known_targets(tables) * tables.leaves[leaf].weight)
 
 
 cdef int start_anew(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
@@ -101,25 +137,17 @@ cdef int attempt(TreeTables tables, Py_ssize_t leaf) except -1 nogil:
     if tables.nodes[record.node].depth >= rules.max_depth:
         record.due = record.review
         return 0
-    if tables.targets > 1:
-        find_cuts_of_targets(tables, leaf, rules.min_share, cuts)
-        target_variance = variance_of_targets(tables, leaf, False)
-        residual_variance = variance_of_targets(tables, leaf, True)
-    else:
-        find_best_cuts(tables, leaf, rules.min_share, cuts)
-        target_variance = record.target_m2 / record.weight
-        residual_variance = record.residual_m2 / record.weight
+    find_best_cuts(tables, leaf, rules.min_share, cuts)
+    target_variance = variance_of(tables, leaf, False)
+    residual_variance = variance_of(tables, leaf, True)
     if residual_variance <= rules.negligible * target_variance:
         verdict = Verdict(False, STEP, INFINITY, cuts[STEP])
     else:
         verdict = chosen(rules, cuts, record.weight, target_variance, residual_variance)
     if not verdict.earned:
         needed = verdict.needed
-        if tables.targets == 1:
-            verdict.measure = STEP if tables.linear else TARGET
-            go_on_trial(
-                tables, leaf, cuts[verdict.measure].merit, &verdict.cut, &verdict.earned
-            )
+        verdict.measure = STEP if tables.linear else TARGET
+        go_on_trial(tables, leaf, cuts[verdict.measure].merit, &verdict.cut, &verdict.earned)
     if not verdict.earned:
         record.due = min(max(record.weight + rules.grace_period, needed), 2.0 * record.weight)
         if tables.trial.leaf == leaf:

@@ -3,17 +3,23 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
-from sapwood.tree._asking cimport AskedTree
+from sapwood.rows._dict_row cimport RowReader
+from sapwood.tree._predict_tree cimport PredictingTree
 from sapwood.tree._pace cimport Pace
 from sapwood.tree._sharing cimport Sharing
+from sapwood.tree._target_records cimport TargetPrediction
 
 
 @cython.final
-cdef class TreeKernel(AskedTree):
-    cdef int learn_row_of_targets(
-        self, const double* row, const double* y, double w, Py_ssize_t number,
-        const Py_ssize_t* first_value, bint at_once, Py_ssize_t leaf, double* predictions,
+cdef class TreeKernel(PredictingTree):
+    cdef inline int learn_known(
+        self, Py_ssize_t leaf, const double* row, const double* raw, const double* y, double w,
+        Py_ssize_t number, const Py_ssize_t* first_value, bint at_once, uint64_t id,
+        TargetPrediction* found,
     ) except -1 nogil
+    cdef Py_ssize_t learn_plain(
+        self, RowReader reader, x, double y, double w, uint64_t id, TargetPrediction* found
+    ) except -2
     cdef int make_ready(self, Py_ssize_t leaf, double w) except -1 nogil
     cdef int make_room_for_element(self, Py_ssize_t leaf, Py_ssize_t feature) except -1 nogil
     cdef int settle(self) except -1 nogil

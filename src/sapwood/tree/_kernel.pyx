@@ -10,29 +10,29 @@ cimport cython
 import numpy as np
 from libc.stdint cimport int32_t, uint64_t
 
-from sapwood import door
-from sapwood.blend._notes cimport LEAST_ROOM, count_blanks
+from sapwood import validation
+from sapwood.corrector._pending cimport LEAST_ROOM, count_blanks
 from sapwood.observers._store cimport Store
 from sapwood.rows._dict_row cimport RowReader
-from sapwood.tree._asking cimport row_at
-from sapwood.tree._columns cimport see_columns
+from sapwood.tree._predict_tree cimport row_at
 from sapwood.tree._experts cimport LEAST, MARGIN
 from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, first_inadmissible, largest_y
 from sapwood.tree._learning cimport learn_row
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._model cimport Z_CREDIBLE, Z_REACH
-from sapwood.tree._outlook cimport Outlook, look, with_levels
 from sapwood.tree._pace cimport Pace, plan_answer, plan_look, start_pace
+from sapwood.tree._predict cimport predict_row
+from sapwood.tree._prediction cimport predictions_in, with_levels
 from sapwood.tree._recall cimport note_key, take_down
 from sapwood.tree._records cimport RATES, TreeNote
-from sapwood.tree._relay cimport Registration
+from sapwood.tree._schema_migration cimport SchemaMigration
 from sapwood.tree._sharing cimport (
     Sharing, Waiter, atomic_load_explicit, give_turn, memory_order_relaxed, start_writing,
     stop_writing, take_turn,
 )
-from sapwood.tree._target_outlook cimport look_at_targets, outlooks_in
-from sapwood.tree._targets cimport fetch_leaf, learn_targets
+from sapwood.tree._target_records cimport TargetPrediction
+from sapwood.tree._targets cimport fetch_leaf
 from sapwood.tree._walk cimport AHEAD, leaf_of, walk_ahead
 
 cdef extern from "Python.h":
@@ -48,11 +48,11 @@ RANGE_MARGIN, TERM_REACH, TERM_CREDIBLE = MARGIN, float(Z_REACH), float(Z_CREDIB
 
 def refuse_row(double y, double w, row=None, name="y"):
     """Raise the error for a row that may not be learned; `name` is what its y is called."""
-    door.refuse_large_row(y, w, largest_y(), row, name)
+    validation.refuse_large_row(y, w, largest_y(), row, name)
 
 
 @cython.final
-cdef class TreeKernel(AskedTree):
+cdef class TreeKernel(PredictingTree):
     """A tree: its tables, and what rows do to them. The parameters are those of `TreeTables`."""
 
     cdef int make_ready(self, Py_ssize_t leaf, double w) except -1 nogil:
@@ -117,7 +117,8 @@ cdef class TreeKernel(AskedTree):
 
     cdef void answer_askers(self) noexcept nogil:
         """Predict the rows of all who ask; between two rows."""
-        cdef Outlook outlook
+        cdef TargetPrediction prediction
+        cdef Py_ssize_t leaf
         cdef uint64_t key
         cdef Waiter* waiter = self.sharing.who_ask()
         cdef Waiter* following
@@ -125,18 +126,18 @@ cdef class TreeKernel(AskedTree):
         while waiter != NULL:
             following = waiter.next
             if waiter.width == self.features and self.targets == 1:
-                outlook.saying.prediction = 0.0
+                prediction.saying.prediction = 0.0
                 if self.rows == 0.0:
                     if self.tracking:
                         count_blanks(self.notes, 1)
                 else:
                     row = with_levels(self, waiter.values, self.room)
-                    outlook.leaf = leaf_of(self.nodes, row)
-                    look(self, row, self.scratch, &outlook)
+                    leaf = leaf_of(self.nodes, row)
+                    predict_row(self, leaf, row, self.scratch, &prediction)
                     if self.tracking:
                         key = note_key(self, waiter.values, 0, NULL)
-                        take_down(self, &outlook, <TreeNote*>self.notes.leave(key))
-                waiter.prediction = outlook.saying.prediction
+                        take_down(self, leaf, &prediction, self.notes.leave(key))
+                waiter.prediction = prediction.saying.prediction
                 waiter.is_answered = True
             self.sharing.answer(waiter)
             waiter = following
@@ -150,38 +151,43 @@ cdef class TreeKernel(AskedTree):
         register=None,
         int32_t[::1] regions=None,
         bint asked=True,
+        const uint64_t[::1] ids=None,
     ):
         """Learn rows.
 
         Parameters
         ----------
         X, y, w : arrays
-            Rows that passed the door. Rows of weight 0 are only predicted. Of several targets, y
+            Rows that passed validation. Rows of weight 0 are only predicted. Of several targets, y
             has all of the first row, then all of the second, and so on; NaN where one is missing.
         predictions : array, optional
             Gets what was predicted for each row before it was learned, in the order of y.
         register : callable, optional
-            Returns a Registration of what the rows bring that is new, or None. It is called when
+            Returns a SchemaMigration of what the rows bring that is new, or None. It is called when
             nobody else may change the tree; what it returns comes into force with the first row.
         regions : array, optional
             Gets the node of the leaf by which each row was predicted.
         asked : bool
             Whether somebody has asked for the predictions just before, if there are any; otherwise
             rows are judged by what was said when they were predicted.
+        ids : array, optional
+            The keys of ids by which rows were predicted.
         """
-        cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0, leaf
+        cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0, leaf, target, targets
         cdef Pace pace
         cdef bint predicting = predictions is not None, placing = regions is not None
-        cdef bint at_once = predicting and asked, several, telling, fetching
+        cdef bint at_once = predicting and asked, fetching
         cdef bint has_turn = self.sharing.is_turn_of_this_thread()
         cdef Py_ssize_t leaves[AHEAD]
-        cdef Outlook outlook
-        cdef Registration registration = None
+        cdef TargetPrediction one
+        cdef TargetPrediction* found
+        cdef SchemaMigration registration = None
         cdef Py_ssize_t[::1] first_values
         cdef const Py_ssize_t* first_value = NULL
-        cdef uint64_t key = 0
         cdef const double* taken
         if w.shape[0] != rows or placing and regions.shape[0] != rows:
+            raise ValueError("the arrays do not fit together")
+        if ids is not None and ids.shape[0] != rows:
             raise ValueError("the arrays do not fit together")
         if predicting and predictions.shape[0] != y.shape[0]:
             raise ValueError("the arrays do not fit together")
@@ -211,11 +217,11 @@ cdef class TreeKernel(AskedTree):
                         first_value = &first_values[0]
                     registration.commit()
                 pace = start_pace(self.features)
-                several = self.targets > 1
-                telling = predicting and not several
+                targets = self.targets
+                found = predictions_in(self, self.scratch, &one)
                 # The leaves of a lone tree are in the caches mostly, and fetching them costs more
                 # than it brings; those of a forest's members, which follow no level, are not.
-                fetching = several or not self.tracking
+                fetching = targets > 1 or not self.tracking
                 with nogil:
                     for row in range(rows):
                         taken = with_levels(self, row_at(X, row), self.room)
@@ -225,33 +231,18 @@ cdef class TreeKernel(AskedTree):
                                 self.nodes, taken, self.features,
                                 1 if self.has_many or self.holding else rows - row, leaves,
                             )
-                        leaf = outlook.leaf = leaves[row - start]
+                        leaf = leaves[row - start]
                         if fetching and row + 1 < known:
                             fetch_leaf(self, leaves[row + 1 - start])
-                        if several:
-                            self.learn_row_of_targets(
-                                taken, &y[row * self.targets], w[row], row, first_value,
-                                at_once, leaf,
-                                &predictions[row * self.targets] if predicting else NULL,
-                            )
-                        elif w[row] == 0.0:
-                            look(self, taken, self.scratch, &outlook)
-                        else:
-                            if self.slots == 0:
-                                measure_if_due(self)
-                            self.make_ready(leaf, w[row])
-                            if self.tracking and self.notes.count > 0:
-                                self.notes.reserve(1)
-                                key = note_key(self, row_at(X, row), row, first_value)
-                            learn_row(
-                                self, taken, row_at(X, row), y[row], w[row], key, at_once,
-                                &outlook,
-                            )
-                        if telling:
-                            # Before its first row a tree predicts 0.
-                            predictions[row] = (
-                                outlook.saying.prediction if self.rows > (w[row] > 0.0) else 0.0
-                            )
+                        self.learn_known(
+                            leaf, taken, row_at(X, row), &y[row * targets], w[row], row,
+                            first_value, at_once, 0 if ids is None else ids[row], found,
+                        )
+                        if predicting:
+                            for target in range(targets):
+                                predictions[row * targets + target] = (
+                                    found[target].saying.prediction
+                                )
                         if placing:
                             regions[row] = self.leaves[leaf].node
                         if self.leaves[leaf].weight >= self.leaves[leaf].due:
@@ -267,25 +258,26 @@ cdef class TreeKernel(AskedTree):
             if not has_turn:
                 give_turn(self.sharing)
 
-    cdef int learn_row_of_targets(
-        self, const double* row, const double* y, double w, Py_ssize_t number,
-        const Py_ssize_t* first_value, bint at_once, Py_ssize_t leaf, double* predictions,
+    cdef inline int learn_known(
+        self, Py_ssize_t leaf, const double* row, const double* raw, const double* y, double w,
+        Py_ssize_t number, const Py_ssize_t* first_value, bint at_once, uint64_t id,
+        TargetPrediction* found,
     ) except -1 nogil:
-        """Predict a row of several targets, and learn it if it has weight."""
-        cdef uint64_t key = 0
-        cdef Py_ssize_t target
+        """Predict a row whose leaf is known, and learn it if it has weight."""
+        cdef uint64_t key = id
         if w == 0.0:
-            look_at_targets(self, leaf, row, self.scratch)
-        else:
+            predict_row(self, leaf, row, self.scratch, found)
+            return 0
+        if self.slots == 0:
+            measure_if_due(self)
+        if self.slots == 0 or self.leaves[leaf].weight + w >= self.leaves[leaf].due:
             self.make_ready(leaf, w)
-            if self.tracking and self.notes.count > 0:
+        if self.tracking and self.notes.count > 0:
+            if at_once:
                 self.notes.reserve(1)
-                key = note_key(self, row, number, first_value)
-            see_columns(self, row, 0.0, w, NULL)
-            learn_targets(self, leaf, row, y, w, key, at_once)
-        if predictions != NULL:
-            for target in range(self.targets):
-                predictions[target] = outlooks_in(self, self.scratch)[target].saying.prediction
+            if id == 0:
+                key = note_key(self, raw, number, first_value)
+        learn_row(self, leaf, row, raw, y, w, key, at_once, found)
         return 0
 
     def check(self, const double[::1] y, const double[:] w, Py_ssize_t targets=1):
@@ -298,7 +290,7 @@ cdef class TreeKernel(AskedTree):
             bad = first_inadmissible(y, w, targets, self.weight, LARGEST_WEIGHT)
         return bad
 
-    def learn_one(self, RowReader reader not None, x, double y, double w):
+    def learn_one(self, RowReader reader not None, x, double y, double w, uint64_t id=0):
         """Learn a row, if the reader can read it as it is.
 
         Returns
@@ -306,8 +298,23 @@ cdef class TreeKernel(AskedTree):
         bool
             Whether it was learned; if not, it brings something new, or something bad.
         """
-        cdef Outlook outlook
-        cdef uint64_t key = 0
+        cdef TargetPrediction found
+        return self.learn_plain(reader, x, y, w, id, &found) >= 0
+
+    def learn_place_one(self, RowReader reader not None, x, double y, double w, uint64_t id=0):
+        """Learn a row as `learn_one` does; return its prediction of just before, and its node.
+
+        None if it was not learned.
+        """
+        cdef TargetPrediction found
+        cdef Py_ssize_t node = self.learn_plain(reader, x, y, w, id, &found)
+        return None if node < 0 else (found.saying.prediction, node)
+
+    cdef Py_ssize_t learn_plain(
+        self, RowReader reader, x, double y, double w, uint64_t id, TargetPrediction* found
+    ) except -2:
+        """Learn a row, and return the node of its leaf; -1 if the reader cannot read it."""
+        cdef Py_ssize_t leaf, node
         cdef Sharing sharing = self.sharing
         cdef const double* row
         take_turn(sharing)
@@ -317,26 +324,23 @@ cdef class TreeKernel(AskedTree):
             start_writing(sharing)
             # Nothing here runs code of others, so that no other row can come in between.
             if self.targets > 1 or not reader.fill(x, True) or reader.width != self.features:
-                return False
+                return -1
             self.settle()
             row = with_levels(self, reader.values, self.room)
-            outlook.leaf = leaf_of(self.nodes, row)
-            measure_if_due(self)
-            self.make_ready(outlook.leaf, w)
-            if self.tracking and self.notes.count > 0:
-                key = note_key(self, reader.values, 0, NULL)
-            learn_row(self, row, reader.values, y, w, key, False, &outlook)
-            if self.leaves[outlook.leaf].weight >= self.leaves[outlook.leaf].due:
-                decide(self, outlook.leaf)
+            leaf = leaf_of(self.nodes, row)
+            self.learn_known(leaf, row, reader.values, &y, w, 0, NULL, False, id, found)
+            node = self.leaves[leaf].node
+            if self.leaves[leaf].weight >= self.leaves[leaf].due:
+                decide(self, leaf)
         finally:
             self.end_writing(sharing)
             give_turn(sharing)
-        return True
+        return node
 
     def learn_targets_one(
-        self, RowReader reader not None, x, const double[::1] y, double w
+        self, RowReader reader not None, x, const double[::1] y, double w, uint64_t id=0
     ):
-        """Learn a row of several targets, which passed the door, as `learn_one` does."""
+        """Learn a row of several targets, which passed validation, as `learn_one` does."""
         cdef Py_ssize_t leaf
         cdef Sharing sharing = self.sharing
         take_turn(sharing)
@@ -349,7 +353,10 @@ cdef class TreeKernel(AskedTree):
                 return False
             self.settle()
             leaf = leaf_of(self.nodes, reader.values)
-            self.learn_row_of_targets(reader.values, &y[0], w, 0, NULL, False, leaf, NULL)
+            self.learn_known(
+                leaf, reader.values, reader.values, &y[0], w, 0, NULL, False, id,
+                predictions_in(self, self.scratch, NULL),
+            )
             if self.leaves[leaf].weight >= self.leaves[leaf].due:
                 decide(self, leaf)
         finally:

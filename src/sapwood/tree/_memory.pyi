@@ -15,4 +15,14 @@ def leaves_without_room(
     new_bytes: int,
     targets: int,
     note_bytes: int,
-) -> NDArray[np.bool_]: ...
+) -> tuple[NDArray[np.bool_], bool]: ...
+def has_room_to_grow(
+    tables: TreeTables,
+    is_category: NDArray[np.bool_],
+    places: NDArray[np.intp],
+    name_bytes: int,
+    new_bytes: int,
+    targets: int,
+    note_bytes: int,
+    rows: int,
+) -> bool: ...

@@ -10,19 +10,19 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdlib cimport qsort
 
-from sapwood.blend._layer cimport LayerState
+from sapwood.corrector._layer cimport LayerState
 from sapwood.observers._store cimport Store
 from sapwood.tree._column_tables cimport clear_watch
+from sapwood.tree._growth cimport error_of
 from sapwood.tree._levels cimport HEAD
 from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
-    CATEGORIES, EXPERTS, LeafRecord, NodeRecord, model_size, terms_of,
+    CATEGORIES, LeafRecord, NodeRecord, model_size, terms_of,
 )
 from sapwood.tree._tables cimport Ranked, TreeTables, Watchers
-from sapwood.tree._target_growth cimport error_of_targets
 from sapwood.tree._target_records cimport (
-    TargetCost, TargetLeaf, TargetNode, TargetStream, costs_of, permuted_doubles, terms_doubles,
-    work_doubles,
+    TargetCost, TargetLeaf, TargetNode, TargetStream, TargetTrial, costs_of, permuted_doubles,
+    terms_doubles, work_doubles,
 )
 from sapwood.tree._watch cimport Slot
 
@@ -133,7 +133,7 @@ cdef int64_t further_bytes(
         return 0
     return (
         TARGET_OBJECTS
-        + targets * <int64_t>sizeof(TargetStream)
+        + targets * <int64_t>(sizeof(TargetStream) + sizeof(TargetTrial))
         + costs_of(features, targets) * <int64_t>sizeof(TargetCost)
         + 8 * (
             <int64_t>work_doubles(features, targets, separate) - <int64_t>terms_doubles(features)
@@ -323,15 +323,11 @@ cdef double promise_of(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
     That is its faded error times its share of the rows, as if each leaf had seen a few more.
     """
     cdef const LeafRecord* record = tables.leaves + leaf
-    cdef double faded = record.errors[0]
     cdef double few = tables.memory.few_rows * tables.weight / max(tables.rows, 1.0)
     cdef double passed = tables.weight - record.born + few * tables.leaf_count
-    cdef Py_ssize_t expert
-    for expert in range(1, EXPERTS if tables.linear else 1):
-        faded = min(faded, record.errors[expert])
-    if tables.targets > 1:
-        faded = error_of_targets(tables, leaf)
-    return faded * ((record.weight + few) / max(passed, few if few != 0.0 else 1.0))
+    return error_of(tables, leaf) * (
+        (record.weight + few) / max(passed, few if few != 0.0 else 1.0)
+    )
 
 
 cdef int begin_slots(TreeTables tables) except -1 nogil:
@@ -453,6 +449,54 @@ def check_bound(TreeTables tables not None):
             raise ValueError(f"{tables.bound} bytes are no bound of what it will occupy")
 
 
+cdef (int64_t, int64_t) layout_bytes(
+    TreeTables tables, is_category, places, int64_t name_bytes, int64_t new_bytes,
+    Py_ssize_t targets, int64_t note_bytes,
+) except *:
+    """The bytes of all but what leaves watch by, with other features; and what a page grows by."""
+    cdef int64_t rest, grown
+    cdef Py_ssize_t new = len(is_category) - tables.features
+    cdef bint separate = targets > 1 and bool(np.any(is_category))
+    model, watch, levels = tables.sizes_for(is_category, places, targets)
+    rest = rest_bytes(tables) + name_bytes - tables.name_bytes + new_bytes
+    rest += 8 * tables.leaf_count * (model - tables.model_table.doubles)
+    grown = page_bytes(tables, watch) - page_bytes(tables, tables.watch_table.doubles)
+    if tables.slots == 0:
+        grown += new * (tables.memory.empty_observer + 16 + 16 * tables.memory.element_bytes)
+        rest += 2 * tables.memory.element_bytes * len(is_category)  # that the first row may take
+    rest += 8 * (levels - 2 * len(tables.columns.level_table))
+    rest += 16 * len(is_category) * <int>bool(np.any(places >= 0))
+    rest += further_bytes(len(is_category), targets, separate)
+    rest -= further_bytes(tables.features, tables.targets, tables.separate)
+    if targets != tables.targets:
+        rest += table_bytes(tables.leaf_count + 1, targets)
+        rest -= table_bytes(tables.leaf_count + 1, tables.targets)
+        if tables.tracking:
+            rest += (targets - tables.targets) * <int64_t>sizeof(LayerState)
+            rest += note_bytes - tables.notes.most * tables.notes.place_bytes
+    return rest, grown
+
+
+def has_room_to_grow(
+    TreeTables tables not None, is_category, places, int64_t name_bytes, int64_t new_bytes,
+    Py_ssize_t targets, int64_t note_bytes, int64_t rows,
+):
+    """Return whether other features find room, even if each of so many rows splits a leaf before.
+
+    The parameters are those of `leaves_without_room`.
+    """
+    cdef int64_t leaves = tables.leaf_count + 1, rest, grown
+    rest, grown = layout_bytes(
+        tables, is_category, places, name_bytes, new_bytes, targets, note_bytes
+    )
+    model = tables.sizes_for(is_category, places, targets)[0]
+    rest += rows * (8 * model + tables.memory.page_overhead)
+    rest += table_bytes(leaves + rows, targets) - table_bytes(leaves, targets)
+    # While a category is one of few, its slots are more than those of a number.
+    grown = max(grown, 0) + 8 * CATEGORIES * (1 + 2 * targets) * len(is_category)
+    return rest + fresh_bytes(tables) + grown <= tables.memory.max_bytes
+
+
 def leaves_without_room(
     TreeTables tables not None, is_category, places, int64_t name_bytes, int64_t new_bytes,
     Py_ssize_t targets, int64_t note_bytes,
@@ -478,8 +522,10 @@ def leaves_without_room(
 
     Returns
     -------
-    array of bool
+    stopping : array of bool
         Of each leaf.
+    keeps_trial : bool
+        Whether there is also room for the split on trial, if there is one.
 
     Raises
     ------
@@ -488,27 +534,12 @@ def leaves_without_room(
     """
     cdef int64_t limit = tables.memory.max_bytes, rest, grown, needed, total
     cdef int64_t fresh = fresh_bytes(tables)
-    cdef Py_ssize_t new = len(is_category) - tables.features, place
+    cdef Py_ssize_t place
     cdef bint is_relaid = not np.array_equal(is_category, tables.columns.is_category)
-    cdef bint separate = targets > 1 and bool(np.any(is_category))
     is_relaid = is_relaid or targets != tables.targets
-    model, watch, levels = tables.sizes_for(is_category, places, targets)
-    rest = rest_bytes(tables) + name_bytes - tables.name_bytes + new_bytes
-    rest += 8 * tables.leaf_count * (model - tables.model_table.doubles)
-    grown = page_bytes(tables, watch) - page_bytes(tables, tables.watch_table.doubles)
-    if tables.slots == 0:
-        grown += new * (tables.memory.empty_observer + 16 + 16 * tables.memory.element_bytes)
-        rest += 2 * tables.memory.element_bytes * len(is_category)  # that the first row may take
-    rest += 8 * (levels - 2 * len(tables.columns.level_table))
-    rest += 16 * len(is_category) * <int>bool(np.any(places >= 0))
-    rest += further_bytes(len(is_category), targets, separate)
-    rest -= further_bytes(tables.features, tables.targets, tables.separate)
-    if targets != tables.targets:
-        rest += table_bytes(tables.leaf_count + 1, targets)
-        rest -= table_bytes(tables.leaf_count + 1, tables.targets)
-        if tables.tracking:
-            rest += (targets - tables.targets) * <int64_t>sizeof(LayerState)
-            rest += note_bytes - tables.notes.most * tables.notes.place_bytes
+    rest, grown = layout_bytes(
+        tables, is_category, places, name_bytes, new_bytes, targets, note_bytes
+    )
     needed = rest + (fresh + grown if is_relaid else 0)
     if needed > limit:
         raise ValueError(
@@ -530,4 +561,5 @@ def leaves_without_room(
                 stopping[tables.ranking[place].leaf] = (
                     tables.leaves[tables.ranking[place].leaf].watching
                 )
-    return stopping
+    trial = trial_bytes(tables) + (2 * grown if tables.trial.leaf >= 0 else 0)
+    return stopping, total + trial <= limit

@@ -10,7 +10,8 @@ then by every SAMPLE-th, which counts for those between, and after LONG_MEMORY r
 
 from libc.math cimport fabs, sqrt
 
-from sapwood.blend._evidence cimport weighted_share
+from sapwood.corrector._evidence cimport weighted_share
+from sapwood.tree._blocks cimport find_direction, move_block, predict_block, shrink_block
 from sapwood.tree._records cimport BLOCK, RATES, SQUARE_TERMS
 
 cdef enum:
@@ -50,27 +51,13 @@ cdef inline double direction(
     const double* covariance, const double* z, Py_ssize_t terms, double* v
 ) noexcept nogil:
     """Set v = P z and return z'v, which says how unusual the row is."""
-    cdef Py_ssize_t block, i
-    if terms > SQUARE_TERMS:
-        for i in range(terms):
-            v[i] = covariance[i] * z[i]
-    else:
-        for block in range(terms // (2 * BLOCK)):
-            i = 2 * BLOCK * block
-            multiply_two_blocks(covariance + i, terms, z, terms, v + i)
-        if terms % (2 * BLOCK):
-            i = terms - BLOCK
-            multiply_block(covariance + i, terms, z, terms, v + i)
-    return inner_product(v, z, terms)
-
-
-cdef inline double inner_product(
-    const double* v, const double* z, Py_ssize_t terms
-) noexcept nogil:
-    """v'z, as four sums that need not wait for each other."""
     cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
-    cdef Py_ssize_t block
-    for block in range(terms // BLOCK):
+    cdef Py_ssize_t i
+    if terms <= SQUARE_TERMS:
+        return find_direction(covariance, z, terms, v)
+    for i in range(terms):
+        v[i] = covariance[i] * z[i]
+    for i in range(terms // BLOCK):  # four sums that need not wait for each other
         first += v[0] * z[0]
         second += v[1] * z[1]
         third += v[2] * z[2]
@@ -80,43 +67,11 @@ cdef inline double inner_product(
     return (first + second) + (third + fourth)
 
 
-cdef inline void multiply_block(
-    const double* columns, Py_ssize_t width, const double* z, Py_ssize_t terms, double* v
+cdef inline void predict_models(
+    const double* coefficients, const double* z, Py_ssize_t terms, double* predicted
 ) noexcept nogil:
-    """BLOCK columns of a matrix of some width times z; each sum in the order of the terms.
-
-    With all the coefficients as the matrix, this is what the models predict.
-    """
-    cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
-    cdef Py_ssize_t term
-    for term in range(terms):
-        first += columns[0] * z[term]
-        second += columns[1] * z[term]
-        third += columns[2] * z[term]
-        fourth += columns[3] * z[term]
-        columns += width
-    v[0], v[1], v[2], v[3] = first, second, third, fourth
-
-
-cdef inline void multiply_two_blocks(
-    const double* columns, Py_ssize_t width, const double* z, Py_ssize_t terms, double* v
-) noexcept nogil:
-    """As `multiply_block`, of twice as many columns: half as many sums wait for each other."""
-    cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
-    cdef double fifth = 0.0, sixth = 0.0, seventh = 0.0, eighth = 0.0
-    cdef Py_ssize_t term
-    for term in range(terms):
-        first += columns[0] * z[term]
-        second += columns[1] * z[term]
-        third += columns[2] * z[term]
-        fourth += columns[3] * z[term]
-        fifth += columns[4] * z[term]
-        sixth += columns[5] * z[term]
-        seventh += columns[6] * z[term]
-        eighth += columns[7] * z[term]
-        columns += width
-    v[0], v[1], v[2], v[3] = first, second, third, fourth
-    v[4], v[5], v[6], v[7] = fifth, sixth, seventh, eighth
+    """What the linear models predict; each sum is in the order of the terms."""
+    predict_block(coefficients, RATES, z, terms, predicted)
 
 
 cdef inline void move_coefficients(
@@ -134,13 +89,13 @@ cdef inline void move_coefficients(
     The share is that of least squares, or that of the model's rate if it is larger; `per_unit` is
     one over how unusual the row is.
     """
-    cdef double first = step(least_shares[0], share, w) * per_unit * errors[0]
-    cdef double second = step(least_shares[1], share, w) * per_unit * errors[1]
-    cdef double third = step(least_shares[2], share, w) * per_unit * errors[2]
-    cdef double fourth = step(least_shares[3], share, w) * per_unit * errors[3]
-    cdef Py_ssize_t term
-    for term in range(terms):
-        add_multiple(coefficients + RATES * term, v[term], first, second, third, fourth)
+    move_block(
+        coefficients, v, terms,
+        step(least_shares[0], share, w) * per_unit * errors[0],
+        step(least_shares[1], share, w) * per_unit * errors[1],
+        step(least_shares[2], share, w) * per_unit * errors[2],
+        step(least_shares[3], share, w) * per_unit * errors[3],
+    )
 
 
 cdef inline double step(double least, double share, double w) noexcept nogil:
@@ -150,33 +105,13 @@ cdef inline double step(double least, double share, double w) noexcept nogil:
     return share if share > least else least
 
 
-cdef inline void add_multiple(
-    double* block, double factor, double first, double second, double third, double fourth
-) noexcept nogil:
-    """Add a multiple of four numbers to a block; spelt out, as compilers then do it at once."""
-    block[0] += factor * first
-    block[1] += factor * second
-    block[2] += factor * third
-    block[3] += factor * fourth
-
-
 cdef inline void shrink_covariance(
     double* covariance, const double* z, double* v, Py_ssize_t terms, double unusual, double w
 ) noexcept nogil:
     """P - v v' w / (1 + w z'v), symmetric to the last bit; v is used up."""
-    cdef Py_ssize_t block, i
-    cdef double factor, first, second, third, fourth
-    cdef double* columns
+    cdef Py_ssize_t i
     if terms > SQUARE_TERMS:
         for i in range(terms):
             covariance[i] /= 1.0 + w * v[i] * z[i]
         return
-    factor = sqrt(w / (1.0 + w * unusual))
-    for i in range(terms):
-        v[i] *= factor
-    for block in range(terms // BLOCK):
-        columns = covariance + BLOCK * block
-        first, second = v[BLOCK * block], v[BLOCK * block + 1]
-        third, fourth = v[BLOCK * block + 2], v[BLOCK * block + 3]
-        for i in range(terms):
-            add_multiple(columns + terms * i, -v[i], first, second, third, fourth)
+    shrink_block(covariance, v, terms, sqrt(w / (1.0 + w * unusual)))

@@ -1,14 +1,16 @@
 """What a tree said of a row, written down until its label comes; compiled into its callers."""
 
 from libc.stdint cimport uint64_t
+from libc.string cimport memset
 
-from sapwood.blend._layer cimport Saying
-from sapwood.blend._notes cimport count_at_once, take_blank, value_key
+from sapwood.corrector._layer cimport CorrectedPrediction
+from sapwood.corrector._pending cimport count_at_once, is_id, row_key_of, take_blank, value_key
 from sapwood.tree._experts cimport FAST
 from sapwood.tree._levels cimport HEAD, is_known
-from sapwood.tree._outlook cimport Outlook
-from sapwood.tree._records cimport CATEGORIES, EXPERTS, TreeNote
+from sapwood.tree._prediction cimport part_of, rows_of
+from sapwood.tree._records cimport CATEGORIES, EXPERTS, TargetPart, TreeNote
 from sapwood.tree._tables cimport TreeTables
+from sapwood.tree._target_records cimport TargetPrediction
 
 
 cdef inline uint64_t note_key(
@@ -26,7 +28,7 @@ cdef inline uint64_t note_key(
     if first_value == NULL and not tables.has_categories and not tables.has_many:
         for feature in range(tables.features):
             key += value_key(row[feature], feature)
-        return key
+        return row_key_of(key)
     for feature in range(tables.features):
         value = row[feature]
         if tables.has_many and tables.places[feature] >= 0:
@@ -40,7 +42,7 @@ cdef inline uint64_t note_key(
             if not has_learned(tables, feature, <Py_ssize_t>value):
                 continue
         key += value_key(value, feature)
-    return key
+    return row_key_of(key)
 
 
 cdef inline bint has_learned(TreeTables tables, Py_ssize_t feature, Py_ssize_t code) noexcept nogil:
@@ -52,43 +54,71 @@ cdef inline bint has_learned(TreeTables tables, Py_ssize_t feature, Py_ssize_t c
     return False
 
 
-cdef inline void take_down(TreeTables tables, const Outlook* outlook, TreeNote* note) noexcept nogil:
-    """Write down what was said about a row."""
-    cdef Py_ssize_t expert
-    note.saying = outlook.saying
-    note.origin = tables.leaves[outlook.leaf].origin
-    for expert in range(EXPERTS):
-        note.experts[expert] = outlook.experts[expert] if tables.linear or expert == 0 else 0.0
+cdef inline TreeNote* notes_in(double* note, Py_ssize_t targets) noexcept nogil:
+    """The part of each target in a note, which begins with the number of labels that were known."""
+    return <TreeNote*>(note + (targets > 1))
 
 
-cdef inline const Saying* recall(TreeTables tables, uint64_t key, bint at_once, Outlook* outlook) noexcept nogil:
-    """What was said about a row when it was predicted; NULL if it never was.
+cdef inline void take_down(
+    TreeTables tables, Py_ssize_t leaf, const TargetPrediction* predictions, double* note
+) noexcept nogil:
+    """Write down what was predicted for a row; nothing of targets that were never seen."""
+    cdef Py_ssize_t targets = tables.targets, target, expert
+    cdef TreeNote* own = notes_in(note, targets)
+    note[0] = tables.rows
+    for target in range(targets):
+        if rows_of(tables, targets, target) == 0.0:
+            memset(own + target, 0, sizeof(TreeNote))
+            continue
+        own[target].saying = predictions[target].saying
+        own[target].origin = part_of(tables, targets, leaf, target).origin
+        for expert in range(EXPERTS):
+            own[target].experts[expert] = (
+                predictions[target].experts[expert] if tables.linear or expert == 0 else 0.0
+            )
 
-    What the experts said is set in the outlook. If they were not asked, it is what they say
-    now. But what forgets fast is near to the row before, and who knows how near to a row that
-    is far ahead: it counts as three quarters on the way to least squares.
-    """
-    cdef const TreeNote* found = NULL
-    cdef double shift
-    cdef Py_ssize_t expert
-    if tables.notes.count > 0:
+
+cdef inline const TreeNote* recall(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, uint64_t key, bint at_once,
+    const TargetPrediction* predictions,
+) noexcept nogil:
+    """What was predicted for each target of a row, if that was noted; else NULL."""
+    cdef const double* found = NULL
+    if not tables.tracking:
+        return NULL
+    if tables.rows > 0.0 and tables.notes.count > 0:
         if at_once:
-            take_down(tables, outlook, <TreeNote*>tables.notes.leave(key))
-        found = <const TreeNote*>tables.notes.take(key, tables.rows)
+            take_down(tables, leaf, predictions, tables.notes.leave(key))
+        found = tables.notes.take(key, tables.rows)
         if found != NULL:
-            shift = found.origin - tables.leaves[outlook.leaf].origin
-            for expert in range(EXPERTS):
-                outlook.then[expert] = found.experts[expert] + shift
-            outlook.said = outlook.then
-            return &found.saying
-    if at_once:
+            return notes_in(<double*>found, targets)
+    if at_once and tables.rows > 0.0:
         count_at_once(tables.notes)
-        return &outlook.saying
-    if tables.notes.count == 0:
+    elif not at_once and tables.notes.count == 0 and not is_id(key):
         take_blank(tables.notes)
-    for expert in range(FAST):
-        outlook.then[expert] = outlook.experts[expert]
+    return NULL
+
+
+cdef inline const CorrectedPrediction* set_said(
+    const TargetPart* part, const TreeNote* note, bint at_once, TargetPrediction* prediction
+) noexcept nogil:
+    """Set what experts predicted when the row was predicted; the prediction then, NULL if none.
+
+    If there was none, it is what they predict now. But what forgets fast is near to the row before,
+    and does not extrapolate well to a row that is far ahead: it counts as three quarters on the way
+    to least squares.
+    """
+    cdef Py_ssize_t expert
+    cdef double shift
+    if note != NULL and note.saying.known > 0.0:
+        shift = note.origin - part.origin
+        for expert in range(EXPERTS):
+            prediction.said[expert] = note.experts[expert] + shift
+        return &note.saying
+    for expert in range(EXPERTS):
+        prediction.said[expert] = prediction.experts[expert]
+    if at_once:
+        return &prediction.saying
     for expert in range(FAST, EXPERTS):
-        outlook.then[expert] = 0.25 * outlook.experts[expert] + 0.75 * outlook.experts[1]
-    outlook.said = outlook.then
+        prediction.said[expert] = 0.25 * prediction.experts[expert] + 0.75 * prediction.experts[1]
     return NULL

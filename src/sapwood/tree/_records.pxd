@@ -14,7 +14,7 @@ The *watch page* holds a grid for each feature (see _watch.pxd) and then all slo
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from sapwood.blend._layer cimport Saying
+from sapwood.corrector._layer cimport CorrectedPrediction
 
 cdef enum:
     LEAF = 0
@@ -45,14 +45,8 @@ cdef struct NodeRecord:
     double gain
 
 
-cdef struct LeafRecord:
-    int32_t node
-    int32_t watching
-    double rows
-    double weight
-    double due
-    double review
-    double born
+cdef struct TargetPart:
+    # What a leaf knows of one target.
     double origin
     double mean
     double mean_weight
@@ -64,9 +58,20 @@ cdef struct LeafRecord:
     double said[EXPERTS]
 
 
+cdef struct LeafRecord:
+    int32_t node
+    int32_t watching
+    double rows
+    double weight
+    double due
+    double review
+    double born
+    TargetPart part  # of the only target; several have parts elsewhere, see _target_records.pxd
+
+
 cdef struct TreeNote:
     # What is remembered of a prediction until the label comes.
-    Saying saying
+    CorrectedPrediction saying
     double origin            # of the leaf at that time
     double experts[EXPERTS]  # what the experts of the leaf said, from the origin
 
@@ -80,6 +85,8 @@ cdef struct GrowthRules:
     double grace_period
     double tau
     double min_share
+    double same_merit
+    double same_share
     double least_evidence
     double negligible
     double optimism
@@ -93,6 +100,7 @@ cdef struct GrowthRules:
     double trial_evidence
     double trial_clearer
     double trial_pause
+    int64_t equal_units
 
 
 cdef struct Trial:

@@ -7,7 +7,7 @@ watch by observers are never asked.
 
 from libc.math cimport fabs
 
-from sapwood.blend._layer cimport CANDIDATES, LEVELS, TERMS, Saying
+from sapwood.corrector._layer cimport CANDIDATES, LEVELS, TERMS, CorrectedPrediction
 from sapwood.tree._facts cimport NO_GRID, SAMPLES, is_on_grid
 from sapwood.tree._levels cimport HEAD
 from sapwood.tree._records cimport (
@@ -211,15 +211,15 @@ cdef void rescale_leaf(
     cdef LeafRecord* record = tables.leaves + leaf
     cdef double square = scale * scale
     cdef Py_ssize_t place
-    record.origin = scale * record.origin + shift
-    record.mean *= scale
-    record.target_mean *= scale
-    record.target_m2 *= square
-    record.residual_mean *= scale
-    record.residual_m2 *= square
+    record.part.origin = scale * record.part.origin + shift
+    record.part.mean *= scale
+    record.part.target_mean *= scale
+    record.part.target_m2 *= square
+    record.part.residual_mean *= scale
+    record.part.residual_m2 *= square
     for place in range(EXPERTS):
-        record.errors[place] *= square
-        record.said[place] *= square
+        record.part.errors[place] *= square
+        record.part.said[place] *= square
     if tables.linear:
         for place in range(RATES * terms_of(tables.features)):
             tables.models[leaf][place] *= scale
@@ -265,7 +265,7 @@ cdef void rescale_levels(TreeTables tables, double scale) noexcept nogil:
 
 cdef void rescale_note(TreeNote* note, double scale, double shift) noexcept nogil:
     """Let what was said have been said in other units."""
-    cdef Saying* saying = &note.saying
+    cdef CorrectedPrediction* saying = &note.saying
     cdef Py_ssize_t place
     saying.model = scale * saying.model + shift
     saying.prediction = scale * saying.prediction + shift

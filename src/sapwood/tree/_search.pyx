@@ -1,9 +1,15 @@
 """Where a leaf may be cut: its best cuts, what lies on their sides, and their thresholds.
 
+The merit of a cut is what it explains of the variance of y. Of several targets it is the mean over
+them of the share of their variance that it removes: what it explains of a target among the rows of
+the leaf, divided by the target's variance over the whole tree. That is so for all three measures of
+`_cuts.pxd`. A target whose y were always the same does not count.
+
 Slots are searched without the GIL. Observers are asked for the order of their elements, which
 takes it, and may fail for want of memory; nothing is changed here.
 """
 
+from libc.math cimport fabs, sqrt
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -12,11 +18,68 @@ from sapwood.moments cimport CELL, PIVOT, SHIFT
 from sapwood.observers._rows cimport CELLS, PROTOTYPE, WEIGHT
 from sapwood.observers._store cimport Store
 from sapwood.tree._cuts cimport (
-    LINE, MEASURES, STEP, TARGET, Cut, cut_category, cut_number,
+    LINE, MEASURES, SAME_MERIT_ROUNDING, STEP, TARGET, Cut, Slots, TargetSums, cut_category,
+    cut_number,
 )
 from sapwood.tree._facts cimport round_cut
+from sapwood.tree._prediction cimport part_of, rows_of
+from sapwood.tree._records cimport TargetPart
 from sapwood.tree._tables cimport TreeTables, Watchers, slots_between
+from sapwood.tree._target_records cimport TargetStream, sums_in
 from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_at, slot_border
+
+# A target does not count whose variance is so small that shares of it would be no doubles.
+cdef double LEAST_VARIANCE = 1e-200
+
+
+cdef double unit_of(TreeTables tables, Py_ssize_t target) noexcept nogil:
+    """What the variance of a target counts for: that of the only one, or of a class, for itself;
+    those of several as shares of their variance over the whole tree; 0 if there is none."""
+    cdef const TargetStream* stream
+    if tables.targets == 1:
+        return 1.0
+    stream = tables.target_streams + target
+    if not stream.m2 > LEAST_VARIANCE * stream.weight:
+        return 0.0
+    return 1.0 if tables.growth.equal_units else stream.weight / stream.m2
+
+
+cdef Py_ssize_t known_targets(TreeTables tables) noexcept nogil:
+    """How many targets count; 1 if none does."""
+    cdef Py_ssize_t target, known = 0
+    for target in range(tables.targets):
+        known += unit_of(tables, target) > 0.0
+    return max(known, 1)
+
+
+cdef TargetSums* begin_search(TreeTables tables, TargetSums* one) noexcept nogil:
+    """Set the units of all targets, so that merits are means over them; where their sums are: of
+    several targets in the room to work, else aside."""
+    cdef TargetSums* sums = one
+    cdef Py_ssize_t target, known = known_targets(tables)
+    if tables.targets > 1:
+        sums = sums_in(tables.scratch, tables.features, tables.targets, tables.separate)
+    memset(sums, 0, tables.targets * sizeof(TargetSums))
+    for target in range(tables.targets):
+        sums[target].unit = unit_of(tables, target) / known
+        sums[target].is_whole = rows_of(tables, tables.targets, target) == tables.rows
+    return sums
+
+
+cdef double search_number(
+    const Slots* slots, Py_ssize_t targets, TargetSums* sums, double min_share, bint lines, Cut* cuts
+) noexcept nogil:
+    """As `cut_number`, compiled for one target and for any number of them."""
+    if targets == 1:
+        return cut_number(slots, 1, sums, min_share, lines, cuts)
+    return cut_number(slots, targets, sums, min_share, lines, cuts)
+
+
+cdef double search_category(
+    const Slots* slots, Py_ssize_t targets, TargetSums* sums, double min_share, int measure, Cut* cut
+) noexcept nogil:
+    """As `cut_category`, compiled once."""
+    return cut_category(slots, targets, sums, min_share, measure, cut)
 
 
 cdef struct Elements:
@@ -54,102 +117,225 @@ cdef Elements elements_of(Store store) except *:
     return elements
 
 
+cdef inline Slots slots_of_elements(const Elements* elements) noexcept nogil:
+    return Slots(
+        <const double*>elements.slots, NULL, elements.places, sizeof(Slot) // sizeof(double),
+        elements.count,
+    )
+
+
 cdef int cut_feature(
-    TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, double min_share, Cut* cuts
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, double min_share, TargetSums* sums,
+    Cut* cuts,
 ) except -1 nogil:
     """Find the best cut of a feature by each measure; merits are those over all of the leaf."""
-    cdef const Slot* slots = tables.slots_of(leaf, feature)
+    cdef Slots slots = slots_in(tables, leaf, feature)
     cdef Elements elements
-    cdef Py_ssize_t measure
+    cdef Py_ssize_t targets = tables.targets, measure
     cdef double present = 0.0
     for measure in range(MEASURES):
         cuts[measure] = Cut(0.0, -1, 0)
     if tables.is_category[feature]:
-        present = cut_category(slots, min_share, TARGET, &cuts[TARGET])
+        present = search_category(&slots, targets, sums, min_share, TARGET, &cuts[TARGET])
         if tables.linear:
-            cut_category(slots, min_share, STEP, &cuts[STEP])
+            search_category(&slots, targets, sums, min_share, STEP, &cuts[STEP])
             cuts[LINE] = cuts[STEP]
     elif tables.slots == 0:
         with gil:
             elements = elements_of(store_of(tables, leaf, feature))
-        present = cut_number(
-            elements.slots, elements.places, elements.count, min_share, tables.linear, cuts
-        )
+        slots = slots_of_elements(&elements)
+        present = search_number(&slots, targets, sums, min_share, tables.linear, cuts)
         free(elements.slots)
     elif tables.grid_of(leaf, feature).inverse > 0.0:
-        present = cut_number(slots, NULL, tables.slots, min_share, tables.linear, cuts)
+        present = search_number(&slots, targets, sums, min_share, tables.linear, cuts)
     for measure in range(MEASURES):
         cuts[measure].merit *= present / tables.leaves[leaf].weight
     return 0
 
 
-cdef void rank_cuts(const Cut* cuts, Py_ssize_t feature, BestCut* best) noexcept nogil:
-    """Let the cuts of a feature be the best, or the second, where they are."""
+cdef int rank_cuts(
+    TreeTables tables, Py_ssize_t leaf, const Cut* cuts, Py_ssize_t feature, BestCut* best
+) except -1 nogil:
+    """Let the cuts of a feature be the best, or the second, where they are.
+
+    A cut that separates the same rows as the best one so far is no rival of it.
+    """
+    cdef double near = tables.growth.same_merit
     cdef Py_ssize_t measure
+    cdef BestCut cut
+    cdef bint is_same
     for measure in range(MEASURES):
-        if cuts[measure].merit > best[measure].merit:
-            best[measure] = BestCut(
-                cuts[measure].merit,
-                best[measure].merit,
-                feature,
-                cuts[measure].place,
-                cuts[measure].subset,
-            )
-        elif cuts[measure].merit > best[measure].second:
-            best[measure].second = cuts[measure].merit
+        cut = BestCut(
+            cuts[measure].merit,
+            best[measure].second,
+            feature,
+            cuts[measure].place,
+            cuts[measure].subset,
+        )
+        if not cut.merit > best[measure].second:
+            continue
+        is_same = False
+        if cut.merit > near * best[measure].merit and best[measure].merit > near * cut.merit:
+            find_if_same(tables, leaf, &cut, best + measure, &is_same)
+        if is_same:
+            # Of features that make the same split the first is taken, whatever rounding says.
+            if cut.merit > best[measure].merit * (1.0 + SAME_MERIT_ROUNDING):
+                best[measure] = cut
+        elif cut.merit > best[measure].merit:
+            cut.second = best[measure].merit
+            best[measure] = cut
+        else:
+            best[measure].second = cut.merit
+    return 0
+
+
+cdef int find_if_same(
+    TreeTables tables, Py_ssize_t leaf, const BestCut* one, const BestCut* other, bint* is_same
+) except -1 nogil:
+    """Find whether two cuts of a leaf separate nearly the same rows, as far as their sums show it.
+
+    Left and right may be exchanged. Of several targets, the sums of each have to be near.
+    """
+    cdef double weight = tables.leaves[leaf].weight
+    cdef const TargetPart* own
+    cdef bint is_straight = True, is_crossed = True
+    cdef Slot far
+    cdef Sides mine, its
+    cdef Py_ssize_t target
+    far.weight = tables.growth.same_share * weight
+    for target in range(tables.targets):
+        own = part_of(tables, tables.targets, leaf, target)
+        far.target = far.weight * sqrt(own.target_m2 / weight)
+        far.residual = far.weight * sqrt(own.residual_m2 / weight)
+        find_centred_sides(tables, leaf, one, target, own, &mine)
+        find_centred_sides(tables, leaf, other, target, own, &its)
+        is_straight &= are_near(&mine.left, &its.left, &far)
+        is_straight &= are_near(&mine.right, &its.right, &far)
+        is_crossed &= are_near(&mine.left, &its.right, &far)
+        is_crossed &= are_near(&mine.right, &its.left, &far)
+    is_same[0] = is_straight or is_crossed
+    return 0
+
+
+cdef int find_centred_sides(
+    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, Py_ssize_t target, const TargetPart* own,
+    Sides* sides,
+) except -1 nogil:
+    """As `find_sides`, but with the weights of all rows, and sums of distances from the means."""
+    cdef double left, right
+    find_sides(tables, leaf, cut, target, sides)
+    left, right = sides.left.weight, sides.right.weight
+    slot_add(&sides.left, -left * own.target_mean, -left * own.residual_mean, 0.0)
+    slot_add(&sides.right, -right * own.target_mean, -right * own.residual_mean, 0.0)
+    sides.left.weight, sides.right.weight = sides.left_rows, sides.right_rows
+    return 0
+
+
+cdef inline bint are_near(const Slot* one, const Slot* other, const Slot* far) noexcept nogil:
+    """Whether two sides differ by no more than so much."""
+    return (
+        fabs(one.weight - other.weight) <= far.weight
+        and fabs(one.target - other.target) <= far.target
+        and fabs(one.residual - other.residual) <= far.residual
+    )
 
 
 cdef int find_best_cuts(
     TreeTables tables, Py_ssize_t leaf, double min_share, BestCut* best
 ) except -1 nogil:
     """Find for each measure the best cut of a leaf."""
+    cdef TargetSums one
+    cdef TargetSums* sums = begin_search(tables, &one)
     cdef Cut cuts[MEASURES]
     cdef Py_ssize_t feature, measure
     for measure in range(MEASURES):
         best[measure] = BestCut(0.0, 0.0, -1, -1, 0)
     for feature in range(tables.features):
         if tables.may_split[feature]:
-            cut_feature(tables, leaf, feature, min_share, cuts)
-            rank_cuts(cuts, feature, best)
+            cut_feature(tables, leaf, feature, min_share, sums, cuts)
+            rank_cuts(tables, leaf, cuts, feature, best)
     return 0
 
 
-cdef int find_sides(
-    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, Sides* sides
-) except -1 nogil:
-    """Sum up what lies on the sides of a cut, and where its feature is missing.
+cdef inline void add_to_side(
+    Slot* side, double* rows, const double* slot, double gap, Py_ssize_t target
+) noexcept nogil:
+    slot_add(side, slot[1 + 2 * target], slot[2 + 2 * target], slot[0] - gap)
+    rows[0] += slot[0]
 
-    With several targets, sums are those of the first.
-    """
-    cdef const Slot* slots = tables.slots_of(leaf, cut.feature)
-    cdef const Slot* each
-    cdef Py_ssize_t count = slots_between(tables.slot_starts, cut.feature), slot
-    cdef const Slot* missing = slot_at(slots, tables.slot_size, count)
+
+cdef void sum_sides(
+    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, const Slots* slots, Py_ssize_t target,
+    Sides* sides,
+) noexcept nogil:
+    """Sum up for a target what lies on the sides of a cut of slots, and where it is missing."""
+    cdef Slots own = slots_in(tables, leaf, cut.feature)
+    cdef const double* each
     cdef bint by_category = tables.is_category[cut.feature], goes_right
-    cdef Elements elements
+    cdef double gap = 0.0, missing = 0.0
+    cdef Py_ssize_t slot
     memset(sides, 0, sizeof(Sides))
-    elements.slots = NULL
-    if not by_category and tables.slots == 0:
-        with gil:
-            elements = elements_of(store_of(tables, leaf, cut.feature))
-        slots, count = elements.slots, elements.count
-    for slot in range(count):
-        each = slot_at(slots, tables.slot_size, slot)
-        if each.weight == 0.0:
+    for slot in range(slots.count):
+        each = slots.at + slots.size * slot
+        if each[0] == 0.0:
             continue
         goes_right = slot > cut.place
         if by_category:
             goes_right = not (cut.subset >> slot) & 1
             sides.seen |= <uint64_t>1 << slot
-        slot_add(
-            &sides.right if goes_right else &sides.left,
-            each.target,
-            each.residual,
-            each.weight,
-        )
-    slot_add(&sides.missing, missing.target, missing.residual, missing.weight)
+        if slots.gaps != NULL:
+            gap = slots.gaps[tables.targets * slot + target]
+        if goes_right:
+            add_to_side(&sides.right, &sides.right_rows, each, gap, target)
+        else:
+            add_to_side(&sides.left, &sides.left_rows, each, gap, target)
+    if own.gaps != NULL:
+        gap = own.gaps[tables.targets * own.count + target]
+    add_to_side(&sides.missing, &missing, own.at + own.size * own.count, gap, target)
+
+
+cdef int find_sides(
+    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, Py_ssize_t target, Sides* sides
+) except -1 nogil:
+    """Sum up for a target what lies on the sides of a cut, and where its feature is missing."""
+    cdef Slots slots = slots_in(tables, leaf, cut.feature)
+    cdef Elements elements
+    elements.slots = NULL
+    if not tables.is_category[cut.feature] and tables.slots == 0:
+        with gil:
+            elements = elements_of(store_of(tables, leaf, cut.feature))
+        slots = slots_of_elements(&elements)
+    sum_sides(tables, leaf, cut, &slots, target, sides)
     free(elements.slots)
     return 0
+
+
+cdef int find_missing_side(
+    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, bint of_target, bint* goes_left
+) except -1 nogil:
+    """Send missing values where y (or residuals) are nearer to theirs, in units of each target.
+
+    If that is known of no target, they go to the heavier side.
+    """
+    cdef double farther = 0.0, left, right, missing
+    cdef Sides sides
+    cdef Py_ssize_t target
+    cdef bint is_known = False
+    for target in range(tables.targets):
+        find_sides(tables, leaf, cut, target, &sides)
+        if sides.missing.weight > 0.0 and sides.left.weight > 0.0 and sides.right.weight > 0.0:
+            is_known = True
+            missing = mean_of(&sides.missing, of_target)
+            left = fabs(mean_of(&sides.left, of_target) - missing)
+            right = fabs(mean_of(&sides.right, of_target) - missing)
+            # The difference of their squares, whose sign no rounding changes.
+            farther += unit_of(tables, target) * ((left - right) * (left + right))
+    goes_left[0] = farther <= 0.0 if is_known else sides.left_rows >= sides.right_rows
+    return 0
+
+
+cdef inline double mean_of(const Slot* side, bint of_target) noexcept nogil:
+    return (side.target if of_target else side.residual) / side.weight
 
 
 cdef int find_threshold(
@@ -184,7 +370,7 @@ def best_cuts(TreeTables tables not None, Py_ssize_t leaf, double min_share):
     Returns
     -------
     list of tuple
-        The merit, the best merit of any other feature, the feature (-1 if there is no cut), the
+        The merit, the best merit of any rival, the feature (-1 if there is no cut), the
         slot or element after which it is cut, and the codes that go left.
     """
     cdef BestCut best[MEASURES]
@@ -201,6 +387,8 @@ def sides_of(
 ):
     """Return weight and sums of y and residual: left of a cut, right of it, and where missing.
 
+    Of several targets, those of the first.
+
     Returns
     -------
     sides : list of tuple
@@ -211,7 +399,7 @@ def sides_of(
     """
     cdef BestCut cut = BestCut(0.0, 0.0, feature, place, subset)
     cdef Sides sides
-    find_sides(tables, leaf, &cut, &sides)
+    find_sides(tables, leaf, &cut, 0, &sides)
     parts = (sides.left, sides.right, sides.missing)
     return [(each["weight"], each["target"], each["residual"]) for each in parts], sides.seen
 

@@ -164,8 +164,12 @@ cdef class Sharing:
             return 0
 
     cdef int wait_for_readings(self) except -1 nogil:
-        """Wait for the end of the last reading, by which this learner writes. Unlocks."""
+        """Wait for the end of the last reading, by which this learner writes. Unlocks.
+
+        If the handler of a signal raises, this learner does not write.
+        """
         cdef Waiter waiter
+        cdef bint is_interrupted = True
         waiter.thread, waiter.stage = self.learner, IN_LINE
         waiter.alarm = PyThread_allocate_lock()
         if waiter.alarm == NULL:
@@ -177,11 +181,14 @@ cdef class Sharing:
         self.unlock()
         try:
             self.sleep(&waiter)
+            is_interrupted = False
         finally:
             self.lock()
             self.resuming = NULL
             self.unlock()
             PyThread_free_lock(waiter.alarm)
+            if is_interrupted and waiter.stage == DONE:
+                self.pause()  # the last reading ended while the handler of a signal ran
         return 0
 
     # -- what a learner does for those who wait -----------------------------------------------

@@ -1,9 +1,8 @@
 """A leaf becomes a split with two leaves."""
 
-from sapwood.tree._search cimport BestCut, Sides
+from sapwood.tree._search cimport BestCut
 from sapwood.tree._tables cimport TreeTables
 
 cdef int split_leaf(
     TreeTables tables, Py_ssize_t leaf, const BestCut* cut, int measure
 ) except -1 nogil
-cdef bint missing_goes_left(const Sides* sides, bint of_target) noexcept nogil

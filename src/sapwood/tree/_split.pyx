@@ -3,23 +3,29 @@
 Whatever may fail comes first; then everything is changed in one go that cannot.
 """
 
-from libc.math cimport fabs, sqrt
+from libc.math cimport sqrt
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy, memset
 
 from sapwood.tree._column_tables cimport clear_watch
+from sapwood.tree._experts cimport INHERITED_ERROR, LARGEST_MERIT, MOST_INHERITED
 from sapwood.tree._model cimport PRIOR, PRIOR_OF_CONSTANT
 from sapwood.tree._records cimport (
-    CATEGORY, EXPERTS, LEAF, NUMBER, RATES, SQUARE_TERMS, LeafRecord, NodeRecord, covariance_at,
-    terms_of,
+    CATEGORY, EXPERTS, LEAF, NUMBER, RATES, SQUARE_TERMS, LeafRecord, NodeRecord, TargetPart,
+    covariance_at, terms_of,
 )
-from sapwood.tree._cuts cimport STEP, TARGET
-from sapwood.tree._search cimport BestCut, Sides, find_sides, find_threshold
+from sapwood.tree._cuts cimport (
+    LINE, MEASURES, STEP, TARGET, Slots, TargetSums, add_merits, is_divided, is_too_light,
+    line_explains, sums_add,
+)
+from sapwood.tree._prediction cimport (
+    highest_of, leaf_weight_of, lowest_of, part_of, rows_of, target_node,
+)
+from sapwood.tree._search cimport (
+    BestCut, Sides, find_missing_side, find_sides, find_threshold, slots_in, sum_sides, unit_of,
+)
 from sapwood.tree._tables cimport TreeTables, Watchers
-from sapwood.tree._target_growth cimport (
-    divide_targets, find_sides_of_targets, missing_targets_go_left,
-)
-from sapwood.tree._target_records cimport model_of
+from sapwood.tree._target_records cimport TargetNode, coefficients_of, model_of
 from sapwood.tree._watch cimport Grid, Slot, lay_over, slot_at, slot_border
 
 from sapwood.tree._review import deviation_of
@@ -28,12 +34,6 @@ from sapwood.tree._review import deviation_of
 # uncertain than so many times its prior.
 cdef double INFLATION = 3.0
 cdef double MOST_UNCERTAIN = 4.0
-# The mean of a side counts for at most so many rows when a child starts from it.
-cdef double MOST_INHERITED = 10.0
-# A child trusts its parent's errors half as much as its own.
-cdef double INHERITED_ERROR = 0.5
-# The merit of a split that is kept: of targets that hardly varied before, it has no bounds.
-cdef double LARGEST_MERIT = 1e204
 
 
 cdef inline double prior_of(Py_ssize_t term) noexcept nogil:
@@ -60,18 +60,13 @@ cdef int split_leaf(
         What its merit is that of.
     """
     cdef Sides sides
-    cdef bint of_target = measure == TARGET
     cdef double threshold
     cdef uint64_t subset = cut.subset
     cdef bint missing_left
     tables.get_spares()
     find_threshold(tables, leaf, cut.feature, cut.place, &threshold)
-    find_sides(tables, leaf, cut, &sides)
-    if tables.targets > 1:
-        find_sides_of_targets(tables, leaf, cut)
-        missing_left = missing_targets_go_left(tables, &sides, of_target)
-    else:
-        missing_left = missing_goes_left(&sides, of_target)
+    find_missing_side(tables, leaf, cut, measure == TARGET, &missing_left)
+    find_sides(tables, leaf, cut, 0, &sides)
     if tables.is_category[cut.feature] and missing_left:
         subset |= ~sides.seen
     if tables.slots == 0:
@@ -101,7 +96,7 @@ def split_by(
 
 cdef int divide_observers(
     TreeTables tables, Py_ssize_t leaf, const BestCut* cut, int measure, double threshold,
-    uint64_t subset, bint missing_left, const Sides* sides,
+    uint64_t subset, bint missing_left, Sides* sides,
 ) except -1:
     """As `divide`; the children get observers by the deviations of the features in the leaf."""
     cdef list deviations = [0.0] * tables.features
@@ -116,29 +111,15 @@ cdef int divide_observers(
     return 0
 
 
-cdef bint missing_goes_left(const Sides* sides, bint of_target) noexcept nogil:
-    """Send missing values where y (or the residual) is nearer to theirs; else to the heavier side.
-    """
-    cdef double left, right, missing
-    if sides.missing.weight == 0.0:
-        return sides.left.weight >= sides.right.weight
-    left = mean_of(&sides.left, of_target)
-    right = mean_of(&sides.right, of_target)
-    missing = mean_of(&sides.missing, of_target)
-    return fabs(left - missing) <= fabs(right - missing)
-
-
-cdef inline double mean_of(const Slot* side, bint of_target) noexcept nogil:
-    return (side.target if of_target else side.residual) / side.weight
-
-
 cdef void divide(
     TreeTables tables, Py_ssize_t leaf, const BestCut* cut, int measure, double threshold,
-    uint64_t subset, bint missing_left, const Sides* sides,
+    uint64_t subset, bint missing_left, Sides* sides,
 ) noexcept nogil:
-    """Change all tables for a split."""
-    cdef Py_ssize_t right = tables.leaf_count, node = tables.node_count
-    cdef LeafRecord parent = tables.leaves[leaf]
+    """Change all tables for a split; the sides are those of the first target."""
+    cdef Py_ssize_t right = tables.leaf_count, node = tables.node_count, target
+    cdef Py_ssize_t parent = tables.leaves[leaf].node
+    cdef double weight = tables.leaves[leaf].weight
+    cdef Slots slots = slots_in(tables, leaf, cut.feature)
     if tables.trial.leaf == leaf:
         tables.end_trial()
     clear_watch(tables.columns, tables.spare_watch)
@@ -146,7 +127,7 @@ cdef void divide(
     tables.spare_watch = NULL
     tables.leaves[right].watching = True
     tables.node_count, tables.leaf_count = node + 2, right + 1
-    split_node(tables, leaf, cut, threshold, subset, missing_left)
+    split_node(tables, parent, cut, threshold, subset, missing_left)
     if tables.linear:
         become_less_sure(tables, leaf)
         memcpy(
@@ -154,57 +135,144 @@ cdef void divide(
         )
         tables.model_table.put(right, tables.spare_model)
         tables.spare_model = NULL
-    start_child(tables, &parent, leaf, node, &sides.left)
-    start_child(tables, &parent, right, node + 1, &sides.right)
-    if tables.targets > 1:
-        divide_targets(tables, leaf, cut, measure, right, node)
+    start_node(tables, parent, leaf, node, sides.left_rows)
+    start_node(tables, parent, right, node + 1, sides.right_rows)
+    # A leaf's node holds the weight of the rows that it inherited; their mean is its origin.
+    weight += tables.nodes[parent].weight
+    for target in range(tables.targets):
+        if target > 0:
+            sum_sides(tables, leaf, cut, &slots, target, sides)
+        divide_target(tables, leaf, right, cut, measure, node, target, sides)
+    tables.nodes[parent].weight = weight
+    tables.nodes[parent].gain = tables.leaves[leaf].weight * min(cut.merit, LARGEST_MERIT)
+    start_leaf(tables, leaf, node)
+    start_leaf(tables, right, node + 1)
     divide_watch(tables, leaf, right, cut.feature, cut.place)
 
 
 cdef void split_node(
-    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, double threshold, uint64_t subset,
+    TreeTables tables, Py_ssize_t at, const BestCut* cut, double threshold, uint64_t subset,
     bint missing_left,
 ) noexcept nogil:
     """Turn the node of a leaf into a split; its children are the last two nodes."""
-    cdef const LeafRecord* record = tables.leaves + leaf
-    cdef NodeRecord* node = tables.nodes + record.node
+    cdef NodeRecord* node = tables.nodes + at
     node.kind = CATEGORY if tables.is_category[cut.feature] else NUMBER
     node.feature, node.child = <int>cut.feature, <int>(tables.node_count - 2)
     node.missing_left, node.threshold, node.subset = missing_left, threshold, subset
-    # A leaf's node holds the weight of the rows that it inherited; their mean is its origin.
-    node.weight += record.weight
-    if tables.targets == 1:
-        node.mean = record.origin + record.target_mean * (record.weight / node.weight)
-        node.deviation = sqrt(record.target_m2 / record.weight)
-    node.gain = record.weight * min(cut.merit, LARGEST_MERIT)
 
 
-cdef void start_child(
-    TreeTables tables, const LeafRecord* parent, Py_ssize_t leaf, Py_ssize_t at, const Slot* side
+cdef void start_node(
+    TreeTables tables, Py_ssize_t parent, Py_ssize_t leaf, Py_ssize_t at, double weight
 ) noexcept nogil:
-    """Write the records of a child, of whose rows its parent knows weight and sums."""
+    """Write the node of a child, which inherits rows of so much weight."""
     cdef NodeRecord* node = tables.nodes + at
-    cdef LeafRecord* child = tables.leaves + leaf
-    cdef int watching = child.watching
-    cdef Py_ssize_t error
     memset(node, 0, sizeof(NodeRecord))
-    node.kind, node.child, node.parent = LEAF, <int>leaf, parent.node
-    node.weight = side.weight
-    node.depth = tables.nodes[parent.node].depth + 1
-    memset(child, 0, sizeof(LeafRecord))
-    child.node, child.watching = <int>at, watching
+    node.kind, node.child, node.parent = LEAF, <int>leaf, <int>parent
+    node.weight = weight
+    node.depth = tables.nodes[parent].depth + 1
+
+
+cdef void start_leaf(TreeTables tables, Py_ssize_t leaf, Py_ssize_t at) noexcept nogil:
+    """Write what a child knows of its own rows: nothing."""
+    cdef LeafRecord* child = tables.leaves + leaf
+    child.node = <int>at
+    child.rows = child.weight = 0.0
     child.due = child.review = tables.growth.grace_period
     child.born = tables.weight
+
+
+cdef void divide_target(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t right, const BestCut* cut, int measure,
+    Py_ssize_t node, Py_ssize_t target, const Sides* sides,
+) noexcept nogil:
+    """Write what a node knows of a target that is split, and what its children start from.
+
+    Its leaf becomes the left child, and the slots are still those of the parent. The models of
+    the right child are copies of the parent's; the nodes of the children are `node` and the next.
+    """
+    cdef TargetPart parent = part_of(tables, tables.targets, leaf, target)[0]
+    cdef double weight = leaf_weight_of(tables, tables.targets, leaf, target)
+    cdef TargetNode* own = target_node(tables, tables.nodes[node].parent, target)
+    own.weight += weight
+    own.mean = parent.origin
+    own.deviation = 0.0
+    if weight > 0.0:
+        own.mean += parent.target_mean * (weight / own.weight)
+        own.deviation = sqrt(parent.target_m2 / weight)
+    own.gain = gain_of(tables, leaf, cut, measure, target)
+    start_target(tables, &parent, leaf, node, target, &sides.left)
+    start_target(tables, &parent, right, node + 1, target, &sides.right)
+
+
+cdef double gain_of(
+    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, int measure, Py_ssize_t target
+) noexcept nogil:
+    """What a cut takes off the squares of a target, in its unit."""
+    cdef Slots slots = slots_in(tables, leaf, cut.feature)
+    cdef double merits[MEASURES]
+    cdef TargetSums sums
+    cdef double gap = 0.0
+    cdef Py_ssize_t slot
+    cdef bint goes_left, by_category = tables.is_category[cut.feature]
+    memset(&sums, 0, sizeof(TargetSums))
+    for slot in range(slots.count):
+        goes_left = (cut.subset >> slot) & 1 if by_category else slot <= cut.place
+        if slots.gaps != NULL:
+            gap = slots.gaps[tables.targets * slot + target]
+        sums_add(&sums.whole, slots.at + slots.size * slot, target, gap, slot)
+        if goes_left:
+            sums_add(&sums.left, slots.at + slots.size * slot, target, gap, slot)
+    sums.worth = unit_of(tables, target)
+    if is_too_light(sums.whole.weight) or not is_divided(&sums):
+        return 0.0
+    if by_category and measure == LINE:
+        measure = STEP
+    merits[TARGET] = merits[STEP] = merits[LINE] = 0.0
+    sums.per_weight = 1.0 / sums.whole.weight
+    sums.line = line_explains(&sums.whole, sums.per_weight)
+    add_merits(&sums, sums.worth * sums.whole.weight, True, merits)
+    return min(max(0.0, merits[measure]), LARGEST_MERIT * sums.whole.weight)
+
+
+cdef void start_target(
+    TreeTables tables, const TargetPart* parent, Py_ssize_t leaf, Py_ssize_t node,
+    Py_ssize_t target, const Slot* side,
+) noexcept nogil:
+    """Write what a child knows of a target, of which its parent knows weight and sums."""
+    cdef TargetPart* child = part_of(tables, tables.targets, leaf, target)
+    cdef TargetNode* own = target_node(tables, node, target)
+    cdef double* coefficients
+    cdef double shift, origin
+    cdef Py_ssize_t expert, rate
+    memset(own, 0, sizeof(TargetNode))
+    memset(child, 0, sizeof(TargetPart))
     if tables.targets > 1:
+        tables.target_leaf(leaf, target).rows = tables.target_leaf(leaf, target).weight = 0.0
+    own.weight = max(side.weight, 0.0)
+    for expert in range(EXPERTS):
+        child.errors[expert] = INHERITED_ERROR * parent.errors[expert]
+        child.said[expert] = INHERITED_ERROR * parent.said[expert]
+    child.origin = parent.origin
+    child.mean = parent.mean
+    child.mean_weight = min(parent.mean_weight, MOST_INHERITED)
+    if not side.weight > 0.0:
         return
-    child.origin = parent.origin + side.target / side.weight
-    child.mean_weight = min(side.weight, MOST_INHERITED)
-    for error in range(EXPERTS):
-        child.errors[error] = INHERITED_ERROR * parent.errors[error]
-        child.said[error] = INHERITED_ERROR * parent.said[error]
+    # It measures y from its own mean, so that the constant of its model moves back by it.
+    child.origin += side.target / side.weight
+    child.mean, child.mean_weight = 0.0, min(side.weight, MOST_INHERITED)
+    shift = (side.residual - side.target) / side.weight
+    if rows_of(tables, tables.targets, target) < tables.rows:
+        # What is missing may round what is there: but a mean is within the range.
+        origin = child.origin
+        child.origin = max(origin, lowest_of(tables, tables.targets, target))
+        child.origin = min(child.origin, highest_of(tables, tables.targets, target))
+        shift += origin - child.origin
     if tables.linear:
-        # It measures y from its own mean, so that the constant of its model moves back by it.
-        move_constants(tables, leaf, (side.residual - side.target) / side.weight)
+        coefficients = coefficients_of(
+            tables.models[leaf], tables.features, tables.separate, target
+        )
+        for rate in range(RATES):
+            coefficients[rate] += shift
 
 
 cdef void become_less_sure(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
@@ -228,13 +296,6 @@ cdef void inflate(double* covariance, Py_ssize_t terms) noexcept nogil:
     for i in range(terms):
         for j in range(terms):
             covariance[terms * i + j] *= factors[i] * factors[j]
-
-
-cdef void move_constants(TreeTables tables, Py_ssize_t leaf, double shift) noexcept nogil:
-    """Add to all that the linear models of a leaf predict."""
-    cdef Py_ssize_t rate
-    for rate in range(RATES):
-        tables.models[leaf][rate] += shift
 
 
 cdef void divide_watch(

@@ -2,14 +2,16 @@
 
 from libc.stdint cimport int64_t
 
-from sapwood.blend._layer cimport LayerRules, LayerState
-from sapwood.blend._notes cimport Notes
+from sapwood.corrector._layer cimport LayerRules, LayerState
+from sapwood.corrector._pending cimport Notes
 from sapwood.tree._column_tables cimport Columns
 from sapwood.tree._facts cimport ColumnFacts
 from sapwood.tree._pages cimport Pages
 from sapwood.tree._records cimport GrowthRules, LeafRecord, MemoryRules, NodeRecord, Trial
 from sapwood.tree._sharing cimport Sharing
-from sapwood.tree._target_records cimport TargetCost, TargetLeaf, TargetNode, TargetStream
+from sapwood.tree._target_records cimport (
+    TargetCost, TargetLeaf, TargetNode, TargetStream, TargetTrial,
+)
 from sapwood.tree._units cimport ColumnUnits, UnitChange, Unrest
 from sapwood.tree._watch cimport Grid, Slot
 
@@ -29,6 +31,8 @@ cdef class TargetRecords:
     cdef readonly object streams       # as those of a tree's tables
     cdef readonly object leaves
     cdef readonly object nodes
+    cdef readonly object trials
+    cdef TargetTrial* trial_records
     cdef TargetStream* stream_records
     cdef TargetLeaf* leaf_records
     cdef TargetNode* node_records
@@ -59,6 +63,7 @@ cdef class TreeTables:
     cdef readonly double low
     cdef readonly double high
     cdef readonly double usual         # faded mean of the squared errors
+    cdef double next_sample            # the row that is sampled next; see _columns.pxd
     cdef readonly double ranked_at     # rows that had been learned when leaves were last ranked
     cdef readonly double measure_at    # with how many rows observers have to be measured again
     cdef readonly double bound         # bytes that the tree cannot exceed before that
@@ -71,6 +76,7 @@ cdef class TreeTables:
     cdef readonly object target_stream_table  # of several targets; None if there is one:
     cdef readonly object target_leaf_table    # a row for each target of each leaf
     cdef readonly object target_node_table    # and of each node
+    cdef readonly object target_trial_table   # of the split on trial
     cdef readonly object unrest_table  # see _units.pxd
     cdef readonly object change_table
     cdef readonly object observing     # makes the observers of a leaf
@@ -112,10 +118,11 @@ cdef class TreeTables:
     cdef TargetStream* target_streams  # of `target_stream_table`, and so on
     cdef TargetLeaf* target_leaves
     cdef TargetNode* target_nodes
+    cdef TargetTrial* target_trials
     cdef Unrest* unrest                # of `unrest_table`
     cdef UnitChange* changes           # of `change_table`, in a ring
-    cdef readonly bint minding         # whether it follows changes of units
-    cdef bint astir                    # whether every row is looked at for that
+    cdef readonly bint watching_units         # whether it follows changes of units
+    cdef bint alert                    # whether every row is looked at for that
     cdef bint holding                  # whether values of suspects count as missing
     cdef bint turned                   # whether rows go other ways since the last one
     cdef Py_ssize_t node_room          # rows of the tables

@@ -4,11 +4,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.blend._notes import Notes
-from sapwood.door import Label
+from sapwood.corrector._pending import Notes
 from sapwood.observers.base import TableObserver
 from sapwood.tree._column_tables import Columns
 from sapwood.tree.leaf_observers import LeafObservers
+from sapwood.validation import Label
 
 T = TypeVar("T")
 
@@ -21,8 +21,13 @@ class TargetRecords:
     streams: NDArray[Any]
     leaves: NDArray[Any]
     nodes: NDArray[Any]
+    trials: NDArray[Any]
     def __init__(
-        self, streams: NDArray[Any], leaves: NDArray[Any], nodes: NDArray[Any]
+        self,
+        streams: NDArray[Any],
+        leaves: NDArray[Any],
+        nodes: NDArray[Any],
+        trials: NDArray[Any],
     ) -> None: ...
 
 class TreeTables:
@@ -50,11 +55,12 @@ class TreeTables:
     layer_table: NDArray[np.float64]
     unrest_table: NDArray[Any]
     change_table: NDArray[Any]
-    minding: bool
+    watching_units: bool
     notes: Notes | None
     target_stream_table: NDArray[Any]
     target_leaf_table: NDArray[Any]
     target_node_table: NDArray[Any]
+    target_trial_table: NDArray[Any]
     observing: LeafObservers
     no_splits: tuple[Label, ...]
     columns: Columns
@@ -79,6 +85,8 @@ class TreeTables:
     def first_review(self) -> float: ...
     @property
     def level_table(self) -> NDArray[np.float64]: ...
+    @property
+    def has_trial(self) -> bool: ...
     @property
     def trial_table(self) -> tuple[NDArray[Any], NDArray[np.float64]]: ...
     def set_trial(self, record: NDArray[Any], pages: NDArray[np.float64]) -> None: ...
@@ -140,5 +148,5 @@ class TreeTables:
     def model_place(self, target: int) -> tuple[int, int]: ...
     def unwatch(self, leaf: int) -> None: ...
     def set_pending(self, leaf: int) -> None: ...
-    def while_still(self, read: Callable[..., T], *arguments: Any) -> T: ...
-    def in_turn(self, learn: Callable[..., T], *arguments: Any) -> T: ...
+    def read_locked(self, read: Callable[..., T], *arguments: Any) -> T: ...
+    def write_locked(self, learn: Callable[..., T], *arguments: Any) -> T: ...

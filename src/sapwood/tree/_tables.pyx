@@ -6,7 +6,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
-from sapwood.blend._layer cimport layer_rules
+from sapwood.corrector._layer cimport layer_rules
 from sapwood.tree._column_tables cimport Columns, clear_watch
 from sapwood.tree._facts cimport NO_GRID, ColumnFacts
 from sapwood.tree._model cimport PRIOR, PRIOR_OF_CONSTANT
@@ -23,7 +23,7 @@ from sapwood.tree._units cimport (
 )
 from sapwood.tree._watch cimport most_kept, slot_at
 
-from sapwood.blend._layer import fresh_layer
+from sapwood.corrector._layer import fresh_layer
 from sapwood.tree._column_tables import GRID_DOUBLES, level_rows
 from sapwood.tree.layout import (
     CHANGE_RECORD,
@@ -33,6 +33,7 @@ from sapwood.tree.layout import (
     TARGET_LEAF,
     TARGET_NODE,
     TARGET_STREAM,
+    TARGET_TRIAL,
     TRIAL_RECORD,
     UNITS_RECORD,
     UNREST_RECORD,
@@ -85,22 +86,26 @@ cdef class TargetRecords:
 
     Parameters
     ----------
-    streams, leaves, nodes : structured arrays
-        As TARGET_STREAM, TARGET_LEAF and TARGET_NODE of `sapwood.tree.layout`: a row for each
-        target; for each target of each leaf, one leaf after the other; and so for nodes.
+    streams, leaves, nodes, trials : structured arrays
+        As TARGET_STREAM, TARGET_LEAF, TARGET_NODE and TARGET_TRIAL of `sapwood.tree.layout`: a row
+        for each target; for each target of each leaf, one leaf after the other; so for nodes; and
+        a row for each target, of the split on trial.
     """
 
-    def __init__(self, streams, leaves, nodes):
+    def __init__(self, streams, leaves, nodes, trials):
         cdef unsigned char[::1] stream_bytes = streams.view(np.uint8)
         cdef unsigned char[::1] leaf_bytes = leaves.view(np.uint8)
         cdef unsigned char[::1] node_bytes = nodes.view(np.uint8)
+        cdef unsigned char[::1] trial_bytes = trials.view(np.uint8)
         if (
             streams.itemsize != sizeof(TargetStream)
             or leaves.itemsize != sizeof(TargetLeaf)
             or nodes.itemsize != sizeof(TargetNode)
+            or trials.itemsize != sizeof(TargetTrial)
         ):
             raise RuntimeError("the records of kernels and tables differ")
-        self.streams, self.leaves, self.nodes = streams, leaves, nodes
+        self.streams, self.leaves, self.nodes, self.trials = streams, leaves, nodes, trials
+        self.trial_records = <TargetTrial*>&trial_bytes[0]
         self.stream_records = <TargetStream*>&stream_bytes[0]
         self.leaf_records = <TargetLeaf*>&leaf_bytes[0]
         self.node_records = <TargetNode*>&node_bytes[0]
@@ -112,6 +117,7 @@ def fresh_targets(Py_ssize_t targets, Py_ssize_t leaf_room, Py_ssize_t node_room
         np.zeros(targets, TARGET_STREAM),
         np.zeros(targets * leaf_room, TARGET_LEAF),
         np.zeros(targets * node_room, TARGET_NODE),
+        np.zeros(targets, TARGET_TRIAL),
     )
 
 
@@ -162,7 +168,7 @@ cdef class TreeTables:
         self.set_rules(growth, memory)
         self.layer_rules = layer_rules()
         self.set_layer(fresh_layer() if self.tracking else np.zeros(0))
-        self.minding = self.tracking and self.slots > 0
+        self.watching_units = self.tracking and self.slots > 0
         self.set_unrest(np.zeros(1, UNREST_RECORD), np.zeros(MOST_CHANGES, CHANGE_RECORD))
         self.set_tables(
             Columns(np.zeros(0, dtype=np.bool_), self.slots),
@@ -231,11 +237,11 @@ cdef class TreeTables:
             raise ValueError("the unrest has another size than it should")
         self.unrest_table, self.change_table = unrest, changes
         self.unrest, self.changes = <Unrest*>&unrest_bytes[0], <UnitChange*>&change_bytes[0]
-        self.astir = self.unrest.stirred > 0.0
+        self.alert = self.unrest.stirred > 0.0
 
     def stop_minding(self):
         """Follow no change of units from now on, nor one that has begun."""
-        self.minding = self.astir = self.holding = False
+        self.watching_units = self.alert = self.holding = False
         self.columns.unit_table["state"] = 0.0
         self.unrest_table["phase"] = self.unrest_table["stirred"] = 0.0
 
@@ -247,6 +253,7 @@ cdef class TreeTables:
         self.rows, self.weight = rows, weight
         self.first, self.low, self.high, self.usual = first, low, high, usual
         self.ranked_at, self.measure_at, self.bound = ranked_at, measure_at, bound
+        self.next_sample = 0.0  # looked for with the next row
 
     def set_tables(
         self, Columns columns, nodes, leaves, Py_ssize_t node_count, Py_ssize_t leaf_count,
@@ -263,6 +270,7 @@ cdef class TreeTables:
         if records is not None:
             if (
                 len(records.streams) != columns.targets
+                or len(records.trials) != columns.targets
                 or len(records.nodes) != columns.targets * len(nodes)
                 or len(records.leaves) != columns.targets * len(leaves)
             ):
@@ -318,7 +326,8 @@ cdef class TreeTables:
         self.target_stream_table, self.target_streams = records.streams, records.stream_records
         self.target_leaf_table, self.target_leaves = records.leaves, records.leaf_records
         self.target_node_table, self.target_nodes = records.nodes, records.node_records
-        self.minding = False  # as changes of units are followed with one target alone
+        self.target_trial_table, self.target_trials = records.trials, records.trial_records
+        self.watching_units = False  # as changes of units are followed with one target alone
 
     @property
     def level_table(self):
@@ -455,6 +464,7 @@ cdef class TreeTables:
                 self.target_stream_table,
                 lengthened(self.target_leaf_table, self.targets * room),
                 lengthened(self.target_node_table, self.targets * len(nodes)),
+                self.target_trial_table,
             )
         stores = np.zeros(room, np.intp)
         stores[: self.leaf_room] = self.store_table
@@ -521,6 +531,11 @@ cdef class TreeTables:
         self.trial.leaf = -1
 
     @property
+    def has_trial(self):
+        """Whether a split is on trial."""
+        return self.trial.leaf >= 0
+
+    @property
     def trial_table(self):
         """The split on trial, as a table of one row, and what its sides watch, a row a side."""
         cdef Py_ssize_t doubles = self.watch_table.doubles, side
@@ -561,13 +576,13 @@ cdef class TreeTables:
         cdef LeafRecord* record = self.leaves + leaf
         cdef TargetLeaf* own
         cdef Py_ssize_t target
-        record.weight = record.target_mean = record.target_m2 = 0.0
-        record.residual_mean = record.residual_m2 = 0.0
+        record.weight = record.part.target_mean = record.part.target_m2 = 0.0
+        record.part.residual_mean = record.part.residual_m2 = 0.0
         if self.targets > 1:
             for target in range(self.targets):
                 own = self.target_leaf(leaf, target)
-                own.weight = own.target_mean = own.target_m2 = 0.0
-                own.residual_mean = own.residual_m2 = 0.0
+                own.weight = own.part.target_mean = own.part.target_m2 = 0.0
+                own.part.residual_mean = own.part.residual_m2 = 0.0
         record.born = self.weight
         self.nodes[record.node].gain = 0.0
         if self.trial.leaf == leaf:
@@ -604,7 +619,7 @@ cdef class TreeTables:
             raise RuntimeError(f"rows of {width} features were read and there are {features}")
         return 0
 
-    def while_still(self, read, *arguments):
+    def read_locked(self, read, *arguments):
         """Return what a function returns, while which nothing is changed.
 
         It is called from here so that no interrupt can come between its end and the release.
@@ -615,7 +630,7 @@ cdef class TreeTables:
         finally:
             self.sharing.end_reading()
 
-    def in_turn(self, learn, *arguments):
+    def write_locked(self, learn, *arguments):
         """Return what a function returns, while which no other thread learns.
 
         Others may read until it calls `learn` of the kernel.

@@ -17,14 +17,10 @@ weight of its rows, and for each target the weighted sums of y and of the residu
 seldom touched, is the weight of those of its rows in which a target is missing.
 """
 
-from sapwood.blend._layer cimport Saying
-from sapwood.tree._cuts cimport Sums
-from sapwood.tree._records cimport EXPERTS, RATES, model_size, terms_of
+from sapwood.corrector._layer cimport CorrectedPrediction
+from sapwood.tree._cuts cimport TargetSums
+from sapwood.tree._records cimport EXPERTS, RATES, TargetPart, model_size, terms_of
 from sapwood.tree._watch cimport RAW
-
-cdef enum:
-    SIDES = 3  # of a split: left, right, and where its feature is missing
-
 
 cdef struct TargetStream:
     # What is known of a target over all rows.
@@ -39,18 +35,10 @@ cdef struct TargetStream:
 
 
 cdef struct TargetLeaf:
-    # As the fields of the same names in LeafRecord, by the rows in which the target is present.
+    # Of the rows of a leaf in which the target is present.
     double rows
     double weight
-    double origin
-    double mean
-    double mean_weight
-    double target_mean
-    double target_m2
-    double residual_mean
-    double residual_m2
-    double errors[EXPERTS]
-    double said[EXPERTS]
+    TargetPart part
 
 
 cdef struct TargetNode:
@@ -59,6 +47,13 @@ cdef struct TargetNode:
     double mean
     double deviation
     double gain
+
+
+cdef struct TargetTrial:
+    # As the fields of the same names in Trial, of the rows in which the target is present.
+    double weight[2]
+    double mean[2]
+    double m2[2]
 
 
 cdef struct TargetCost:
@@ -109,36 +104,13 @@ cdef inline Py_ssize_t costs_of(Py_ssize_t features, Py_ssize_t targets) noexcep
     return features * targets if targets > 1 else 0
 
 
-cdef struct TargetOutlook:
-    # What a tree thinks of a row for one target before it learns its y; as Outlook.
-    double experts[EXPERTS]
-    double unusual
-    double tree
-    Saying saying
-    double said[EXPERTS]
-
-
-cdef struct TargetNote:
-    # What is remembered of that until the label comes; as TreeNote.
-    Saying saying
-    double origin
-    double experts[EXPERTS]
-
-
-cdef struct TargetSums:
-    # Of all rows of a leaf, and of those left of a cut.
-    Sums whole
-    Sums left
-    double line   # what one line over all rows explains
-    double unit   # one over the target's variance, by which merits are shares of it; 0 if unknown
-    bint whole_is_known  # whether the target was never missing, so that weights are those of rows
-
-
-cdef struct TargetSide:
-    # Of the rows on a side of a split.
-    double weight
-    double target
-    double residual
+cdef struct TargetPrediction:
+    # What a tree predicts for a target of a row before it learns its y.
+    double experts[EXPERTS]  # what the mean and the linear models predict, from the leaf's origin
+    double unusual           # how unusual the row is; known when it is learned
+    double tree              # what they predict together
+    CorrectedPrediction saying            # what the corrector makes of it; the prediction alone without one
+    double said[EXPERTS]     # what experts predicted when the row was predicted, when it is learned
 
 
 cdef inline Py_ssize_t terms_doubles(Py_ssize_t features) noexcept nogil:
@@ -146,10 +118,10 @@ cdef inline Py_ssize_t terms_doubles(Py_ssize_t features) noexcept nogil:
     return features + 2 * terms_of(features)
 
 
-cdef inline Py_ssize_t outlooks_at(
+cdef inline Py_ssize_t predictions_at(
     Py_ssize_t features, Py_ssize_t targets, bint separate
 ) noexcept nogil:
-    """Where the outlooks of the targets start in the room to work on a row."""
+    """Where the predictions of several targets start in the room to work on a row."""
     return terms_doubles(features) * (targets if separate else 1)
 
 
@@ -159,23 +131,19 @@ cdef inline Py_ssize_t row_doubles(
     """Doubles to predict a row."""
     if targets == 1:
         return terms_doubles(features)
-    return outlooks_at(features, targets, separate) + (
-        targets * <Py_ssize_t>sizeof(TargetOutlook) // <Py_ssize_t>sizeof(double)
+    return predictions_at(features, targets, separate) + (
+        targets * <Py_ssize_t>sizeof(TargetPrediction) // <Py_ssize_t>sizeof(double)
     )
 
 
 cdef inline Py_ssize_t permuted_doubles(
     Py_ssize_t features, Py_ssize_t targets, bint separate
 ) noexcept nogil:
-    """Doubles to predict a row once more, as if a column said something else: with several targets
-    its values, by how much terms change, and room to predict it; with one, see _columns.pyx."""
+    """Doubles to predict a row once more, as if it had other values: these, the same with levels of
+    categories of many, and room to work, of which one target needs no direction."""
     if targets == 1:
         return 4 * features + terms_of(features)
-    return (
-        features
-        + outlooks_at(features, targets, separate)
-        + row_doubles(features, targets, separate)
-    )
+    return 3 * features + row_doubles(features, targets, separate)
 
 
 cdef inline Py_ssize_t kept_doubles(Py_ssize_t targets) noexcept nogil:
@@ -189,26 +157,19 @@ cdef inline Py_ssize_t work_doubles(
     """Doubles to predict and learn a row, to lay a grid, and to look for cuts."""
     cdef Py_ssize_t doubles = row_doubles(features, targets, separate)
     if targets > 1:
-        doubles += slot_doubles(targets) + RAW * kept_doubles(targets) + targets * (
-            <Py_ssize_t>sizeof(TargetSums) + SIDES * <Py_ssize_t>sizeof(TargetSide)
-        ) // <Py_ssize_t>sizeof(double)
+        doubles += slot_doubles(targets) + RAW * kept_doubles(targets) + (
+            targets * <Py_ssize_t>sizeof(TargetSums) // <Py_ssize_t>sizeof(double)
+        )
     return doubles
 
 
 cdef inline TargetSums* sums_in(
     double* work, Py_ssize_t features, Py_ssize_t targets, bint separate
 ) noexcept nogil:
-    """Where the sums of a search are in the room to work."""
+    """Where the sums of a search are in the room to work of several targets."""
     return <TargetSums*>(
         work
         + row_doubles(features, targets, separate)
         + slot_doubles(targets)
         + RAW * kept_doubles(targets)
     )
-
-
-cdef inline TargetSide* sides_in(
-    double* work, Py_ssize_t features, Py_ssize_t targets, bint separate
-) noexcept nogil:
-    """Where the sides of a split are: left for each target, then right, then missing."""
-    return <TargetSide*>(sums_in(work, features, targets, separate) + targets)

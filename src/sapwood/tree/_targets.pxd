@@ -1,18 +1,19 @@
-"""What a row does to a tree of several targets."""
+"""A row of several targets is learned."""
 
 from libc.stdint cimport uint64_t
 
+from sapwood.tree._records cimport TreeNote
 from sapwood.tree._tables cimport TreeTables
-from sapwood.tree._target_records cimport TargetNote
+from sapwood.tree._target_records cimport TargetPrediction
 
 
 cdef inline Py_ssize_t note_doubles(Py_ssize_t targets) noexcept nogil:
-    """Doubles of a note: how many labels were known, and a TargetNote for each target."""
-    return 1 + targets * <Py_ssize_t>sizeof(TargetNote) // <Py_ssize_t>sizeof(double)
+    """Doubles of a note: how many labels were known, and a TreeNote for each target."""
+    return 1 + targets * <Py_ssize_t>sizeof(TreeNote) // <Py_ssize_t>sizeof(double)
 
 
 cdef void fetch_leaf(TreeTables tables, Py_ssize_t leaf) noexcept nogil
-cdef void learn_targets(
-    TreeTables tables, Py_ssize_t leaf, const double* row, const double* y, double w,
-    uint64_t key, bint at_once,
+cdef void learn_several(
+    TreeTables tables, Py_ssize_t leaf, const double* row, const double* raw, const double* y,
+    double w, uint64_t key, bint at_once, TargetPrediction* predictions,
 ) noexcept nogil

@@ -12,13 +12,19 @@ several times as many rows. There is one trial in a tree at a time. The rules ar
 
 from libc.string cimport memcpy, memset
 
-from sapwood.tree._cuts cimport MEASURES, TARGET, Cut, cut_category, cut_number
+from sapwood.tree._cuts cimport MEASURES, TARGET, Cut, Slots, TargetSums
+from sapwood.tree._growth cimport variance_of
 from sapwood.tree._memory cimport admits_trial
+from sapwood.tree._prediction cimport target_node
 from sapwood.tree._records cimport LEAF, GrowthRules, LeafRecord, Trial
-from sapwood.tree._search cimport BestCut, Sides, find_sides, find_threshold
-from sapwood.tree._split cimport missing_goes_left
-from sapwood.tree._tables cimport TreeTables, slots_between
-from sapwood.tree._watch cimport Grid, Slot
+from sapwood.tree._search cimport (
+    BestCut, Sides, begin_search, find_missing_side, find_sides, find_threshold, known_targets,
+    search_category, search_number, slots_in, slots_on,
+    unit_of,
+)
+from sapwood.tree._tables cimport TreeTables
+from sapwood.tree._target_records cimport TargetTrial
+from sapwood.tree._watch cimport Grid
 
 
 cdef int go_on_trial(
@@ -53,7 +59,7 @@ cdef int go_on_trial(
             cut[0] = BestCut(
                 merit_of_trial(tables), 0.0, trial.feature, trial.place, trial.subset
             )
-            find_sides(tables, leaf, cut, &sides)
+            find_sides(tables, leaf, cut, 0, &sides)
             cut.subset &= sides.seen
             return 0
         feature = trial.feature + 1
@@ -76,17 +82,27 @@ cdef bint may_try(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
     """Whether a leaf has waited long enough, has enough to explain, and there is room."""
     cdef const LeafRecord* record = tables.leaves + leaf
     cdef const GrowthRules* rules = &tables.growth
-    cdef double whole = tables.nodes[0].deviation * tables.nodes[0].deviation
-    if tables.nodes[0].kind == LEAF:
-        whole = record.target_m2 / record.weight
+    cdef double whole = variance_of_root(tables, leaf)
     return (
         tables.slots > 0
         and tables.columns.splittable > 1
         and record.weight >= rules.patience * rules.grace_period
         and record.weight >= tables.nodes[record.node].gain
-        and record.residual_m2 / record.weight >= rules.trial_left * whole > 0.0
+        and variance_of(tables, leaf, True) >= rules.trial_left * whole > 0.0
         and admits_trial(tables)
     )
+
+
+cdef double variance_of_root(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
+    """The mean over targets of the variance that the root had when it was split, as merits are."""
+    cdef double total = 0.0, deviation
+    cdef Py_ssize_t target
+    if tables.nodes[0].kind == LEAF:
+        return variance_of(tables, leaf, False)
+    for target in range(tables.targets):
+        deviation = target_node(tables, 0, target).deviation
+        total += unit_of(tables, target) * (deviation * deviation)
+    return total / known_targets(tables)
 
 
 cdef int begin_trial(
@@ -98,14 +114,16 @@ cdef int begin_trial(
     cdef Sides sides
     cdef Py_ssize_t side, each
     cdef Grid* grids
+    cdef bint missing_left
     has_begun[0] = False
     if cut.feature < 0:
         return 0
     memset(&trial, 0, sizeof(Trial))
     find_threshold(tables, leaf, feature, cut.place, &trial.threshold)
-    find_sides(tables, leaf, &cut, &sides)
+    find_sides(tables, leaf, &cut, 0, &sides)
+    find_missing_side(tables, leaf, &cut, not tables.linear, &missing_left)
     trial.leaf, trial.feature, trial.place = leaf, feature, cut.place
-    trial.missing_left = missing_goes_left(&sides, not tables.linear)
+    trial.missing_left = missing_left
     trial.subset = cut.subset
     if tables.is_category[feature] and trial.missing_left:
         trial.subset |= ~sides.seen
@@ -118,6 +136,8 @@ cdef int begin_trial(
             if grids[each].inverse == 0.0:
                 grids[each].kept = 0.0
     tables.trial = trial
+    if tables.targets > 1:
+        memset(tables.target_trials, 0, tables.targets * sizeof(TargetTrial))
     has_begun[0] = True
     return 0
 
@@ -136,25 +156,30 @@ cdef int renew_trial(TreeTables tables) except -1 nogil:
 cdef BestCut middle_cut(TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
     """The cut of a number nearest to its median, or the best of a category; of no feature if a
     side would be too light."""
-    cdef const Slot* slots = tables.slots_of(leaf, feature)
-    cdef double weight = tables.leaves[leaf].weight, present = 0.0, left = 0.0, lighter, most
-    cdef Py_ssize_t slot, count = slots_between(tables.slot_starts, feature)
+    cdef Slots slots = slots_in(tables, leaf, feature)
+    cdef double weight = tables.leaves[leaf].weight, present = 0.0, left = 0.0, lighter, most, own
+    cdef Py_ssize_t slot
+    cdef TargetSums one
     cdef BestCut cut = BestCut(0.0, 0.0, -1, -1, 0)
     cdef Cut best = Cut(0.0, -1, 0)
     most = tables.growth.trial_share * weight  # that the lighter side has to have at least
     if tables.is_category[feature]:
-        present = cut_category(slots, tables.growth.trial_share, TARGET, &best)
+        present = search_category(
+            &slots, tables.targets, begin_search(tables, &one), tables.growth.trial_share, TARGET,
+            &best,
+        )
         if best.place >= 0 and present >= 0.5 * weight:
             cut.feature, cut.place, cut.subset = feature, best.place, best.subset
         return cut
     if tables.grid_of(leaf, feature).inverse == 0.0:
         return cut
-    for slot in range(count):
-        present += slots[slot].weight
-    for slot in range(count - 1):
-        left += slots[slot].weight
+    for slot in range(slots.count):
+        present += slots.at[slots.size * slot]
+    for slot in range(slots.count - 1):
+        own = slots.at[slots.size * slot]
+        left += own
         lighter = min(left, present - left)
-        if slots[slot].weight > 0.0 and lighter >= most:
+        if own > 0.0 and lighter >= most:
             most = lighter
             cut.feature, cut.place = feature, slot
     return cut
@@ -169,7 +194,7 @@ cdef bint shows_more(TreeTables tables, double merit) noexcept nogil:
     for side in range(2):
         if trial.weight[side] <= 0.0:
             continue
-        variance = trial.m2[side] / trial.weight[side]
+        variance = variance_in_trial(tables, side)
         for feature in range(tables.features):
             if feature == trial.feature or not tables.may_split[feature]:
                 continue
@@ -182,32 +207,46 @@ cdef bint shows_more(TreeTables tables, double merit) noexcept nogil:
     return False
 
 
+cdef double variance_in_trial(TreeTables tables, Py_ssize_t side) noexcept nogil:
+    """The mean over targets of the residual's variance on one side, as merits are."""
+    cdef double total = 0.0
+    cdef Py_ssize_t target
+    for target in range(tables.targets):
+        total += unit_of(tables, target) * trial_of(tables, tables.targets, target).m2[side]
+    return total / (known_targets(tables) * tables.trial.weight[side])
+
+
 cdef double merit_in_trial(
     TreeTables tables, Py_ssize_t side, Py_ssize_t feature
 ) noexcept nogil:
     """By how much the best cut of a feature lowers the residual's variance on one side."""
     cdef const Grid* grid = <const Grid*>tables.trial_pages[side] + feature
-    cdef const Slot* slots = (
-        <const Slot*>(<const Grid*>tables.trial_pages[side] + tables.features)
-        + tables.slot_starts[feature]
-    )
+    cdef double share = tables.growth.trial_share, present = 0.0
+    cdef Slots slots = slots_on(tables, tables.trial_pages[side], feature)
+    cdef TargetSums one
+    cdef TargetSums* sums = begin_search(tables, &one)
     cdef Cut cuts[MEASURES]
     cdef Py_ssize_t measure
-    cdef double present = 0.0
     for measure in range(MEASURES):
         cuts[measure] = Cut(0.0, -1, 0)
     if tables.is_category[feature]:
-        present = cut_category(slots, tables.growth.trial_share, TARGET, &cuts[TARGET])
+        present = search_category(&slots, tables.targets, sums, share, TARGET, &cuts[TARGET])
     elif grid.inverse > 0.0:
-        present = cut_number(
-            slots, NULL, tables.slots, tables.growth.trial_share, False, cuts
-        )
+        present = search_number(&slots, tables.targets, sums, share, False, cuts)
     return cuts[TARGET].merit * (present / tables.trial.weight[side])
 
 
 cdef double merit_of_trial(TreeTables tables) noexcept nogil:
     """By how much the split on trial itself has lowered the residual's variance."""
-    cdef const Trial* trial = &tables.trial
-    cdef double whole = trial.weight[0] + trial.weight[1]
-    cdef double distance = trial.mean[0] - trial.mean[1]
-    return trial.weight[0] * trial.weight[1] / (whole * whole) * distance * distance
+    cdef const TargetTrial* own
+    cdef double rows = tables.trial.weight[0] + tables.trial.weight[1], total = 0.0, whole, distance
+    cdef Py_ssize_t target
+    for target in range(tables.targets):
+        own = trial_of(tables, tables.targets, target)
+        whole = own.weight[0] + own.weight[1]
+        if own.weight[0] > 0.0 and own.weight[1] > 0.0:
+            distance = own.mean[0] - own.mean[1]
+            total += unit_of(tables, target) * (
+                own.weight[0] * own.weight[1] / (whole * whole) * distance * distance
+            ) * (whole / rows)
+    return total / known_targets(tables)

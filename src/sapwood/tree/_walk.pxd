@@ -14,10 +14,12 @@ cdef inline Py_ssize_t step_down(
     """The child of an inner node to which a row goes."""
     cdef double value = row[nodes[node].feature]
     cdef bint left
-    if value != value:
-        left = nodes[node].missing_left
-    elif nodes[node].kind == NUMBER:
+    if nodes[node].kind == NUMBER:
         left = value < nodes[node].threshold
+        if value != value:
+            left = nodes[node].missing_left
+    elif value != value:
+        left = nodes[node].missing_left
     elif nodes[node].kind == CATEGORY:
         left = (nodes[node].subset >> <int>value) & 1
     else:  # by the code, which is before the row; see _levels.pxd

@@ -66,38 +66,6 @@ cdef inline Py_ssize_t most_kept(Py_ssize_t count) noexcept nogil:
     return min(RAW, count * <Py_ssize_t>sizeof(Slot) // <Py_ssize_t>sizeof(KeptRow))
 
 
-cdef inline void keep_row(
-    Grid* grid, Slot* slots, Py_ssize_t count, double x, double target, double residual, double w
-) noexcept nogil:
-    """Keep a row as it is; with the last of them, lay the grid and put all into its slots.
-
-    Rows of one value make no grid: they become one row, and others are waited for.
-    """
-    cdef KeptRow rows[RAW]
-    cdef KeptRow* kept = <KeptRow*>slots
-    cdef Py_ssize_t row = <Py_ssize_t>grid.kept, enough = most_kept(count), slot
-    kept[row].sums = Slot(w, target, residual)
-    kept[row].x = x
-    grid.kept += 1.0
-    if row + 1 < enough:
-        return
-    if join_equal(kept, enough):
-        grid.kept = 1.0
-        return
-    for row in range(enough):
-        rows[row] = kept[row]
-    for slot in range(count):
-        slots[slot] = Slot(0.0, 0.0, 0.0)
-    lay_grid(grid, rows, enough, count)
-    for row in range(enough):
-        slot_add(
-            slots + slot_of(grid, count, rows[row].x),
-            rows[row].sums.target,
-            rows[row].sums.residual,
-            rows[row].sums.weight,
-        )
-
-
 cdef inline bint join_equal(KeptRow* kept, Py_ssize_t count) noexcept nogil:
     """Join all rows to the first if x is the same in all; whether it is."""
     cdef Py_ssize_t row

@@ -7,9 +7,10 @@ brought up to its rows. From `grace_period` on, the best cut of each feature is 
 measures: what it explains of y (*target*), and of what the leaf's linear model leaves of y, by a
 *step* or by a bend (*line*). `split_on` says which counts; "best" takes the cut that leaves the
 smaller error. It is made if it explains more than noise would (`least_evidence`) and the `bound`
-says that no other feature is better, or that it does not matter (`tau`). Otherwise the leaf waits
-until the cut should have been earned, if merits stay as they are, but no longer than until its
-weight has doubled.
+says that no other feature is better, or that it does not matter (`tau`). Features whose cuts
+separate the same rows (`same_share`), such as copies, are not compared with each other. Otherwise
+the leaf waits until the cut should have been earned, if merits stay as they are, but no longer than
+until its weight has doubled.
 
 What two features do together need not show in any cut. So a leaf that has waited in vain, with much
 left to explain, tries splits: `sapwood/tree/_trial.pyx`.
@@ -20,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sapwood.tree.bounds import HoeffdingBound
+from sapwood.tree.bounds import SplitBound
 
 __all__ = ["RULES", "SPLIT_ON", "GrowthRules", "SplitOn"]
 
@@ -37,6 +38,8 @@ RULES = np.dtype(
         ("grace_period", np.float64),
         ("tau", np.float64),
         ("min_share", np.float64),
+        ("same_merit", np.float64),
+        ("same_share", np.float64),
         ("least_evidence", np.float64),
         ("negligible", np.float64),
         ("optimism", np.float64),
@@ -50,6 +53,7 @@ RULES = np.dtype(
         ("trial_evidence", np.float64),
         ("trial_clearer", np.float64),
         ("trial_pause", np.float64),
+        ("equal_units", np.int64),
     ]
 )
 """The rules as kernels read them: GrowthRules of `sapwood/tree/_records.pxd`."""
@@ -63,7 +67,7 @@ class GrowthRules:
     ----------
     grace_period : float
         The weight of the rows that a leaf sees before it may split.
-    bound : HoeffdingBound
+    bound : SplitBound
         How sure it has to be that a cut is the best.
     tau : float
         If the lead over the second-best feature is smaller, as a share of the best merit, the
@@ -74,6 +78,11 @@ class GrowthRules:
         How deep the tree may become.
     split_on : {"best", "residual", "target"}
         What a split has to explain.
+    same_merit, same_share : float
+        Cuts of two features separate the same rows if the smaller merit is at least the first
+        share of the larger, and if weight and sums of y and of the residual differ, on either
+        side, by no more than the second share of the leaf's rows could make out, each one
+        deviation away. Such features are collinear, and neither is the second best of the other.
     least_evidence : float
         A split has to explain so many times the variance that one row's worth of noise would.
     negligible : float
@@ -103,14 +112,20 @@ class GrowthRules:
     trial_pause : float
         Once all features were tried in vain, the leaf waits until its rows are so many times as
         many.
+    equal_units : int
+        With several targets: 1 if the variances that a split explains are added up as they are,
+        so that the merit of classes is the reduction of the Gini impurity; 0 if each target counts
+        in units of its own variance.
     """
 
     grace_period: float
-    bound: HoeffdingBound
+    bound: SplitBound
     tau: float
     min_share: float
     max_depth: int
     split_on: SplitOn
+    same_merit: float = 0.8
+    same_share: float = 0.05
     least_evidence: float = 15.0
     negligible: float = 1e-4
     optimism: float = 0.8
@@ -124,6 +139,7 @@ class GrowthRules:
     trial_evidence: float = 25.0
     trial_clearer: float = 2.0
     trial_pause: float = 4.0
+    equal_units: int = 0
 
     def to_record(self) -> Any:
         """Return the rules as kernels read them."""

@@ -53,6 +53,8 @@ __all__ = [
     "TARGET_NODES",
     "TARGET_STREAM",
     "TARGET_STREAMS",
+    "TARGET_TRIAL",
+    "TARGET_TRIALS",
     "TRIAL",
     "TRIAL_RECORD",
     "UNITS",
@@ -106,6 +108,10 @@ def _rows(limits: Limits) -> float:
 
 def _weight(limits: Limits) -> float:
     return limits.weight
+
+
+def _weight_of_costs(limits: Limits) -> float:
+    return 8.0 * limits.weight  # a row that is tried counts for up to so many, see _facts.pxd
 
 
 def _squares(limits: Limits) -> float:
@@ -219,14 +225,14 @@ FACTS = Record(
     ),
     # of another value in place of a row's: squared errors, and the weight of these rows
     Field("cost", Times("weight", -SQUARE), Times("weight", SQUARE), complaint=_COST),
-    Field("weight", 0, _weight, complaint=_WEIGHT_OF_COST),
+    Field("weight", 0, _weight_of_costs, complaint=_WEIGHT_OF_COST),
     Field(  # the same, faded
         "late_cost",
         Times("late_weight", -SQUARE),
         Times("late_weight", SQUARE),
         complaint=_COST,
     ),
-    Field("late_weight", 0, _weight, complaint=_WEIGHT_OF_COST),
+    Field("late_weight", 0, _weight_of_costs, complaint=_WEIGHT_OF_COST),
     Field("last", -LARGEST, LARGEST, missing=True),  # the value of the row that was sampled last
     Field(  # how often samples have risen since one was below that before it
         "rises",
@@ -336,6 +342,15 @@ CHANGES = Record(
 
 _SIDES = "the sides of the trial are wrong"
 
+_OF_SIDES = (  # of the rows on either side, and of their residual
+    Field("left_weight", 0, element_of="weight"),
+    Field("right_weight", 0, element_of="weight"),
+    Field("left_mean", -FAR, FAR, element_of="mean"),
+    Field("right_mean", -FAR, FAR, element_of="mean"),
+    Field("left_m2", 0, Times("left_weight", SQUARE), element_of="m2"),
+    Field("right_m2", 0, Times("right_weight", SQUARE), element_of="m2"),
+)
+
 TRIAL = Record(
     Field("leaf", type=np.int64),  # whose rows are divided on trial; -1 if there is none
     Field(
@@ -353,13 +368,7 @@ TRIAL = Record(
     ),
     # the weight of the leaf with which the trial is judged
     Field("ends", 0, 2 * MOST_WEIGHT, complaint="the trial never ends"),
-    # of the rows on either side, and of their residual:
-    Field("left_weight", 0, element_of="weight"),
-    Field("right_weight", 0, element_of="weight"),
-    Field("left_mean", -FAR, FAR, element_of="mean"),
-    Field("right_mean", -FAR, FAR, element_of="mean"),
-    Field("left_m2", 0, Times("left_weight", SQUARE), element_of="m2"),
-    Field("right_m2", 0, Times("right_weight", SQUARE), element_of="m2"),
+    *_OF_SIDES,
     complaint=_SIDES,
 )
 
@@ -396,11 +405,13 @@ TARGET_NODES = Record(
     finite="the {name} of target {place} is not finite",
 )
 
+TARGET_TRIALS = Record(*_OF_SIDES, complaint="the sides of the trial are wrong for target {place}")
+
 TARGET_COSTS = Record(  # as the fields of the same names in FACTS, of each feature and target
     Field("cost", Times("weight", -SQUARE), Times("weight", SQUARE)),
-    Field("weight", 0, _weight),
+    Field("weight", 0, _weight_of_costs),
     Field("late_cost", Times("late_weight", -SQUARE), Times("late_weight", SQUARE)),
-    Field("late_weight", 0, _weight),
+    Field("late_weight", 0, _weight_of_costs),
     complaint="the {name} of target of a feature {place} is wrong",
     finite="the {name} of target of a feature {place} is not finite",
 )
@@ -417,6 +428,7 @@ TRIAL_RECORD = TRIAL.dtype
 TARGET_STREAM = TARGET_STREAMS.dtype
 TARGET_LEAF = TARGET_LEAVES.dtype
 TARGET_NODE = TARGET_NODES.dtype
+TARGET_TRIAL = TARGET_TRIALS.dtype
 TARGET_COST = TARGET_COSTS.dtype
 
 

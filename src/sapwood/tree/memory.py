@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.blend._notes import Notes, bytes_of_a_note
-from sapwood.door import Label
+from sapwood.corrector._pending import Notes, bytes_of_a_note
 from sapwood.observers.quantizer import QuantizerObserver
-from sapwood.rows.features import CATEGORY, Features, Known
+from sapwood.rows.features import CATEGORY, Features, KnownFeatures
 from sapwood.tree import _memory
 from sapwood.tree._kernel import NOTE_DOUBLES
-from sapwood.tree._relay import Relay
+from sapwood.tree._schema_migration import Relay
 from sapwood.tree._tables import TreeTables
 from sapwood.tree._targets import note_size
 from sapwood.tree.leaf_observers import LeafObservers
+from sapwood.validation import Label
 
 __all__ = [
     "LEAST_BYTES",
@@ -33,6 +33,7 @@ __all__ = [
     "MemoryRules",
     "bytes_of_names",
     "column_kinds",
+    "has_room",
     "may_split",
     "most_notes",
     "name_bytes",
@@ -155,7 +156,9 @@ class MemoryRules:
         return np.array(tuple(getattr(self, name) for name in RULES.names or ()), dtype=RULES)
 
 
-def relay(tables: TreeTables, features: Features, known: Known, names: int | None = None) -> Relay:
+def relay(
+    tables: TreeTables, features: Features, known: KnownFeatures, names: int | None = None
+) -> Relay:
     """Return what a tree becomes once more is known of its features.
 
     Parameters
@@ -179,12 +182,43 @@ def relay(tables: TreeTables, features: Features, known: Known, names: int | Non
     notes = None
     if targets != tables.targets and tables.tracking:
         notes = new_notes(tables.max_bytes, targets)
-    stopping = _leaves_that_stop(tables, columns, names, targets, notes)
+    stopping, keeps_trial = np.zeros(tables.leaf_count, dtype=np.bool_), True
+    if tables.max_bytes:
+        sizes = _sizes(tables, columns, names, targets, notes)
+        stopping, keeps_trial = _memory.leaves_without_room(tables, *columns, *sizes)
     allowed = may_split(tables, known)
-    return Relay(tables, *columns, names, stopping, targets, notes, allowed)
+    return Relay(tables, *columns, names, stopping, targets, notes, allowed, keeps_trial)
 
 
-def column_kinds(features: Features, known: Known) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+def has_room(
+    tables: TreeTables,
+    features: Features,
+    known: KnownFeatures,
+    rows: int,
+    names: int | None = None,
+) -> bool:
+    """Return whether there is room for more features and labels, even if each row splits a leaf.
+
+    Parameters
+    ----------
+    tables, features, known, names
+        As for `relay`.
+    rows : int
+        That are learned until all of it is known.
+    """
+    if not tables.max_bytes:
+        return True
+    columns, targets = column_kinds(features, known), max(1, len(known.targets))
+    if names is None:
+        names = name_bytes(features, known)
+    notes = new_notes(tables.max_bytes, targets) if tables.tracking else None
+    sizes = _sizes(tables, columns, names, targets, notes)
+    return _memory.has_room_to_grow(tables, *columns, *sizes, rows)
+
+
+def column_kinds(
+    features: Features, known: KnownFeatures
+) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
     """Return of each feature whether it is a category of few, and the places of one of many.
 
     Parameters
@@ -197,7 +231,7 @@ def column_kinds(features: Features, known: Known) -> tuple[NDArray[np.bool_], N
     return is_category & (places < 0), places
 
 
-def may_split(tables: TreeTables, known: Known) -> NDArray[np.bool_]:
+def may_split(tables: TreeTables, known: KnownFeatures) -> NDArray[np.bool_]:
     """Return of each feature that is known whether leaves may split on it."""
     return np.array([name not in tables.no_splits for name in known.names], dtype=np.bool_)
 
@@ -229,22 +263,19 @@ def bytes_of_names(no_splits: tuple[Label, ...]) -> int:
     return sum(map(sys.getsizeof, (no_splits, *no_splits))) if no_splits else 0
 
 
-def name_bytes(features: Features, known: Known) -> int:
+def name_bytes(features: Features, known: KnownFeatures) -> int:
     """Return what the names of features and categories occupy."""
     return features.nbytes - features.known.nbytes + known.nbytes
 
 
-def _leaves_that_stop(
+def _sizes(
     tables: TreeTables,
     columns: tuple[NDArray[np.bool_], NDArray[np.intp]],
     names: int,
     targets: int,
     notes: Notes | None,
-) -> NDArray[np.bool_]:
-    if not tables.max_bytes:
-        return np.zeros(tables.leaf_count, dtype=np.bool_)
+) -> tuple[int, int, int, int]:
+    """Return the bytes of names and of new features, the number of targets, the bytes of notes."""
     new = len(columns[0]) - tables.features
     note_bytes = notes.most * notes.place_bytes if notes is not None else 0
-    return _memory.leaves_without_room(
-        tables, *columns, names, new * (FEATURE_BYTES + NAME_BYTES), targets, note_bytes
-    )
+    return names, new * (FEATURE_BYTES + NAME_BYTES), targets, note_bytes

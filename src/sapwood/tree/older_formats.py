@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.blend._layer import LEVEL_RATES, fresh_layer, layer_parts
-from sapwood.blend._notes import Notes
+from sapwood.corrector._layer import LEVEL_RATES, fresh_layer, layer_parts
+from sapwood.corrector._pending import Notes
 from sapwood.records import check, doubles
 from sapwood.tree._kernel import NOTE_DOUBLES
 from sapwood.tree.layout import (
@@ -24,6 +24,7 @@ from sapwood.tree.layout import (
     SAMPLE_ROWS,
     STREAM,
     TARGET_COST,
+    TARGET_TRIAL,
     UNITS_RECORD,
     UNREST_RECORD,
     no_trial,
@@ -33,7 +34,7 @@ __all__ = ["LATER", "is_older", "upgraded"]
 
 Array = NDArray[Any]
 
-LATER = ("target_costs",)
+LATER = ("target_costs", "target_trial")
 """The arrays of a tree of several targets that files of ensembles may lack, too."""
 
 RATES = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9)
@@ -69,6 +70,8 @@ def upgraded(arrays: dict[str, Array], tracking: bool, features: int) -> dict[st
     if "target_streams" in arrays and "target_costs" not in arrays:
         costs = np.zeros(features * arrays["target_streams"].size, TARGET_COST)
         arrays = arrays | {"target_costs": costs}
+    if "target_streams" in arrays and "target_trial" not in arrays:
+        arrays = arrays | {"target_trial": np.zeros(arrays["target_streams"].size, TARGET_TRIAL)}
     later = _facts(arrays.get("watches"), features)
     return arrays | later if "watches" in arrays and not later.keys() & arrays.keys() else arrays
 

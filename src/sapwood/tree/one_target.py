@@ -9,7 +9,7 @@ from sapwood.model import State
 from sapwood.rows.features import TARGETS
 from sapwood.tree import memory, tree_state
 from sapwood.tree._column_tables import GRID_DOUBLES, SLOT_DOUBLES
-from sapwood.tree.layout import STREAM
+from sapwood.tree.layout import STREAM, no_trial
 
 if TYPE_CHECKING:
     from sapwood.tree._kernel import TreeKernel
@@ -72,7 +72,7 @@ def arrays_of_target(kernel: "TreeKernel", place: int) -> dict[str, Array]:
             arrays["watches"], kernel, place, leaves["weight"][leaves["watching"] != 0]
         ),
     }
-    found["trial_watches"] = np.zeros((0, found["watches"].shape[1]))
+    found |= {"trial": no_trial(), "trial_watches": np.zeros((0, found["watches"].shape[1]))}
     notes = memory.new_notes(kernel.max_bytes, 1) if kernel.tracking else None
     return found | dict(zip(tree_state.NOTES, tree_state.notes_state(notes), strict=True))
 

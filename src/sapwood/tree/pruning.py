@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
+from sapwood import validation
 from sapwood.model import State
 from sapwood.tree import tree_state
 from sapwood.tree._column_tables import GRID_DOUBLES
@@ -94,7 +94,7 @@ def pruned(tree: "HoeffdingTreeRegressor", node: int) -> tuple[State, IntArray]:
     """
     header, arrays = tree_state.state_of(tree)
     kernel, nodes = tree._kernel, arrays["nodes"]
-    place = door.whole(node, "node", 0, len(nodes) - 1)
+    place = validation.whole(node, "node", 0, len(nodes) - 1)
     if nodes["kind"][place] == LEAF:
         raise ValueError(f"node = {place} is a leaf: there is nothing below it to be pruned")
     cut = Cut.at(nodes, place)

@@ -1,28 +1,32 @@
 """The tree: an online regressor."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sapwood import door
-from sapwood.door import Label
+from sapwood import validation
+from sapwood.corrector._pending import key_of_id, keys_of_ids
+from sapwood.deprecation import deprecated
 from sapwood.inspect import snapshot, view
 from sapwood.inspect.explanation import Explanation
 from sapwood.inspect.tree_views import TreeViews
 from sapwood.model import State
 from sapwood.observers.base import TableObserver
-from sapwood.regressor import Regressor
+from sapwood.regressor import GrowthOf, Regressor, recorded
 from sapwood.rows import frames, targets
-from sapwood.rows.encoder import Plan
+from sapwood.rows.encoder import EncodedRows
 from sapwood.rows.features import Features, checked_names, labels_within
 from sapwood.tree import _memory, memory, one_target, pruning, tree_state
 from sapwood.tree._exchange import exchange
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree._relay import Registration
+from sapwood.tree._schema_migration import SchemaMigration
+from sapwood.tree.bounds import SplitBoundName
 from sapwood.tree.growth import SplitOn
 from sapwood.tree.settings import Leaf, Track, TreeSettings
+from sapwood.validation import Label
 
 if TYPE_CHECKING:
     from sapwood.ensemble.forest import ForestRegressor
@@ -59,14 +63,14 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         width for each number as that has (32 by default), over the range in which it saw values.
     leaf : {"adaptive", "linear", "mean"}
         How a leaf predicts: by its mean; by linear models, which forget at different rates; or by
-        all of them, each with a weight that its own faded error decides.
+        all of them, each with a weight from its own exponentially weighted error.
     split_on : {"best", "residual", "target"}
         What splits are to explain: y itself; what the leaf's linear model leaves of it, by a step
         or by a bend; or whichever leaves the smaller error, and y where parts of it are far
         apart. With ``leaf="mean"`` it is y.
     track : {"auto", None}
         Whether predictions are blended with what follows from recent labels, as far as it proved
-        to be right when it was said; labels may come at once, by batches, late, or never.
+        to be right when it was issued; labels may come at once, by batches, late, or never.
     max_bytes : int, optional
         What the tree may occupy. When that is full, the leaves that promise least stop watching,
         which they need for splits, and start again when there is room.
@@ -76,13 +80,16 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     no_splits : iterable of str or int
         Names of features that no leaf splits on, such as a running number or the time: linear
         models still use them. They may come later, or never.
+    split_bound : {"hoeffding", "anytime"}
+        Which bound decides that a cut is better than those of other features. Hoeffding's holds for
+        a single test with probability 1 - `delta`; a leaf tests many times. The anytime bound holds
+        for all tests together. It needs about 1.7 times as many rows for a split.
 
     Attributes
     ----------
-    column_formats : dict of str to str
-        By which formats, as in `datetime.strptime`, columns became the numbers of features. The
-        tree itself has no use for it: it is saved for whoever reads rows, as `sapwood predict`
-        does.
+    schema : sapwood.schema.Schema
+        How the columns of rows become features, if the command line has found that out: it is
+        saved with the tree, and applied to all rows that the tree is given.
 
     Notes
     -----
@@ -90,9 +97,9 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     side whose rows are more like those in which the value was missing, or to the heavier side if
     there were none; likewise categories that it has never seen. In linear models a missing value
     counts as the mean. Numbers that are infinite, y that are not finite, and weights that are not
-    positive are refused, before anything is changed.
+    positive are rejected, before anything is changed.
 
-    Up to 63 categories of a feature are told apart in splits one by one. With the 64th, its *level*
+    Up to 63 categories of a feature are distinguished in splits one by one. With the 64th, its *level*
     stands for a category wherever a number is needed: the mean of its y so far, before that of the
     row itself, shrunk towards the mean of all as far as rows of a category differ more than
     categories do. A new category has the mean of all. Up to 65,536 categories of a feature have
@@ -101,7 +108,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     in which one comes again, they are ids: the feature counts as missing from then on, which
     `feature_kinds` and `summary` tell.
 
-    With a last layer (`track`) the tree follows columns, and y, that plainly come in other units
+    With an error-correction layer (`track`) the tree follows columns, and y, that plainly come in other units
     from some row on: another scale, another zero. Rows have to prove it by smaller errors; then all
     that is known becomes what it would be in the new units. `unit_changes` lists such changes. With
     an `observer` other than the default one, the tree does nothing of the kind.
@@ -126,8 +133,9 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     5
     """
 
+    _renumbered: tuple[IntArray, ...] = ()  # the new numbers of nodes, for each pruning
     kind: ClassVar[str] = "HoeffdingTreeRegressor"
-    format: ClassVar[int] = 3
+    format: ClassVar[int] = 4
     _kernel: TreeKernel
 
     def __init__(
@@ -145,6 +153,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
         no_splits: Iterable[Label] = (),
+        split_bound: SplitBoundName = "hoeffding",
     ) -> None:
         settings = TreeSettings.checked(
             grace_period=grace_period,
@@ -158,22 +167,41 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             track=track,
             max_bytes=max_bytes,
             no_splits=no_splits,
+            split_bound=split_bound,
         )
         features = Features(categorical, labels_within(settings.parameters["max_bytes"]))
         parameters = {**settings.parameters, "categorical": features.declared}
         super().__init__(parameters, features, settings.new_kernel(features))
 
+    def _use_growth(self, growth_of: GrowthOf) -> None:
+        own = {name: each for name, each in self._parameters.items() if name != "categorical"}
+        settings = TreeSettings.checked(**own)
+        growth = growth_of(settings.growth, 0.0)
+        self._kernel.set_rules(growth.to_record(), settings.memory.to_record())
+        self._growth_of = growth_of
+
     # -- where rows belong ----------------------------------------------------------------------
 
-    def predict_region_one(self, x: dict[Any, Any], asked: bool = True) -> tuple[Any, int]:
-        """Predict one row as `predict_one` does, and say by which part of the tree.
+    def predict_region_one(
+        self,
+        x: dict[Any, Any],
+        record: bool = True,
+        *,
+        id: Any = None,
+        asked: bool | None = None,
+    ) -> tuple[Any, int]:
+        """Predict one row as `predict_one` does, and report the part of the tree it comes from.
 
         Parameters
         ----------
         x : dict
             The features, as for `predict_one`.
-        asked : bool
-            Whether the tree will be judged by this prediction when the row is learned.
+        record : bool
+            Whether the tree is scored by this prediction when the row is learned.
+        id : str, int, or tuple of such, optional
+            As for `predict_one`.
+        asked : bool, optional
+            The former name of `record`.
 
         Returns
         -------
@@ -181,32 +209,51 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             As `predict_one` returns it.
         region : int
             The node of the row's leaf. A node keeps its number until the tree is pruned, and its
-            place in `region_parents` tells which one it was split off from.
+            place in `region_parents` is the node it was split off from.
         """
-        found = self._kernel.place_one(self._reader, x, asked)
-        while found is None:
-            plan, regions = self._features.read_one(x, learn=False), np.empty(1, np.int32)
-            said = self._predict_plan(plan, regions=regions, asked=asked)
-            if said is not None:
-                prediction = said[0].tolist()
-                if plan.targets:
-                    prediction = targets.named(plan.targets, prediction)
-                found = prediction, int(regions[0])
-        return found
+        if asked is not None:
+            deprecated("predict_region_one(x, asked=...)", "predict_region_one(x, record=...)")
+            record = asked
+        return self._place_one(x, 0 if id is None else key_of_id(id), record)
 
-    def predict_regions(self, X: Any) -> tuple[FloatArray, IntArray]:
+    def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[Any, int]:
+        if self._features.encoding is not None:
+            x = self._features.encoding.encode_one(x)
+        found = self._kernel.place_one(self._reader, x, record, key)
+        if found is not None:
+            return found
+        regions = np.empty(1, np.int32)
+        read = partial(self._features.read_one, x, learn=False)
+        plan, predictions = self._predict_read(read, regions=regions, **recorded(key, record))
+        prediction = predictions[0].tolist()
+        if plan.targets:
+            prediction = targets.named(plan.targets, prediction)
+        return prediction, int(regions[0])
+
+    def predict_regions(
+        self, X: Any, *, ids: Any = None, record: bool = True
+    ) -> tuple[FloatArray, IntArray]:
         """Return what `predict_region_one` does for many rows, as two arrays.
 
         Parameters
         ----------
         X : array_like, mapping of columns, or data frame
             The features, as for `learn_many`.
+        ids, record
+            As for `predict_many`.
         """
-        rows, predictions = frames.lasting(X), None
-        while predictions is None:
-            plan = self._features.read(rows, learn=False)
-            regions = np.empty(len(plan.matrix), np.int32)
-            predictions = self._predict_plan(plan, regions=regions)
+        return self._place_many(X, None if ids is None else keys_of_ids(ids), record)
+
+    def _place_many(
+        self, X: Any, keys: Any = None, record: bool = True
+    ) -> tuple[FloatArray, IntArray]:
+        read = partial(self._features.read, frames.lasting(X), learn=False)
+        plan = read()
+        regions = np.empty(len(plan.matrix), np.int32)
+        own: dict[str, Any] = {"regions": regions, "ids": keys, "asked": record}
+        predictions = self._predict_plan(plan, **own)
+        if predictions is None:
+            _, predictions = self._predict_read(read, **own)
         return predictions, regions
 
     def predict_learn_regions(
@@ -219,8 +266,8 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         X, y, w
             As for `learn_many`.
         asked : bool
-            Whether these are the predictions that the tree is judged by; if not, they are those of
-            before, as in `learn_telling`.
+            Whether these are the predictions that the tree is scored by; if not, they are those
+            that were issued before, as by `predict_learn_many` with ``delayed=True``.
         """
         read = targets.read(y)
         regions = np.empty(len(read.values), np.int32)
@@ -229,9 +276,9 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     @property
     def region_parents(self) -> IntArray:
         """The node that each node was split off from; -1 for the root."""
-        return self._kernel.while_still(_parents, self._kernel)
+        return self._kernel.read_locked(_parents, self._kernel)
 
-    def _registration(self, plan: Plan, names: tuple[Label, ...]) -> Registration | None:
+    def _registration(self, plan: EncodedRows, names: tuple[Label, ...]) -> SchemaMigration | None:
         """Return what rows bring that is new, once nobody else may change the tree."""
         if names:
             self._check_slots(self._kernel)
@@ -239,7 +286,11 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         if known is self._features.known:
             return None
         relay = memory.relay(self._kernel, self._features, known)
-        return Registration(self._features, known, [relay])
+        return SchemaMigration(self._features, known, [relay])
+
+    def _has_room(self, plan: EncodedRows, names: tuple[Label, ...]) -> bool:
+        known = plan.known(targets=names)
+        return memory.has_room(self._kernel, self._features, known, len(plan.matrix))
 
     # -- several targets ------------------------------------------------------------------------
 
@@ -265,13 +316,17 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         True
         """
         place = self._place_of(target)
-        state: State = self._kernel.while_still(one_target.state_of_target, self, place)
-        return HoeffdingTreeRegressor.from_state(state, self.format)
+        state: State = self._kernel.read_locked(one_target.state_of_target, self, place)
+        tree: HoeffdingTreeRegressor = self._of_same_rows(
+            HoeffdingTreeRegressor.from_state(state, self.format)
+        )
+        tree.schema = self.schema.of_target(target)
+        return tree
 
     def _place_of(self, target: Label) -> int:
         place = super()._place_of(target)
         if self._kernel.target_stream_table[place]["rows"] == 0:
-            raise ValueError(f"target = {door.shown(target)}: no y of it was learned yet")
+            raise ValueError(f"target = {validation.shown(target)}: no y of it was learned yet")
         return place
 
     # -- what it may split on, and what it should not have split on --------------------------------
@@ -286,7 +341,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     @no_splits.setter
     def no_splits(self, names: Iterable[Label]) -> None:
-        self._kernel.in_turn(self._change_no_splits, checked_names(names, "no_splits"))
+        self._kernel.write_locked(self._change_no_splits, checked_names(names, "no_splits"))
 
     def _change_no_splits(self, names: tuple[Label, ...]) -> None:
         self._become(pruning.with_no_splits(self, names))
@@ -305,13 +360,13 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         watched other ranges of them, and splits again once it has seen enough. All other leaves
         predict as before, to the last bit.
 
-        An `IntervalRegressor` around the tree knows regions by the numbers of nodes, which change:
-        make a new one around a tree that was pruned.
+        An `IntervalRegressor` around the tree follows: the region of the leaf has the errors of
+        those below.
 
         Parameters
         ----------
         node : int
-            Its number, as `to_frame` tells it; 0 is the root.
+            Its number, as in `to_frame`; 0 is the root.
 
         Returns
         -------
@@ -340,12 +395,14 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         >>> print(tree.to_text(digits=1))
         3  (weight 4000, linear)
         """
-        places: IntArray = self._kernel.in_turn(self._prune, node)
+        places: IntArray = self._kernel.write_locked(self._prune, node)
         return places
 
     def _prune(self, node: int) -> IntArray:
         state, places = pruning.pruned(self, node)
+        renumbered = (*self._renumbered, places)
         self._become(state)
+        self._renumbered = renumbered
         return places
 
     def _become(self, state: State) -> None:
@@ -359,8 +416,8 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         """Return a forest of this tree and the trees of a model that has learned other rows.
 
         Trees that have grown apart cannot become one: they become members, which weigh by the rows
-        that each has learned until labels tell more, and all go on learning. The last layer begins
-        anew. Both models stay as they are. Workers that start from one tree lose nothing: see
+        that each has learned until labels tell more, and all go on learning. The error-correction
+        layer is reset. Both models stay as they are. Workers that start from one tree lose nothing: see
         `sapwood.merge`.
 
         Parameters
@@ -399,7 +456,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     @property
     def nbytes(self) -> int:
         """Bytes that the tree occupies: all tables, and the names of features and categories."""
-        return self._kernel.while_still(_memory.nbytes, self._kernel)
+        return self._kernel.read_locked(_memory.nbytes, self._kernel)
 
     @property
     def feature_importances(self) -> dict[str, float]:
@@ -424,12 +481,12 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
         The last 16 at most, the oldest first.
         """
-        return self._kernel.while_still(snapshot.unit_changes, self._kernel, self._features)
+        return self._kernel.read_locked(snapshot.unit_changes, self._kernel, self._features)
 
     @property
     def summary(self) -> view.Summary:
         """The tree in a few numbers; `print` it to read it."""
-        return self._kernel.while_still(self._summary)
+        return self._kernel.read_locked(self._summary)
 
     def _summary(self) -> view.Summary:
         return view.summary(
@@ -460,7 +517,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             return self.of_target(target).explain(x)
         if self._features.known.targets:
             return {name: self.of_target(name).explain(x) for name in self.targets}
-        return self._kernel.while_still(self._explain, x)
+        return self._kernel.read_locked(self._explain, x)
 
     def _explain(self, x: dict[Any, Any]) -> Explanation:
         row = self._features.read_one(x, learn=False).matrix[0]
@@ -469,8 +526,11 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
     def _tree_of(self, target: Label) -> "HoeffdingTreeRegressor":
         return self.of_target(target)
 
+    def _one_tree(self) -> "HoeffdingTreeRegressor":
+        return self
+
     def _picture(self) -> view.TreePicture:
-        return self._kernel.while_still(snapshot.picture, self._kernel, self._features)
+        return self._kernel.read_locked(snapshot.picture, self._kernel, self._features)
 
     def _size(self) -> str:
         return f"{self.n_leaves} leaves"
@@ -479,7 +539,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     def to_state(self) -> State:
         """Return all that the tree is, as between two rows."""
-        return self._kernel.while_still(tree_state.state_of, self)
+        return self._kernel.read_locked(tree_state.state_of, self)
 
     @classmethod
     def from_state(cls, state: State, format: int) -> Self:

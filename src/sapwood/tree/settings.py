@@ -4,18 +4,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from sapwood import door
-from sapwood.blend._notes import Notes
-from sapwood.door import Label
+from sapwood import validation
+from sapwood.corrector._pending import Notes
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
 from sapwood.rows.features import Features, checked_names
 from sapwood.tree import memory
 from sapwood.tree._kernel import TreeKernel
-from sapwood.tree.bounds import HoeffdingBound
+from sapwood.tree.bounds import SPLIT_BOUNDS, SplitBoundName
 from sapwood.tree.growth import SPLIT_ON, GrowthRules, SplitOn
 from sapwood.tree.leaf_observers import LeafObservers
 from sapwood.tree.memory import MemoryRules
+from sapwood.validation import Label
 
 __all__ = ["Leaf", "Track", "TreeSettings", "check_choice"]
 
@@ -64,6 +64,7 @@ class TreeSettings:
         track: Track,
         max_bytes: int | None,
         no_splits: Iterable[Label],
+        split_bound: SplitBoundName = "hoeffding",
     ) -> Self:
         """Return settings, or raise ValueError for a parameter that cannot be.
 
@@ -72,19 +73,20 @@ class TreeSettings:
         check_choice(leaf, "leaf", LEAVES)
         check_choice(split_on, "split_on", SPLIT_ON)
         check_choice(track, "track", TRACKS)
+        check_choice(split_bound, "split_bound", tuple(SPLIT_BOUNDS))
         if observer is None:
             observer = QuantizerObserver(slots=SLOTS)
         observing = LeafObservers(observer)
-        depth = None if max_depth is None else door.whole(max_depth, "max_depth", 0, DEEPEST)
+        depth = None if max_depth is None else validation.whole(max_depth, "max_depth", 0, DEEPEST)
         growth = GrowthRules(
-            grace_period=door.positive(grace_period, "grace_period"),
-            bound=HoeffdingBound(door.between(delta, "delta", LEAST_DELTA, 1.0)),
-            tau=door.between(tau, "tau", 0.0, 1.0),
-            min_share=door.between(min_share, "min_share", LEAST_SHARE, 0.5),
+            grace_period=validation.positive(grace_period, "grace_period"),
+            bound=SPLIT_BOUNDS[split_bound](validation.between(delta, "delta", LEAST_DELTA, 1.0)),
+            tau=validation.between(tau, "tau", 0.0, 1.0),
+            min_share=validation.between(min_share, "min_share", LEAST_SHARE, 0.5),
             max_depth=DEEPEST if depth is None else depth,
             split_on=split_on if leaf != "mean" else "target",
         )
-        limit = None if max_bytes is None else door.whole(max_bytes, "max_bytes", 1, 2**62)
+        limit = None if max_bytes is None else validation.whole(max_bytes, "max_bytes", 1, 2**62)
         unsplit = checked_names(no_splits, "no_splits")
         parameters = {
             "grace_period": growth.grace_period,
@@ -98,6 +100,7 @@ class TreeSettings:
             "track": track,
             "max_bytes": limit,
             "no_splits": unsplit,
+            "split_bound": split_bound,
         }
         return cls(parameters, growth, MemoryRules.of(limit, observing, unsplit), observing)
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood import door
-from sapwood.blend._notes import Notes
-from sapwood.blend.checking import check_layers, check_notes
+from sapwood import validation
+from sapwood.corrector._pending import Notes
+from sapwood.corrector.checking import check_layers, check_notes
 from sapwood.limits import ROUNDING
 from sapwood.model import State, check_unchanged
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
@@ -27,7 +27,7 @@ from sapwood.tree.checking.columns import (
 )
 from sapwood.tree.checking.pages import check_models, check_observers, check_watches
 from sapwood.tree.checking.structure import check_leaves, check_nodes, check_stream
-from sapwood.tree.checking.targets import check_targets
+from sapwood.tree.checking.targets import check_target_trials, check_targets
 from sapwood.tree.checking.trial import check_trial
 from sapwood.tree.layout import (
     CHANGE_RECORD,
@@ -42,6 +42,7 @@ from sapwood.tree.layout import (
     TARGET_LEAF,
     TARGET_NODE,
     TARGET_STREAM,
+    TARGET_TRIAL,
     TRIAL_RECORD,
     UNITS_RECORD,
     UNREST_RECORD,
@@ -74,7 +75,7 @@ Array = NDArray[Any]
 Kinds = tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]
 Tree = TypeVar("Tree", bound="HoeffdingTreeRegressor")
 
-NO_SPLITS = "no_splits"  # a parameter
+NO_SPLITS, SPLIT_BOUND = "no_splits", "split_bound"  # parameters
 PENDING = "pending"  # a leaf that is yet to be decided on
 MOST_LABELS = "most_labels"  # of a feature, if they are not those of max_bytes
 OBSERVERS: dict[str, type[TableObserver]] = {
@@ -101,7 +102,13 @@ ARRAYS = (
 )
 
 # of several targets alone
-TARGET_ARRAYS = ("target_streams", "target_leaves", "target_nodes", "target_costs")
+TARGET_ARRAYS = (
+    "target_streams",
+    "target_leaves",
+    "target_nodes",
+    "target_costs",
+    "target_trial",  # saved while a split is on trial
+)
 
 NO_NOTES: tuple[Array, ...] = (
     np.zeros(0),
@@ -148,8 +155,9 @@ def kernel_arrays(kernel: TreeKernel, watches: bool = True) -> dict[str, Array]:
             kernel.target_leaf_table[: kernel.targets * kernel.leaf_count],
             kernel.target_node_table[: kernel.targets * kernel.node_count],
             kernel.columns.known_costs,
+            *((kernel.target_trial_table,) if kernel.has_trial else ()),
         )
-        found |= dict(zip(TARGET_ARRAYS, records, strict=True))
+        found |= dict(zip(TARGET_ARRAYS, records, strict=False))
     return found
 
 
@@ -180,7 +188,7 @@ def header_of(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
 
 
 def parameters_header(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters in terms of JSON; `no_splits` only if given, as older files lack it."""
+    """Return parameters in terms of JSON; later ones only if given, as older files lack them."""
     header = {
         **parameters,
         "observer": observer_header(parameters["observer"]),
@@ -189,6 +197,8 @@ def parameters_header(parameters: dict[str, Any]) -> dict[str, Any]:
     }
     if not header[NO_SPLITS]:
         del header[NO_SPLITS]
+    if header[SPLIT_BOUND] == "hoeffding":
+        del header[SPLIT_BOUND]
     return header
 
 
@@ -215,7 +225,7 @@ def _stacked(pages: list[Array | None], width: int) -> Array:
 
 
 def observer_bytes(observer: TableObserver) -> bytes:
-    """Return an observer's bytes; what its own door would remember is made up from its elements."""
+    """Return the bytes of an observer; the range it has seen is derived from its elements."""
     _, table = observer._elements()
     reach = np.zeros((2, 2))
     if len(table):
@@ -262,7 +272,7 @@ def empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     tree = kind(**{**parameters, "observer": observer})
     if MOST_LABELS in header:
         least, most = labels_within(1), labels_within(None)
-        tree._features.most_labels = door.whole(header[MOST_LABELS], MOST_LABELS, least, most)
+        tree._features.most_labels = validation.whole(header[MOST_LABELS], MOST_LABELS, least, most)
     features = Features.from_header(header["features"], tree._features.most_labels)
     same = features.categorical == tree._features.categorical
     check(same, "its parameters and its features differ in what is categorical")
@@ -389,7 +399,7 @@ def _fit_memory(kernel: TreeKernel, is_older: bool) -> None:
 
 def _restore_pending(kernel: TreeKernel, pending: Any) -> None:
     """Let a decision be outstanding, if it can be."""
-    leaf = door.whole(pending, PENDING, 0, kernel.leaf_count - 1)
+    leaf = validation.whole(pending, PENDING, 0, kernel.leaf_count - 1)
     check(bool(kernel.leaf_table["watching"][leaf]), "a leaf cannot be pending")
     kernel.set_pending(leaf)
 
@@ -441,7 +451,7 @@ def _units(
     units = _records(arrays["units"], UNITS_RECORD, "units")
     unrest = _records(arrays["unrest"], UNREST_RECORD, "unrest")
     changes = _records(arrays["changes"], CHANGE_RECORD, "changes of units")
-    check_units(units, ~(kinds[0] | kinds[2]), limits, kernel.minding)
+    check_units(units, ~(kinds[0] | kinds[2]), limits, kernel.watching_units)
     check_unrest(unrest, units)
     check_changes(changes, limits)
     return units, unrest, changes
@@ -471,21 +481,24 @@ def _target_records(
     if targets == 1:
         return None
     nodes, leaves = arrays["nodes"], arrays["leaves"]
-    streams, own_leaves, own_nodes = (
+    names = ("target_streams", "target_leaves", "target_nodes", "target_trial")
+    streams, own_leaves, own_nodes, trials = (
         _records(arrays[name], record, f"{name.replace('_', ' ')}")
         for name, record in zip(
-            TARGET_ARRAYS, (TARGET_STREAM, TARGET_LEAF, TARGET_NODE), strict=False
+            names, (TARGET_STREAM, TARGET_LEAF, TARGET_NODE, TARGET_TRIAL), strict=True
         )
     )
-    good = (len(streams), len(own_leaves), len(own_nodes)) == tuple(
-        targets * count for count in (1, len(leaves), len(nodes))
+    good = (len(streams), len(own_leaves), len(own_nodes), len(trials)) == tuple(
+        targets * count for count in (1, len(leaves), len(nodes), 1)
     )
     check(good, "there is not a record for each target of each leaf and node")
     check_targets(streams, own_leaves, own_nodes, leaves, limits)
+    check_target_trials(trials, arrays["trial"], limits)
     return TargetRecords(
         streams.copy(),
         lengthened(own_leaves, targets * room[1]),
         lengthened(own_nodes, targets * room[0]),
+        trials.copy(),
     )
 
 
@@ -509,7 +522,8 @@ def restore_notes(memory: Notes | None, arrays: dict[str, Array], rows: float) -
         check(not any(len(each) for each in saved), "there are notes of a model that takes none")
         return
     sizes, keys, ages, notes = saved
-    doubles(sizes, (5,), "the sizes of its notes")
+    # Earlier releases had two counts less.
+    doubles(sizes, (5,) if len(sizes) == 5 else (7,), "the sizes of its notes")
     good = keys.dtype == np.uint64 and ages.dtype == np.int64 and keys.ndim == ages.ndim == 1
     check(good, "the keys and ages of its notes are no whole numbers")
     check_notes(doubles(notes, (len(keys), memory.width), "its notes"), rows)

@@ -71,7 +71,7 @@ def check_samples(samples: Array, kinds: tuple[BoolArray, BoolArray, BoolArray])
     check_all(np.isnan(samples[:, is_unknown]), "sample {} has what was never seen")
 
 
-def check_units(units: Array, is_number: BoolArray, limits: Limits, minding: bool) -> None:
+def check_units(units: Array, is_number: BoolArray, limits: Limits, watching_units: bool) -> None:
     """Check what is known of the units of y, which come first, and of each feature.
 
     Parameters
@@ -82,12 +82,12 @@ def check_units(units: Array, is_number: BoolArray, limits: Limits, minding: boo
         Of each feature whether it is a number.
     limits : Limits
         What bounds their numbers.
-    minding : bool
+    watching_units : bool
         Whether it follows changes of units at all.
     """
     check(len(units) == len(is_number) + 1, "its units are not those of its features")
     UNITS.check(units, limits)
-    has_none = ~np.append(True, is_number) if minding else np.ones(len(units), np.bool_)
+    has_none = ~np.append(True, is_number) if watching_units else np.ones(len(units), np.bool_)
     # Numbers, as NumPy calls it a TypeError if memory fails while records are compared.
     blank = (units.view(np.float64).reshape(len(units), -1) == 0).all(axis=1)
     check_all(blank | ~has_none, "units {} are those of no number")

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sapwood.limits import FAR, ROUNDING
 from sapwood.records import check
-from sapwood.tree._column_tables import GRID_DOUBLES, SLOT_DOUBLES
+from sapwood.tree._column_tables import GRID_DOUBLES
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import most_kept_rows
 from sapwood.tree.layout import CODES, TRIAL, Limits
@@ -62,6 +62,11 @@ def check_trial(
     check(bool(good.all()), "a grid of the trial is wrong")
     fixed = (low == 0) & (width == 1)
     check(bool(fixed[:, is_category].all()), "the grid of a category is wrong in the trial")
-    slots = pages[:, GRID_DOUBLES * features :].reshape(2, -1, SLOT_DOUBLES)
-    good = (slots[..., 0] >= 0) & (abs(slots[..., 1]) <= FAR * slots[..., 0])
+    start, end = kernel.slot_start(0), kernel.slot_start(features)
+    slots = pages[:, start:end].reshape(2, -1, kernel.slot_doubles)
+    weight = slots[..., :1]
+    good = (weight >= 0) & (abs(slots[..., 1::2]) <= FAR * weight)
     check(bool(good.all()), "a slot of the trial is wrong")
+    gaps = pages[:, end:].reshape(2, slots.shape[1], -1)
+    good = (gaps >= 0) & (gaps <= ROUNDING * weight)
+    check(bool(good.all()), "a slot of the trial lacks more than it has")

@@ -1,0 +1,368 @@
+"""How well a hybrid predicts, compared with its members and with other ways to use a batch learner.
+
+The same rows in the same order at four timings, as in `timings`: each label is there before the
+next row is predicted; 1,000 rows are predicted and then learned; each label comes 24 rows late; the
+first 80 % are learned, and the rest is predicted without a label. Learners: the hybrid, the forest,
+LightGBM and HistGradientBoosting refitted by the same schedule as in the hybrid, and LightGBM's
+continued training, by 10 trees for each 1,000 rows. R² leaves out the first 1,000 rows. Seconds are
+those of the processor, in one thread.
+
+The constants of the combination were chosen on every second stream in alphabetical order
+(`CHOSE`), at once, by 1,000 and 24 late; the other ones judge them.
+"""
+
+import argparse
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.data_sets import DataSet
+from benchmarks.peers.sets import GENERATED, REAL, generated, real
+from benchmarks.tables import Answer, Bound, Cell, Table
+from benchmarks.timings import AT_ONCE, LATE, NEVER, steps
+from sapwood import ForestRegressor, HybridRegressor
+from sapwood.hybrid.learners import BatchLearner, HistGradientBoosting, LightGBM
+from sapwood.hybrid.schedule import Schedule
+from sapwood.rows.features import Features
+
+__all__ = ["run"]
+
+FloatArray = NDArray[np.float64]
+
+ROWS, QUICK_ROWS, LEFT_OUT = 10_000, 3_000, 1_000
+WINDOW = 20_000
+TIMINGS = (AT_ONCE, "by 1,000", "24 late", NEVER)
+HYBRID, FOREST, CONTINUED = "hybrid", "forest", "LightGBM continued"
+LIGHTGBM, BOOSTED = "LightGBM refitted", "HistGradientBoosting refitted"
+QUICK_STREAMS = ("bike", "friedman-gra")
+CHOSE = (
+    *("Beijing PM2.5", "births", "check times", "demand", "electricity", "flights"),
+    *("friedman-gra", "friedman-lea", "hyperplane", "movies", "planes2d", "randhie"),
+    *("txhousing", "weather"),
+)
+MAY_LOSE = 0.005
+PACE, PACED_ROWS = 0.002, 4_000  # seconds between two rows
+
+
+class Record(NamedTuple):
+    """How well one learner did on one stream at one timing."""
+
+    data: str
+    rows: int
+    chose: bool
+    timing: str
+    learner: str
+    r2: float
+    seconds: float
+
+
+def run(quick: bool = False) -> Answer:
+    """Let every learner predict every stream at every timing.
+
+    Parameters
+    ----------
+    quick : bool
+        Take the first 3,000 rows of two streams, and promise nothing.
+    """
+    names = QUICK_STREAMS if quick else (*REAL, *GENERATED)
+    records: list[Record] = []
+    for name in names:
+        records += scores(name, QUICK_ROWS if quick else ROWS)
+    return answer(records, quick)
+
+
+def answer(records: Sequence[Record], quick: bool) -> Answer:
+    """Return tables, records and bounds.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        Of all streams.
+    quick : bool
+        Whether nothing is promised.
+    """
+    tables = [
+        _overview(records),
+        *_tables(records),
+        _latency(PACED_ROWS // 8 if quick else PACED_ROWS),
+    ]
+    return Answer(
+        tables,
+        Table("hybrid", Record._fields, records),
+        [] if quick else [*_bounds(records)],
+    )
+
+
+# -- learners -------------------------------------------------------------------------------------
+
+
+def scores(name: str, rows: int) -> list[Record]:
+    """Return the scores of all learners on a stream; none where its file is not there.
+
+    Parameters
+    ----------
+    name : str
+        Of a generator or a real stream.
+    rows : int
+        How many at most.
+    """
+    data = generated(name, rows) if name in GENERATED else real(name)
+    if data is None:
+        return []
+    data = data.head(rows)
+    found: list[Record] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for timing in TIMINGS:
+            for learner, make in ((HYBRID, _hybrid), (FOREST, _forest)):
+                start = time.process_time()
+                predictions = _online(make(), data, timing)
+                seconds = time.process_time() - start
+                found.append(_record(data, timing, learner, predictions, seconds))
+        learners: dict[str, Callable[[], BatchLearner]] = {BOOSTED: HistGradientBoosting}
+        if find_spec("lightgbm") is not None:
+            learners[LIGHTGBM] = LightGBM
+            start = time.process_time()
+            predictions = _continued(data)
+            seconds = time.process_time() - start
+            found.append(_record(data, "by 1,000", CONTINUED, predictions, seconds))
+        for learner, kind in learners.items():
+            for timing, predictions, seconds in _refitted(kind(), data):
+                found.append(_record(data, timing, learner, predictions, seconds))
+    return found
+
+
+def _record(
+    data: DataSet, timing: str, learner: str, predictions: FloatArray, seconds: float
+) -> Record:
+    asked = np.flatnonzero(~np.isnan(predictions))
+    asked = asked[asked >= LEFT_OUT]
+    y = data.y[asked]
+    r2 = float(1 - np.mean((y - predictions[asked]) ** 2) / y.var())
+    return Record(data.name, len(data.y), data.name in CHOSE, timing, learner, r2, seconds)
+
+
+def _hybrid() -> HybridRegressor:
+    return HybridRegressor(_forest())
+
+
+def _forest() -> ForestRegressor:
+    return ForestRegressor(threads=1)
+
+
+def _online(model: Any, data: DataSet, timing: str) -> FloatArray:
+    found = np.full(len(data.y), np.nan)
+    dicts = data.dicts() if timing in LATE else []
+    for what, start, end in steps(timing, len(data.y)):
+        if timing in LATE:
+            if what == "predict":
+                found[start] = model.predict_one(dicts[start])
+            else:
+                model.learn_one(dicts[start], float(data.y[start]))
+            continue
+        part = {name: column[start:end] for name, column in data.columns.items()}
+        if what == "both":
+            found[start:end] = model.predict_learn_many(part, data.y[start:end])
+        elif what == "predict":
+            found[start:end] = model.predict_many(part)
+        else:
+            model.learn_many(part, data.y[start:end])
+    return found
+
+
+def _refitted(learner: BatchLearner, data: DataSet) -> Iterator[tuple[str, FloatArray, float]]:
+    """Yield timings, predictions and seconds; each fit serves all timings."""
+    X, y, count = Features().matrix(data.columns, learn=True), data.y, len(data.y)
+    schedule = Schedule.checked(0.25, 200, None, WINDOW)
+    known = {timing: _labels_known(timing, count) for timing in TIMINGS}
+    found = {timing: np.zeros(count) for timing in TIMINGS}
+    spent = dict.fromkeys(TIMINGS, 0.0)
+    found[NEVER][: int(0.8 * count)] = np.nan
+    start = schedule.start_after(0)
+    while start is not None and start <= count:
+        following = schedule.start_after(start) or count
+        first, last = schedule.used_from(start), schedule.used_from(following)
+        begun = time.process_time()
+        model = learner.fit(
+            X[max(0, start - WINDOW) : start], y[max(0, start - WINDOW) : start], None
+        )
+        seconds = time.process_time() - begun
+        for timing in TIMINGS:
+            rows = np.flatnonzero((known[timing] >= first) & (known[timing] < last))
+            rows = rows[~np.isnan(found[timing][rows])]
+            begun = time.process_time()
+            if len(rows):
+                found[timing][rows] = model.predict(np.ascontiguousarray(X[rows]))
+                spent[timing] += seconds + time.process_time() - begun
+        start = following
+    for timing in TIMINGS:
+        yield timing, found[timing], spent[timing]
+
+
+def _labels_known(timing: str, count: int) -> NDArray[np.int64]:
+    """Return how many labels there are when each row is predicted."""
+    known, labels = np.zeros(count, np.int64), 0
+    if timing == AT_ONCE:
+        return np.arange(count)
+    for what, start, end in steps(timing, count):
+        if what == "learn":
+            labels += end - start
+        else:
+            known[start:end] = labels
+    return known
+
+
+def _continued(data: DataSet) -> FloatArray:
+    lightgbm = import_module("lightgbm")
+    X, y, booster = Features().matrix(data.columns, learn=True), data.y, None
+    found, own = np.zeros(len(y)), {"verbose": -1, "num_threads": 1}
+    for what, start, end in steps("by 1,000", len(y)):
+        if what == "predict" and booster is not None:
+            found[start:end] = booster.predict(X[start:end], num_threads=1)
+        elif what == "learn":
+            part = lightgbm.Dataset(X[start:end], y[start:end], params=own)
+            booster = lightgbm.train(own, part, 10, init_model=booster)
+    return found
+
+
+# -- latency while fits run -----------------------------------------------------------------------
+
+
+def _latency(rows: int) -> Table:
+    """Return how long single calls take at 500 rows a second, with and without fits."""
+    data = generated("friedman", 16_000 + rows)
+    dicts = data.dicts()
+    shown: list[Sequence[Cell]] = []
+    for label, refit in (("fits every 500 rows", 500), ("no fits", 10**6)):
+        model = HybridRegressor(_forest(), lag=450, min_rows=200, refit=refit)
+        columns = {name: column[:16_000] for name, column in data.columns.items()}
+        _learn_history(model, columns, data.y[:16_000])
+        times, fits = _paced(model, dicts[16_000:], data.y[16_000:].tolist())
+        for call, own in zip(("predict_one", "learn_one"), times, strict=True):
+            quantiles = [1e6 * float(np.quantile(own, q)) for q in (0.5, 0.99, 1.0)]
+            shown.append((f"{call}, {label}", fits, *(round(each) for each in quantiles)))
+    columns_of_table = ("call", "fits", "median µs", "99 % µs", "largest µs")
+    return Table(
+        f"Latency at {1 / PACE:.0f} rows a second, window of 16,000 rows", columns_of_table, shown
+    )
+
+
+def _learn_history(model: HybridRegressor, columns: Any, y: FloatArray) -> None:
+    core = model._core
+    schedule, core.schedule = core.schedule, core.schedule._replace(refit=len(y) - 200)
+    model.learn_many(columns, y)
+    model._core.schedule = schedule
+
+
+def _paced(
+    model: HybridRegressor, dicts: Sequence[dict[str, Any]], y: Sequence[float]
+) -> tuple[tuple[list[float], list[float]], int]:
+    """Return the seconds of each call, at a fixed pace, and how many fits there were meanwhile."""
+    before, due = len(model.refits), time.perf_counter()
+    predicting, learning = [], []
+    for x, label in zip(dicts, y, strict=True):
+        due += PACE
+        time.sleep(max(0.0, due - time.perf_counter()))
+        start = time.perf_counter()
+        model.predict_one(x)
+        middle = time.perf_counter()
+        model.learn_one(x, label)
+        predicting.append(middle - start)
+        learning.append(time.perf_counter() - middle)
+    return (predicting, learning), len(model.refits) - before
+
+
+# -- what was found -------------------------------------------------------------------------------
+
+
+def _overview(records: Sequence[Record]) -> Table:
+    """Return means over streams, where the hybrid is ahead, and where it loses most."""
+    score = {(r.data, r.timing, r.learner): r for r in records}
+    names = [*dict.fromkeys(r.data for r in records)]
+    learners = [*dict.fromkeys(r.learner for r in records)]
+    shown = []
+    for judging, subset in (
+        ("all", names),
+        ("judging", [name for name in names if name not in CHOSE]),
+    ):
+        for timing in TIMINGS:
+            if not subset:
+                continue
+            means = {}
+            for learner in learners:
+                own = [
+                    score[name, timing, learner]
+                    for name in subset
+                    if (name, timing, learner) in score
+                ]
+                if own:
+                    means[learner] = (
+                        statistics.fmean(each.r2 for each in own),
+                        statistics.fmean(each.seconds for each in own),
+                    )
+            lead = {name: _lead(score, name, timing) for name in subset}
+            worst = min(lead, key=lead.__getitem__)
+            shown.append(
+                (
+                    f"{timing}, {judging} {len(subset)}",
+                    *(
+                        f"{means[e][0]:.4f} ({means[e][1]:.1f} s)" if e in means else ""
+                        for e in learners
+                    ),
+                    f"{sum(each > 0 for each in lead.values())} of {len(subset)}",
+                    f"{worst}, {lead[worst]:+.4f}",
+                )
+            )
+    columns = ("labels", *learners, "hybrid ahead of both", "least compared with the better")
+    return Table("Mean R² (CPU seconds a stream)", columns, shown)
+
+
+def _lead(score: dict[tuple[str, str, str], Record], name: str, timing: str) -> float:
+    """Return how far the hybrid is ahead of the better of its members."""
+    members = [
+        score[name, timing, each].r2 for each in (FOREST, LIGHTGBM) if (name, timing, each) in score
+    ]
+    return score[name, timing, HYBRID].r2 - max(members)
+
+
+def _tables(records: Sequence[Record]) -> Iterator[Table]:
+    score = {(r.data, r.timing, r.learner): r.r2 for r in records}
+    names = [*dict.fromkeys(r.data for r in records)]
+    for timing in TIMINGS:
+        learners = [*dict.fromkeys(r.learner for r in records if r.timing == timing)]
+        rows = [
+            (name, *(f"{score[name, timing, learner]:.4f}" for learner in learners))
+            for name in names
+        ]
+        yield Table(f"R², labels {timing}", ("stream", *learners), rows)
+
+
+def _bounds(records: Sequence[Record]) -> Iterator[Bound]:
+    score = {(r.data, r.timing, r.learner): r for r in records}
+    names = [*dict.fromkeys(r.data for r in records)]
+    for timing in TIMINGS:
+        lead = statistics.fmean(_lead(score, name, timing) for name in names)
+        what = f"mean lead over the better member, {timing}"
+        yield Bound(what, lead, -MAY_LOSE, at_least=True)
+
+
+def main() -> None:
+    """Measure some streams, and print their records as lines of CSV."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("streams", nargs="+")
+    parser.add_argument("--rows", type=int, default=ROWS)
+    options = parser.parse_args()
+    for name in options.streams:
+        for record in scores(name, options.rows):
+            print(*record, sep=",", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.corrector._pending import Notes
+
+LEAST_RATINGS: tuple[float, ...]
+EXPONENT_RANGE: tuple[float, float]
+
+class Calibrator:
+    table: NDArray[np.float64]
+    class_weights: NDArray[np.float64]
+    def __init__(self, table: Any = None, class_weights: Any = None) -> None: ...
+    def copy(self) -> Calibrator: ...
+    def widen(self, classes: int) -> None: ...
+    @property
+    def labels(self) -> float: ...
+    def probabilities_of(self, ratings: list[float]) -> list[float]: ...
+    def score_one(
+        self,
+        ratings: list[float],
+        known: int,
+        code: int,
+        w: float,
+        pending: Notes | None = None,
+        key: int = 0,
+    ) -> None: ...
+    def probabilities(self, ratings: NDArray[np.float64], known: int) -> NDArray[np.float64]: ...
+    def score_many(
+        self,
+        ratings: NDArray[np.float64],
+        known: int,
+        codes: NDArray[np.int64],
+        w: NDArray[np.float64],
+        pending: Notes | None = None,
+        keys: Any = None,
+        returns: bool = False,
+    ) -> Any: ...

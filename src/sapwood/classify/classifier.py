@@ -1,0 +1,579 @@
+"""What all classifiers share: labels in, probabilities out, and a multi-target model inside."""
+
+import sys
+import warnings
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sapwood import validation
+from sapwood.classify import classifier_state
+from sapwood.classify._calibration import Calibrator
+from sapwood.classify.growth import ClassGrowth
+from sapwood.classify.labels import CodedLabels, class_label, coded, label_array, label_values
+from sapwood.classify.parts import check_rows, part_of
+from sapwood.classify.widening import can_be_widened, restore_latest, widened
+from sapwood.corrector._pending import Notes, key_of_id, key_of_row, keys_of_columns, keys_of_ids
+from sapwood.model import State
+from sapwood.regressor import Regressor
+from sapwood.rows import frames, targets
+from sapwood.stages import EncodedBatch, Stage
+from sapwood.stages.stage import passed_on
+from sapwood.tree.memory import most_notes
+from sapwood.validation import Label
+
+__all__ = ["Classifier", "Held"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+OWN_BYTES = 4096  # of a classifier beside its model and what is pending
+MODEL_SHARE = 0.8  # of max_bytes that the model may occupy
+
+
+class Held(NamedTuple):
+    """All that changes when a class appears: built aside, and then put in place as one."""
+
+    model: Regressor
+    classes: tuple[Label, ...]
+    codes: dict[Label, int]
+    calibrator: Calibrator
+    pending: Notes
+
+
+class Classifier(Stage):
+    """A model that predicts the class of a row, and the probability of each class.
+
+    Parameters
+    ----------
+    parameters : dict
+        The arguments that make an empty model like this one.
+    """
+
+    several_targets: ClassVar[bool] = False
+    task: ClassVar[str] = "classes"
+    regressor: ClassVar[type[Regressor]]
+
+    def __init__(self, parameters: dict[str, Any]) -> None:
+        super().__init__()
+        self._sooner = parameters["grace_period"] is None
+        own = {name: each for name, each in parameters.items() if name != "grace_period"}
+        if not self._sooner:
+            own["grace_period"] = parameters["grace_period"]
+        if parameters["max_bytes"] is not None:
+            limit = validation.whole(parameters["max_bytes"], "max_bytes", 1, 2**62)
+            own["max_bytes"] = max(1, int(MODEL_SHARE * limit) - OWN_BYTES)
+        try:
+            model = self.regressor(**own)
+        except ValueError as error:
+            raise _of_classifier(error, parameters["max_bytes"], own.get("max_bytes")) from None
+        self._parameters = {
+            name: each if name in ("grace_period", "max_bytes") else model.parameters[name]
+            for name, each in parameters.items()
+        }
+        if not self._sooner:
+            self._parameters["grace_period"] = model.parameters["grace_period"]
+        self._held = Held(model, (), {}, Calibrator(), self._new_pending(2))
+
+    def _new_pending(self, width: int) -> Notes:
+        """Return a memory of ratings of so many classes that wait for their labels."""
+        limit = self._parameters["max_bytes"]
+        return Notes(1 + width, most_notes(None if limit is None else limit // 2, 1 + width))
+
+    # -- learning -----------------------------------------------------------------------------------
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, *, id: Any = None) -> None:
+        """Learn one row.
+
+        Parameters
+        ----------
+        x : dict
+            The features: numbers, bools, strings; None, NaN or nothing where a value is missing.
+        y : str, int or bool
+            The label of its class, which may be a new one at any row.
+        w : float
+            The weight of the row: positive and finite.
+        id : str, int, or tuple of such, optional
+            The id by which the row was predicted, if its label is delayed. Without one, the
+            prediction is found by the row itself; of equal rows, in the order of predictions.
+
+        Raises
+        ------
+        ValueError, OverflowError
+            If a value is not as described; nothing is changed then.
+        """
+        label = y if type(y) is str else class_label(y)
+        x = self._encoded_one(x)
+        weight = w if type(w) is float else validation.number(w, "w")
+        given = 0 if id is None else key_of_id(id)
+        with self._turns:
+            held = self._held
+            code = held.codes.get(label)
+            if code is None:
+                own = CodedLabels(
+                    (*held.classes, class_label(label)), np.array([len(held.classes)]), [0]
+                )
+                ids = np.array([given], np.uint64) if given else None
+                self._learn_new([x], own, np.array([weight]), ids, True)
+                return
+            model, calibrator, known = held.model, held.calibrator, len(held.classes)
+            ratings = _ratings_one(model._place_one(x, given, False)[0], known)
+            key = given or (key_of_row(x) if self._awaits else 0)
+            labels = calibrator.labels
+
+            def learn() -> None:
+                if known < 3:
+                    model._learn_row(x, float(code), weight, given)
+                else:
+                    row = np.zeros((1, known))
+                    row[0, code] = 1.0
+                    model._learn_targets_one(x, targets.Targets(None, row), weight, given)
+
+            def finish() -> None:
+                calibrator.score_one(ratings, known, code, weight, held.pending, key)
+
+            self._both(learn, finish, lambda: calibrator.labels == labels)
+
+    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
+        """Learn many rows: the same as `learn_one` in a loop, or nothing at all.
+
+        Parameters
+        ----------
+        X : array_like, mapping of columns, list of dicts, or data frame
+            The features, as for a regressor.
+        y : array_like or series, shape (n,)
+            The labels: strings, whole numbers or bools.
+        w : array_like or series of float, shape (n,), optional
+            The weights; 1 each if not given.
+        ids : sequence, optional
+            The id of each row, as for `learn_one`.
+        """
+        self._learn(X, y, w, ids, delayed=True, returns=False)
+
+    def predict_learn_many(
+        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
+    ) -> Any:
+        """Predict the class of each row before it is learned: the prequential loop.
+
+        Parameters
+        ----------
+        X, y, w
+            As for `learn_many`.
+        delayed : bool
+            Whether the rows were predicted before: then the model is scored by the predictions
+            that were issued, not by those that are returned.
+        ids : sequence, optional
+            The id of each row, as for `learn_many`.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            What `predict_one` would have returned for each row just before `learn_one`.
+        """
+        with self._turn():
+            found = self._learn(X, y, w, ids, delayed=delayed, returns=True)
+            return label_array(self._held.classes, found[0])
+
+    def predict_proba_learn_many(
+        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
+    ) -> FloatArray:
+        """Return what `predict_learn_many` does as probabilities of `classes_`.
+
+        A class has the probability 0 up to the row that brings it.
+
+        Parameters
+        ----------
+        X, y, w, delayed, ids
+            As for `predict_learn_many`.
+        """
+        return self._learn(X, y, w, ids, delayed=delayed, returns=True)[1]
+
+    def _learn(
+        self, X: Any, y: Any, w: ArrayLike | None, ids: Any, *, delayed: bool, returns: bool
+    ) -> tuple[IntArray, FloatArray]:
+        """Learn rows; return the codes and probabilities of just before, if they are wanted."""
+        y = label_values(y)
+        weights = validation.weights(w, len(y))
+        given = _keys_of(ids)
+        X = self._encoded(frames.lasting(X))
+        with self._turn():
+            own = coded(y, self._held.codes)
+            if own.firsts:
+                return self._learn_new(X, own, weights, given, delayed)
+            keys = None
+            if delayed and self._awaits:
+                keys = self._keys(X, len(weights)) if given is None else given
+            return self._learn_known(
+                X, own.codes, weights, given, keys, delayed=delayed, returns=returns
+            )
+
+    def _learn_known(
+        self,
+        X: Any,
+        codes: IntArray,
+        weights: FloatArray,
+        given: Any,
+        keys: Any,
+        *,
+        delayed: bool,
+        returns: bool,
+        scored: int | None = None,
+    ) -> tuple[IntArray, FloatArray]:
+        """Learn rows of known classes; of the first one of a class, only those before are scored."""
+        held = self._held
+        known, calibrator = len(held.classes), held.calibrator
+        values = _columns(codes, known)
+        before = np.empty(values.shape)
+        labels = calibrator.labels
+        found: list[Any] = []
+
+        def learn() -> None:
+            own = targets.Targets(None, values)
+            held.model._learn_into(X, own, weights, before, keys=given, delayed=delayed)
+
+        def finish() -> None:
+            found.append(
+                calibrator.score_many(
+                    _ratings(before, known),
+                    known if scored is None else scored,
+                    codes,
+                    weights,
+                    held.pending,
+                    keys,
+                    returns=returns,
+                )
+            )
+
+        self._both(learn, finish, lambda: len(codes) > 0 and calibrator.labels == labels)
+        if not returns:
+            return codes, before
+        return _chosen(_ratings(before, known), known), found[0][:, :known]
+
+    def _learn_new(
+        self, X: Any, own: CodedLabels, weights: FloatArray, given: Any, delayed: bool
+    ) -> tuple[IntArray, FloatArray]:
+        """Learn rows that bring new classes: all that they change is built aside."""
+        check_rows(X, len(weights))
+        keys = self._keys(X, len(weights)) if given is None else given
+        aside = self.copy()
+        known, rows = len(self._held.classes), len(weights)
+        predicted = np.full(rows, -1, np.int64)
+        probabilities = np.zeros((rows, len(own.classes)))
+
+        def learn(start: int, end: int, **how: Any) -> tuple[IntArray, FloatArray]:
+            ids = None if given is None else given[start:end]
+            own_keys = keys[start:end] if how["delayed"] else None
+            weight, codes = weights[start:end], own.codes[start:end]
+            return aside._learn_known(part_of(X, start, end), codes, weight, ids, own_keys, **how)
+
+        starts = [0, *(row for row in own.firsts if row > 0)]
+        for first, end in zip(starts, [*starts[1:], rows], strict=True):
+            start = first
+            if first in own.firsts:
+                # As in a loop: it is predicted, unless it was before, and its label comes then.
+                ids = None if given is None else given[start : start + 1]
+                ratings = aside._rated(part_of(X, start, start + 1), ids, record=not delayed)
+                predicted[start] = _chosen(ratings, known)[0]
+                told = aside._held.calibrator.probabilities(ratings, known)
+                probabilities[start, :known] = told[0, :known]
+                aside._widen(own.classes[: known + 1])
+                learn(start, start + 1, delayed=True, returns=False, scored=known)
+                known, start = known + 1, start + 1
+            if start < end:
+                predicted[start:end], found = learn(start, end, delayed=delayed, returns=True)
+                probabilities[start:end, :known] = found
+        self._held = aside._held
+        return predicted, probabilities
+
+    def _widen(self, classes: tuple[Label, ...]) -> None:
+        """Know one class more; nobody else sees this classifier yet."""
+        held, known = self._held, len(classes)
+        model, calibrator, pending = held.model, held.calibrator, held.pending
+        if known > 2:
+            first, second = calibrator.class_weights[:2].tolist()
+            if not model.targets and not can_be_widened(model):
+                model = self._started_over(model)
+            else:
+                model = widened(model, second / (first + second))
+            sizes, keys, ages, contents = pending.state()
+            pending = self._new_pending(known)
+            contents = np.hstack(
+                [contents, np.zeros((len(contents), known + 1 - contents.shape[1]))]
+            )
+            restore_latest(pending, sizes, keys, ages, contents)
+        model._use_growth(ClassGrowth(known, self._sooner))
+        calibrator = calibrator.copy()
+        calibrator.widen(known)
+        codes = {label: code for code, label in enumerate(classes)}
+        self._held = Held(model, classes, codes, calibrator, pending)
+
+    def _started_over(self, model: Regressor) -> Regressor:
+        """Return an empty model, as a third class came to features of very many categories."""
+        warnings.warn(
+            "a third class appeared after a feature had more than 63 categories: the model starts "
+            "over, as target encoding is for two classes; show it rows of all classes first",
+            stacklevel=6,
+        )
+        made = type(model)(**model.parameters)
+        made.schema = model.schema
+        return made
+
+    # -- predicting -----------------------------------------------------------------------------
+
+    def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> Any:
+        """Predict the class of one row; the prediction is kept until its label comes.
+
+        Parameters
+        ----------
+        x : dict
+            The features, as for `learn_one`.
+        id : str, int, or tuple of such, optional
+            By which `learn_one` will find the prediction when the label comes; see there.
+        record : bool
+            Whether the prediction is kept; if not, the model is not scored by it. To get both the
+            class and probabilities of a row, keep one of them.
+
+        Returns
+        -------
+        str, int or bool
+            The label; None before the first label was learned.
+        """
+        with self._turns:
+            ratings = self._rated_one(x, id, record)
+            return self._held.classes[_highest(ratings)] if ratings else None
+
+    def predict_proba_one(
+        self, x: dict[Any, Any], *, id: Any = None, record: bool = True
+    ) -> dict[Label, float]:
+        """Return the probability of each class for one row.
+
+        Parameters
+        ----------
+        x, id, record
+            As for `predict_one`.
+
+        Returns
+        -------
+        dict
+            The probability of each label seen so far, in the order of their first rows.
+        """
+        with self._turns:
+            ratings = self._rated_one(x, id, record)
+            found = self._held.calibrator.probabilities_of(ratings)
+            return dict(zip(self._held.classes, found, strict=True))
+
+    def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> NDArray[Any]:
+        """Predict the classes of many rows: the same as `predict_one` in a loop.
+
+        Parameters
+        ----------
+        X : array_like, mapping of columns, list of dicts, or data frame
+            The features, as for `learn_many`.
+        ids : sequence, optional
+            The id of each row, as for `predict_one`.
+        record : bool
+            As for `predict_one`.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            The labels: of int64 or bool if all classes are so, otherwise of objects.
+        """
+        with self._turn():
+            ratings = self._rated(X, _keys_of(ids), record)
+            classes = self._held.classes
+            return label_array(classes, _chosen(ratings, len(classes)))
+
+    def predict_proba_many(self, X: Any, *, ids: Any = None, record: bool = True) -> FloatArray:
+        """Return the probabilities of classes for many rows.
+
+        Parameters
+        ----------
+        X, ids, record
+            As for `predict_many`.
+
+        Returns
+        -------
+        ndarray of float, shape (n, classes)
+            A column for each of `classes_`.
+        """
+        with self._turn():
+            ratings, known = self._rated(X, _keys_of(ids), record), len(self._held.classes)
+            found: FloatArray = self._held.calibrator.probabilities(ratings, known)
+            return found[:, :known]
+
+    def _rated_one(self, x: dict[Any, Any], id: Any, record: bool) -> list[float]:
+        """Return how each class is rated for a row."""
+        given, x = 0 if id is None else key_of_id(id), self._encoded_one(x)
+        held = self._held
+        known = len(held.classes)
+        ratings = _ratings_one(held.model._place_one(x, given, record)[0], known)
+        if record and known:
+            note = np.zeros(held.pending.width)
+            note[0], note[1 : 1 + known] = held.calibrator.labels, ratings
+            held.pending.leave_key(given or key_of_row(x), note)
+        elif record and not given:
+            held.pending.leave_blanks(1)
+        return ratings
+
+    def _rated(self, X: Any, given: Any, record: bool) -> FloatArray:
+        """Return how each class is rated for rows, given the keys of their ids."""
+        X, held = self._encoded(frames.lasting(X)), self._held
+        known = len(held.classes)
+        ratings = _ratings(held.model._place_many(X, given, record)[0], known)
+        if record and known and len(ratings):
+            notes = np.empty((len(ratings), held.pending.width))
+            notes[:, 0], notes[:, 1:] = held.calibrator.labels, ratings
+            keys = self._keys(X, len(ratings)) if given is None else given
+            if len(keys) != len(ratings):
+                raise ValueError(
+                    f"ids has {len(keys)} values and X has {len(ratings)} rows: the lengths must "
+                    "agree"
+                )
+            held.pending.leave_keys(np.ascontiguousarray(keys), notes)
+        elif record and given is None:
+            held.pending.leave_blanks(len(ratings))
+        return ratings
+
+    @property
+    def _awaits(self) -> bool:
+        """Whether any prediction waits for its label."""
+        pending = self._held.pending
+        return bool(pending.count or pending.unrecorded)
+
+    def _keys(self, X: Any, rows: int) -> Any:
+        """Return by what rows are known that have no ids: their own values."""
+        batch = EncodedBatch.of(X, names=self._held.model.features)
+        return batch.token if len(batch.columns) else keys_of_columns({}, rows)
+
+    # -- what it is -------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> Regressor:
+        """The regressor inside: of one target with two classes, of one for each with more."""
+        return self._held.model
+
+    @property
+    def classes(self) -> list[Label]:
+        """The labels seen so far, in the order of their first rows."""
+        return list(self._held.classes)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The same as `classes`, as an array: the columns of `predict_proba_many`."""
+        classes = self._held.classes
+        return label_array(classes, np.arange(len(classes)))
+
+    @property
+    def class_weights(self) -> dict[Label, float]:
+        """The weight of the rows of each class that were learned."""
+        with self._turn():
+            weights = self._held.calibrator.class_weights.tolist()
+            return dict(zip(self._held.classes, weights, strict=False))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments that make an empty model like this one."""
+        return dict(self._parameters)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the model occupies, and predictions that wait for their labels."""
+        with self._turn():
+            held = self._held
+            names = sum(map(sys.getsizeof, held.classes)) + sys.getsizeof(held.codes)
+            own = 5 * held.calibrator.class_weights.nbytes + names
+            return held.model.nbytes + held.pending.nbytes + max(own, OWN_BYTES)
+
+    features = passed_on("The names of the features, in the order of their first appearance.")
+    feature_kinds = passed_on('What each feature is: "number", "category", …; as of a regressor.')
+    feature_importances = passed_on("The share of each feature in what the model explains.")
+    n_leaves = passed_on("How many leaves the model has.")
+    summary = passed_on("The trees in a few numbers; `print` it to read it.")
+    draw = passed_on("Return the tree as an SVG picture, as of a regressor.")
+    to_text = passed_on("Return the trees as indented text; leaves show the share of classes.")
+
+    def __repr__(self) -> str:
+        default: dict[str, Any] = type(self)()._parameters  # type: ignore[call-arg]
+        arguments = ", ".join(
+            f"{name}={value!r}"
+            for name, value in self._parameters.items()
+            if repr(value) != repr(default[name])
+        )
+        size = f"{len(self._held.classes)} classes, {self.model._size()}"
+        return f"<{self.kind}({arguments}): {size}, {int(self.rows_learned or 0)} rows learned>"
+
+    # -- its state --------------------------------------------------------------------------------
+
+    def to_state(self) -> State:
+        """Return all that the classifier is, as between two rows."""
+        with self._turn():
+            return classifier_state.state_of(self)
+
+    def to_bytes(self) -> bytes:
+        """Return what `save` would write."""
+        with self._turn():
+            return super().to_bytes()
+
+    @classmethod
+    def from_state(cls, state: State, format: int) -> Self:
+        """Restore what `to_state` returned; nothing of it is trusted."""
+        return classifier_state.restored(cls, state)
+
+
+def _keys_of(ids: Any) -> Any:
+    return None if ids is None else keys_of_ids(ids)
+
+
+def _columns(codes: IntArray, known: int) -> FloatArray:
+    """Return the targets of classes: of two, whether it is the second; of more, one for each."""
+    if known < 3:
+        return codes.astype(np.float64)
+    values = np.zeros((len(codes), known))
+    values[np.arange(len(codes)), codes] = 1.0
+    return values
+
+
+def _ratings(predictions: FloatArray, known: int) -> FloatArray:
+    """Return the ratings of classes, given the predictions of the model inside."""
+    if predictions.ndim == 2:
+        return np.ascontiguousarray(predictions)
+    if known > 2:  # of a model that has learned nothing
+        return np.zeros((len(predictions), known))
+    second = np.clip(predictions, 0.0, 1.0)
+    return np.column_stack([1.0 - second, second])
+
+
+def _ratings_one(prediction: Any, known: int) -> list[float]:
+    """Return what `_ratings` does for one row, of as many classes as there are."""
+    if isinstance(prediction, dict):
+        return list(prediction.values())
+    if known > 2:
+        return [0.0] * known
+    second = min(max(prediction, 0.0), 1.0)
+    return [1.0 - second, second][:known]
+
+
+def _highest(ratings: list[float]) -> int:
+    """Return the first class of the highest rating; ratings beyond 0 and 1 are as these."""
+    held = [min(max(rating, 0.0), 1.0) for rating in ratings]
+    return held.index(max(held))
+
+
+def _chosen(ratings: FloatArray, known: int) -> IntArray:
+    """Return what `_highest` does for many rows; -1 before any class is known."""
+    if not known:
+        return np.full(len(ratings), -1, np.int64)
+    found: IntArray = np.clip(ratings[:, :known], 0.0, 1.0).argmax(axis=1)
+    return found
+
+
+def _of_classifier(error: ValueError, limit: int | None, own: int | None) -> ValueError:
+    """Return an error of the model inside in terms of the classifier's own parameters."""
+    start = f"max_bytes = {own}"
+    if limit is None or not str(error).startswith(start):
+        return error
+    return ValueError(
+        f"max_bytes = {limit}, of which the trees have {own}{str(error).removeprefix(start)}"
+    )

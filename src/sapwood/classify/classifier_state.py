@@ -1,0 +1,139 @@
+"""A classifier as a header and arrays, and back: every value is checked before it is used."""
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import model
+from sapwood.classify._calibration import EXPONENT_RANGE, LEAST_RATINGS, Calibrator
+from sapwood.classify.growth import ClassGrowth
+from sapwood.classify.labels import MOST_CLASSES, class_label
+from sapwood.limits import MOST_ROWS, MOST_WEIGHT
+from sapwood.model import State, check_unchanged
+from sapwood.records import check, doubles
+from sapwood.stages.stage import rows_learned
+
+if TYPE_CHECKING:
+    from sapwood.classify.classifier import Classifier
+
+__all__ = ["restored", "state_of"]
+
+Array = NDArray[Any]
+Kind = TypeVar("Kind", bound="Classifier")
+
+MODEL, CALIBRATION, WEIGHTS = "model", "calibration", "class_weights"
+PENDING = ("pending_sizes", "pending_keys", "pending_ages", "pending")
+ARRAYS = {MODEL, CALIBRATION, WEIGHTS, *PENDING}
+CANDIDATES = len(LEAST_RATINGS)
+MOST_LOSS = 1e110
+FARTHEST = 1e6  # that a rating may be from 0
+
+
+def state_of(own: "Classifier") -> State:
+    """Return all that a classifier is."""
+    held = own._held
+    arrays: dict[str, Array] = {
+        MODEL: np.frombuffer(held.model.to_bytes(), np.uint8),
+        CALIBRATION: held.calibrator.table.copy(),
+        WEIGHTS: held.calibrator.class_weights.copy(),
+        **dict(zip(PENDING, held.pending.state(), strict=True)),
+    }
+    return State(_header(own), arrays)
+
+
+def _header(own: "Classifier") -> dict[str, Any]:
+    parameters = {
+        name: list(each) if isinstance(each, tuple) else each
+        for name, each in own._parameters.items()
+    }
+    return {"parameters": parameters, "classes": list(own._held.classes)}
+
+
+def restored(kind: type[Kind], state: State) -> Kind:
+    """Return the classifier of a header and arrays, of which nothing is trusted.
+
+    Raises
+    ------
+    ValueError, TypeError, OverflowError
+        If there is anything wrong with them.
+    """
+    from sapwood.classify.classifier import Held
+
+    header, arrays = state
+    check(header.keys() == {"parameters", "classes"}, "its header has other entries than it should")
+    check(arrays.keys() == ARRAYS, f"its arrays are not {', '.join(sorted(ARRAYS))}")
+    check(isinstance(header["parameters"], dict), "its parameters are no dict")
+    own = kind(**header["parameters"])
+    classes = _classes(header["classes"])
+    inner = _model(own, arrays[MODEL], len(classes))
+    width = max(2, len(classes))
+    labels = float(rows_learned(inner) or 0.0)
+    calibrator = Calibrator(
+        _calibration(arrays[CALIBRATION]), _weights(arrays[WEIGHTS], width, len(classes))
+    )
+    check(calibrator.labels <= MOST_ROWS, "it cannot have so many labels")
+    check(
+        (labels > 0) == bool(classes), "its model and its classes differ in whether there are rows"
+    )
+    pending = own._new_pending(width)
+    sizes, keys, ages, records = (arrays[name] for name in PENDING)
+    good = sizes.dtype == np.float64 and sizes.shape == (7,)
+    check(good and bool(np.isfinite(sizes).all()), "the counts of pending predictions are wrong")
+    check(keys.dtype == np.uint64 and keys.ndim == 1, "the keys of pending predictions are wrong")
+    check(ages.dtype == np.int64 and ages.ndim == 1, "the ages of pending predictions are wrong")
+    records = doubles(records, (len(keys), 1 + width), "the pending predictions")
+    known = records[:, 0]
+    good = (known >= 0) & (known <= calibrator.labels) & (known == np.floor(known))
+    check(bool(good.all()), "a pending prediction is newer than all labels")
+    check(bool((np.abs(records[:, 1:]) <= FARTHEST).all()), "a pending prediction is too large")
+    pending.restore(sizes, keys, ages, np.ascontiguousarray(records))
+    inner._use_growth(ClassGrowth(len(classes), own._sooner))
+    codes = {label: code for code, label in enumerate(classes)}
+    own._held = Held(inner, classes, codes, calibrator, pending)
+    check_unchanged(_header(own), header)
+    return own
+
+
+def _classes(found: Any) -> tuple[Any, ...]:
+    check(isinstance(found, list) and len(found) <= MOST_CLASSES, "its classes are no list")
+    classes = tuple(class_label(label) for label in found)
+    check(len(set(classes)) == len(classes), "two of its classes are the same")
+    return classes
+
+
+def _model(own: "Classifier", data: Array, classes: int) -> Any:
+    """Return the model inside, if it is one that such a classifier could have."""
+    check(data.dtype == np.uint8 and data.ndim == 1, "its model is no bytes")
+    inner = model.from_bytes(data.tobytes(), "the model of the classifier")
+    check(type(inner) is own.regressor, f"its model is a {type(inner).__name__}")
+    expected = own._held.model.parameters
+    same = {name: repr(each) for name, each in inner.parameters.items()} == {
+        name: repr(each) for name, each in expected.items()
+    }
+    check(same, "its model has other parameters than it should")
+    targets = inner.targets
+    good = targets == (list(range(classes)) if classes > 2 else [])
+    check(good, f"its model has {len(targets)} targets and there are {classes} classes")
+    return inner
+
+
+def _calibration(table: Array) -> Array:
+    table = doubles(table, (1 + 3 * CANDIDATES,), "the calibration")
+    labels, (exponents, curvatures, losses) = table[0], table[1:].reshape(3, CANDIDATES)
+    check(labels >= 0 and labels == np.floor(labels), "the calibration has no number of labels")
+    low, high = EXPONENT_RANGE
+    good = ((exponents >= low) & (exponents <= high)).all()
+    check(bool(good), "an exponent of the calibration is wrong")
+    for sums in (curvatures, losses):
+        check(bool(((sums >= 0) & (sums <= MOST_LOSS)).all()), "the calibration is wrong")
+    return table
+
+
+def _weights(weights: Array, width: int, classes: int) -> Array:
+    weights = doubles(weights, (width,), "the weights of classes")
+    good = (weights >= 0).all() and (weights <= MOST_WEIGHT * 2).all()
+    check(bool(good), "the weight of a class is wrong")
+    check(bool((weights[classes:] == 0).all()), "a class that is not there has a weight")
+    check(bool((weights[:classes] > 0).all()), "a class has no weight")
+    return weights

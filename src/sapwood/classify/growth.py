@@ -1,0 +1,73 @@
+"""How trees of classes grow.
+
+Each class is a target that is 1 in its rows and 0 in all others, so that the variance explained
+over all classes is the reduction of the Gini impurity. A mean over many classes has little noise:
+evidence that a single target would need is far too much for it. So three and more classes have
+rules of their own.
+"""
+
+from dataclasses import dataclass, replace
+from math import sqrt
+
+from sapwood.tree.bounds import NoBound
+from sapwood.tree.growth import GrowthRules
+
+__all__ = ["ClassGrowth", "least_evidence"]
+
+LEAST = 1.5
+TREE_DEVIATIONS = 5.0
+MEMBER_DEVIATIONS = 9.0  # as members count rows several times
+SOONER = 0.5  # the grace period, as a share of that of one target
+
+
+def least_evidence(classes: int, deviations: float) -> float:
+    """Return how many times the variance of noise a split of so many classes has to explain.
+
+    Noise explains chi-squared with d = classes - 1 degrees of freedom, divided by d; this is the
+    quantile of that distribution which is so many standard deviations out, by the approximation of
+    Wilson and Hilferty.
+
+    Parameters
+    ----------
+    classes : int
+        At least 3.
+    deviations : float
+        How far out.
+
+    Examples
+    --------
+    >>> [round(least_evidence(classes, 5.0), 2) for classes in (3, 7, 26, 1000)]
+    [16.69, 7.14, 3.13, 1.5]
+    """
+    spread = 2.0 / (9.0 * (classes - 1))
+    return max(LEAST, (1.0 - spread + deviations * sqrt(spread)) ** 3)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassGrowth:
+    """The rules of growth of a model of so many classes.
+
+    Parameters
+    ----------
+    classes : int
+        That were seen so far.
+    sooner : bool
+        Whether the grace period is shorter with three classes and more.
+    """
+
+    classes: int
+    sooner: bool = True
+
+    def __call__(self, growth: GrowthRules, rate: float) -> GrowthRules:
+        """Return the rules of a tree, given those of its parameters and the rate of its weights."""
+        if self.classes < 3:
+            return growth
+        return replace(
+            growth,
+            bound=NoBound(growth.bound.delta),
+            grace_period=growth.grace_period * (SOONER if self.sooner else 1.0),
+            least_evidence=least_evidence(
+                self.classes, MEMBER_DEVIATIONS if rate > 0.0 else TREE_DEVIATIONS
+            ),
+            equal_units=1,
+        )

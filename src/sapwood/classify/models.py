@@ -1,0 +1,210 @@
+"""The three classifiers: a tree, an adaptive tree and a forest."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from sapwood.classify.classifier import Classifier
+from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
+from sapwood.ensemble.forest import ForestRegressor
+from sapwood.regressor import Regressor
+from sapwood.tree.regressor import HoeffdingTreeRegressor
+from sapwood.tree.settings import Leaf, Track
+from sapwood.validation import Label
+
+__all__ = ["AdaptiveTreeClassifier", "ForestClassifier", "HoeffdingTreeClassifier"]
+
+
+class HoeffdingTreeClassifier(Classifier):
+    """A Hoeffding tree for classes, with linear models in its leaves.
+
+    Each class is a target that is 1 in its rows and 0 in all others (two classes are one target),
+    and a multi-target tree predicts them: a split reduces the Gini impurity of classes. Predictions
+    become calibrated probabilities, by the labels of predictions that were issued. Classes need not
+    be declared: a label may be new at any row.
+
+    Parameters
+    ----------
+    grace_period : float, optional
+        The weight of the rows that a leaf sees before it may split. By default 200 with two classes
+        and 100 with more.
+    delta, tau, min_share, max_depth, leaf, track, categorical, no_splits
+        As of `HoeffdingTreeRegressor`. With three classes and more, `delta` and `tau` have no
+        effect: a split needs evidence that it separates classes, which depends on how many classes
+        there are, but not that it is better than those of all other features.
+    max_bytes : int, optional
+        What the classifier may occupy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.random((5000, 2))
+    >>> y = np.where(X[:, 0] < 0.3, "low", np.where(X[:, 1] < 0.5, "left", "right"))
+    >>> tree = HoeffdingTreeClassifier()
+    >>> predicted = tree.predict_learn_many(X, y)
+    >>> bool(np.mean(predicted[-1000:] == y[-1000:]) > 0.95)
+    True
+    >>> tree.predict_one({0: 0.1, 1: 0.9})
+    'low'
+    >>> tree.learn_one({0: 0.9, 1: 0.9}, "new")
+    >>> sorted(tree.predict_proba_one({0: 0.9, 1: 0.9}))
+    ['left', 'low', 'new', 'right']
+    """
+
+    kind: ClassVar[str] = "HoeffdingTreeClassifier"
+    format: ClassVar[int] = 1
+    regressor: ClassVar[type[Regressor]] = HoeffdingTreeRegressor
+
+    def __init__(
+        self,
+        *,
+        grace_period: float | None = None,
+        delta: float = 1e-3,
+        tau: float = 0.05,
+        min_share: float = 0.02,
+        max_depth: int | None = None,
+        leaf: Leaf = "adaptive",
+        track: Track = "auto",
+        max_bytes: int | None = None,
+        categorical: Iterable[Label] = (),
+        no_splits: Iterable[Label] = (),
+    ) -> None:
+        super().__init__(
+            {
+                "grace_period": grace_period,
+                "delta": delta,
+                "tau": tau,
+                "min_share": min_share,
+                "max_depth": max_depth,
+                "leaf": leaf,
+                "track": track,
+                "max_bytes": max_bytes,
+                "categorical": categorical,
+                "no_splits": no_splits,
+            }
+        )
+
+
+class AdaptiveTreeClassifier(Classifier):
+    """A Hoeffding tree for classes that is replaced when a newer one is better.
+
+    Parameters
+    ----------
+    threads : int, optional
+        How many threads learn at the same time.
+    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits
+        As of `HoeffdingTreeClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(1).random((8000, 2))
+    >>> y = X[:, 0] < X[:, 1]
+    >>> y[4000:] = ~y[4000:]  # all is different from here on
+    >>> model = AdaptiveTreeClassifier()
+    >>> predicted = model.predict_learn_many(X, y)
+    >>> bool(np.mean(predicted[-1000:] == y[-1000:]) > 0.95)
+    True
+    """
+
+    kind: ClassVar[str] = "AdaptiveTreeClassifier"
+    format: ClassVar[int] = 1
+    regressor: ClassVar[type[Regressor]] = AdaptiveTreeRegressor
+
+    def __init__(
+        self,
+        *,
+        threads: int | None = None,
+        grace_period: float | None = None,
+        delta: float = 1e-3,
+        tau: float = 0.05,
+        min_share: float = 0.02,
+        max_depth: int | None = None,
+        leaf: Leaf = "adaptive",
+        track: Track = "auto",
+        max_bytes: int | None = None,
+        categorical: Iterable[Label] = (),
+        no_splits: Iterable[Label] = (),
+    ) -> None:
+        super().__init__(
+            {
+                "threads": threads,
+                "grace_period": grace_period,
+                "delta": delta,
+                "tau": tau,
+                "min_share": min_share,
+                "max_depth": max_depth,
+                "leaf": leaf,
+                "track": track,
+                "max_bytes": max_bytes,
+                "categorical": categorical,
+                "no_splits": no_splits,
+            }
+        )
+
+
+class ForestClassifier(Classifier):
+    """A forest for classes: trees of random weights, combined by what they proved to be worth.
+
+    Parameters
+    ----------
+    members : int
+        How many trees predict.
+    seed : int
+        Of the random weights.
+    threads : int, optional
+        How many threads learn at the same time.
+    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits
+        As of `HoeffdingTreeClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(1).normal(size=(4000, 4))
+    >>> y = np.argmax(X[:, :3] + 0.3 * X[:, [3]], axis=1)
+    >>> forest = ForestClassifier(members=5)
+    >>> predicted = forest.predict_learn_many(X, y)
+    >>> bool(np.mean(predicted[-1000:] == y[-1000:]) > 0.9)
+    True
+    >>> forest
+    <ForestClassifier(members=5): 3 classes, 5 members, ... leaves, 4000 rows learned>
+    """
+
+    kind: ClassVar[str] = "ForestClassifier"
+    format: ClassVar[int] = 1
+    regressor: ClassVar[type[Regressor]] = ForestRegressor
+
+    def __init__(
+        self,
+        *,
+        members: int = 10,
+        seed: int = 1,
+        threads: int | None = None,
+        grace_period: float | None = None,
+        delta: float = 1e-3,
+        tau: float = 0.05,
+        min_share: float = 0.02,
+        max_depth: int | None = None,
+        leaf: Leaf = "adaptive",
+        track: Track = "auto",
+        max_bytes: int | None = None,
+        categorical: Iterable[Label] = (),
+        no_splits: Iterable[Label] = (),
+    ) -> None:
+        super().__init__(
+            {
+                "members": members,
+                "seed": seed,
+                "threads": threads,
+                "grace_period": grace_period,
+                "delta": delta,
+                "tau": tau,
+                "min_share": min_share,
+                "max_depth": max_depth,
+                "leaf": leaf,
+                "track": track,
+                "max_bytes": max_bytes,
+                "categorical": categorical,
+                "no_splits": no_splits,
+            }
+        )

@@ -1,0 +1,37 @@
+"""Some rows of a batch, whatever it is made of."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sapwood.rows.encoded import EncodedColumns
+
+__all__ = ["check_rows", "part_of"]
+
+
+def part_of(X: Any, start: int, end: int) -> Any:
+    """Return some rows of a batch, of the same kind.
+
+    Parameters
+    ----------
+    X : array_like, mapping of columns, list of dicts, or data frame
+        The batch.
+    start, end : int
+        Its first row, and the row after the last.
+
+    Examples
+    --------
+    >>> part_of({"x": [1, 2, 3], "c": ["a", "b", "c"]}, 1, 3)
+    {'x': [2, 3], 'c': ['b', 'c']}
+    """
+    if isinstance(X, Mapping):
+        part = {name: part_of(column, start, end) for name, column in X.items()}
+        return EncodedColumns(part) if isinstance(X, EncodedColumns) else part
+    by_place = getattr(X, "iloc", X)  # of pandas
+    return by_place[start:end]
+
+
+def check_rows(X: Any, labels: int) -> None:
+    """Raise ValueError unless a batch has as many rows as there are labels."""
+    rows = len(next(iter(X.values()), ())) if isinstance(X, Mapping) else len(X)
+    if rows != labels and not (isinstance(X, Mapping) and not X):
+        raise ValueError(f"X has {rows} rows and y has {labels} values: the lengths must agree")

@@ -1,0 +1,434 @@
+"""A model that has met another class: the same trees, with one more target.
+
+A class that was never seen is a target that was always 0. Such a target has the same weights as all
+others, and nothing else but zeros, so that the tables of a model can be widened at any row: from
+then on it is the model that would have known the class from its first row on, to the last bit
+(linear models of categories aside, which have a covariance of their own for each class).
+
+Two classes are one target: 1 in the rows of the second. With the third class it becomes two, of
+which the first is its mirror image; the corrector and predictions that wait for labels start over.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.corrector._layer import fresh_layer, layer_parts
+from sapwood.corrector._pending import Notes
+from sapwood.ensemble._ensemble import EnsembleKernel
+from sapwood.ensemble.ensemble import Ensemble
+from sapwood.ensemble.ensemble_state import STREAM as ENSEMBLE_STREAM
+from sapwood.ensemble.layout import TARGET_RECORD
+from sapwood.ensemble.one_target import SUMS
+from sapwood.model import State
+from sapwood.regressor import Regressor
+from sapwood.rows.features import TARGETS
+from sapwood.tree import memory, tree_state
+from sapwood.tree._column_tables import GRID_DOUBLES
+from sapwood.tree._kernel import TreeKernel
+from sapwood.tree.layout import (
+    LEAF,
+    STREAM,
+    TARGET_COST,
+    TARGET_LEAF,
+    TARGET_NODE,
+    TARGET_STREAM,
+    TARGET_TRIAL,
+    no_trial,
+)
+from sapwood.tree.regressor import HoeffdingTreeRegressor
+
+__all__ = ["can_be_widened", "widened"]
+
+Array = NDArray[Any]
+Column = Callable[[Array], Array]
+
+SAME, MIRRORED = 1, -1
+COUNTS = {  # the same of all classes
+    *("rows", "begun", "weight", "mean_weight", "late_weight", "left_weight", "right_weight"),
+}
+FROM_ORIGIN = {"mean", "target_mean", "residual_mean"}
+OF_Y = ("first", "low", "high", "usual")  # of a stream, where there are no targets
+SAME_LAYER = {"rate", "judged", "lateness", "waiting", "term_weight", "blend_weight"}
+
+
+class Source(NamedTuple):
+    """What the target of a class is made of."""
+
+    place: int | None  # of an earlier target, or None of a class that was never seen
+    sign: int = SAME
+
+
+def can_be_widened(model: Regressor) -> bool:
+    """Whether all that a model knows can be kept when it meets another class.
+
+    It cannot where a model of two classes has features of more than 63 categories, as splits on
+    their levels have no counterpart with three.
+    """
+    features = model._features
+    many = memory.column_kinds(features, features.known)[1] >= 0
+    return not many.any()
+
+
+def widened(model: Any, share: float) -> Any:
+    """Return a copy of a model of classes that knows one class more, never seen so far.
+
+    Parameters
+    ----------
+    model : HoeffdingTreeRegressor or Ensemble
+        Of one target (two classes), or of one for each class. Nobody changes it meanwhile.
+    share : float
+        Of the second class among all rows, if there is one target.
+    """
+    known = len(model._features.known.targets)
+    sources = [Source(place) for place in range(known)] or [Source(0, MIRRORED), Source(0)]
+    sources.append(Source(None))
+    header, arrays = model.to_state()
+    features = {**header["features"], TARGETS: list(range(len(sources)))}
+    header = {**header, "features": features}
+    if isinstance(model, HoeffdingTreeRegressor):
+        if not known:
+            header.pop(tree_state.PENDING, None)
+        arrays = _tree(model._kernel, arrays, sources, share)
+    else:
+        if not known:
+            header["pending"] = [-1] * len(model._kernel.trees)
+        arrays = _ensemble(model, arrays, sources, share)
+    made = type(model).from_state(State(header, arrays), model.format)
+    made.schema = model.schema
+    return made
+
+
+# -- a tree ------------------------------------------------------------------------------------
+
+
+def _tree(
+    kernel: TreeKernel, arrays: dict[str, Array], sources: Sequence[Source], share: float
+) -> dict[str, Array]:
+    """Return the arrays of a tree with other targets."""
+    found = {name: arrays[name].copy() for name in tree_state.ARRAYS}
+    targets, is_one = len(sources), kernel.targets == 1
+    if is_one:
+        _forget_one_target(found)
+    count = kernel.features
+    found |= {
+        "layer": _layers(arrays["layer"], kernel.targets, sources),
+        "levels": _levels(arrays["levels"], kernel.targets, sources),
+        "models": _models(arrays["models"], kernel, sources),
+        "watches": _watches(arrays["watches"], kernel, sources),
+        "target_streams": _streams(arrays, is_one, sources, share),
+        "target_leaves": _records(
+            arrays["leaves" if is_one else "target_leaves"], TARGET_LEAF, is_one, sources, _leaf
+        ),
+        "target_nodes": _records(
+            arrays["nodes" if is_one else "target_nodes"],
+            TARGET_NODE,
+            is_one,
+            sources,
+            _node_of(arrays["nodes"]["kind"] == LEAF),
+        ),
+        "target_costs": _records(
+            arrays["facts" if is_one else "target_costs"][: count * kernel.targets],
+            TARGET_COST,
+            is_one,
+            sources,
+            lambda own: own,
+        ),
+    }
+    found["trial_watches"] = np.zeros((0, found["watches"].shape[1]))
+    if not is_one and len(arrays["trial_watches"]):
+        found["trial_watches"] = _watches(arrays["trial_watches"], kernel, sources)
+        found["target_trial"] = _records(
+            arrays["target_trial"], TARGET_TRIAL, is_one, sources, lambda own: own
+        )
+    notes = memory.new_notes(kernel.max_bytes, targets) if kernel.tracking else None
+    return found | _notes(notes, None if is_one else arrays, kernel.targets)
+
+
+def _forget_one_target(found: dict[str, Array]) -> None:
+    """Clear what a tree of one target keeps in places that trees of several do not use."""
+    nodes, leaves, facts = found["nodes"], found["leaves"], found["facts"]
+    for table, record in ((nodes, TARGET_NODE), (leaves, TARGET_LEAF), (facts, TARGET_COST)):
+        for name in record.names or ():
+            if table is facts or name not in ("rows", "weight", "gain"):
+                table[name] = 0.0
+    nodes["gain"][nodes["kind"] == LEAF] = 0.0
+    stream = dict(zip(STREAM, found["stream"].tolist(), strict=True))
+    found["stream"] = np.array([0.0 if name in OF_Y else stream[name] for name in STREAM])
+    for name in ("units", "unrest", "changes"):
+        found[name] = np.zeros_like(found[name])
+    found["trial"] = no_trial()
+
+
+def _records(
+    table: Array, record: Any, is_one: bool, sources: Sequence[Source], mirrored: Column
+) -> Array:
+    """Return the records of all targets, made of those of one target or of several."""
+    old = 1 if is_one else max(each.place or 0 for each in sources) + 1
+    rows = len(table) // old
+    by_target = table.reshape(rows, old)
+    made = np.zeros((rows, len(sources)), record)
+    for place, source in enumerate(sources):
+        own = np.zeros(rows, record)
+        for name in record.names or ():
+            if source.place is not None or name in COUNTS:
+                own[name] = by_target[:, source.place or 0][name]
+        made[:, place] = own if source.sign == SAME else mirrored(own)
+    return made.reshape(-1)
+
+
+def _leaf(own: Array) -> Array:
+    """Return the leaves of a class, given those of the other one."""
+    own["origin"] = 1.0 - own["origin"]
+    for name in FROM_ORIGIN:
+        own[name] = -own[name]
+    return own
+
+
+def _node_of(is_leaf: Array) -> Column:
+    def mirrored(own: Array) -> Array:
+        own["mean"] = np.where(is_leaf, own["mean"], 1.0 - own["mean"])
+        return own
+
+    return mirrored
+
+
+def _streams(
+    arrays: dict[str, Array], is_one: bool, sources: Sequence[Source], share: float
+) -> Array:
+    """Return what is known of each class over all rows."""
+    if not is_one:
+        table = arrays["target_streams"]
+    else:
+        stream = dict(zip(STREAM, arrays["stream"].tolist(), strict=True))
+        table = np.zeros(1, TARGET_STREAM)
+        for name in TARGET_STREAM.names or ():
+            table[name] = stream.get(name, 0.0)
+        if stream["rows"] > 0:
+            table["mean"] = share - stream["first"]
+            table["m2"] = stream["weight"] * share * (1.0 - share)
+    return _records(table, TARGET_STREAM, is_one, sources, _stream)
+
+
+def _stream(own: Array) -> Array:
+    own["first"] = 1.0 - own["first"]
+    own["low"], own["high"] = 1.0 - own["high"], 1.0 - own["low"]
+    own["mean"] = -own["mean"]
+    return own
+
+
+def _layers(layers: Array, old: int, sources: Sequence[Source]) -> Array:
+    """Return the corrector of each class; of two classes, it starts over."""
+    if not len(layers):
+        return layers.copy()
+    of_targets = layers.reshape(old, -1)
+    unseen = fresh_layer().copy()
+    for name, start, size in layer_parts():
+        if name == "slope":
+            unseen[start : start + size] = 1.0  # of a target that never varied
+        elif name in SAME_LAYER and old > 1:
+            unseen[start : start + size] = of_targets[0, start : start + size]
+    if old == 1:
+        return np.tile(unseen, len(sources))
+    return np.concatenate([unseen if s.place is None else of_targets[s.place] for s in sources])
+
+
+def _levels(levels: Array, old: int, sources: Sequence[Source]) -> Array:
+    """Return weights and means of categories; the means are 0 of a class that was never seen."""
+    of_targets = levels.reshape(old, -1, 2)
+    made = [of_targets[source.place or 0].copy() for source in sources]
+    for own, source in zip(made, sources, strict=True):
+        own[:, 1] *= 0.0 if source.place is None else source.sign
+    return np.concatenate(made)
+
+
+# -- pages -------------------------------------------------------------------------------------
+
+
+def _models(pages: Array, kernel: TreeKernel, sources: Sequence[Source]) -> Array:
+    """Return the linear models of all classes, in pages of the new layout."""
+    if not kernel.linear:
+        return pages.copy()
+    is_category = _categories(kernel)
+    centres, scales, _, _ = kernel.page_parts()
+    coefficients, rest = [], []
+    for source in sources:
+        start, page = kernel.model_place(source.place or 0)
+        own = pages[:, start : start + centres].copy()
+        base = pages[:, page : page + kernel.page_size].copy()
+        if source.place is None:
+            own[:] = 0.0
+            base[:, centres:scales][:, is_category] = 0.0
+        elif source.sign == MIRRORED:
+            own = -own
+            _mirror(own, base, is_category, kernel)
+        base[:, :centres] = own
+        coefficients.append(own)
+        rest.append(base)
+    if is_category.any():  # where each class has a page of its own
+        return np.ascontiguousarray(np.hstack(rest))
+    return np.ascontiguousarray(np.hstack([rest[0], *coefficients[1:]]))
+
+
+def _mirror(coefficients: Array, page: Array, is_category: Array, kernel: TreeKernel) -> None:
+    """Let the levels of categories be those of the other class: their signs change."""
+    centres, scales, start, terms = kernel.page_parts()
+    page[:, centres:scales][:, is_category] *= -1.0
+    sign = np.ones(terms)
+    sign[1 : 1 + kernel.features][is_category] = -1.0
+    rates = centres // terms
+    coefficients *= np.repeat(sign, rates)
+    if page.shape[1] - start == terms * terms:
+        page[:, start:] *= np.outer(sign, sign).reshape(-1)
+
+
+def _categories(kernel: TreeKernel) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = np.asarray(kernel.columns.is_category, dtype=np.bool_)
+    return found
+
+
+def _watches(pages: Array, kernel: TreeKernel, sources: Sequence[Source]) -> Array:
+    """Return what leaves watch of all classes, in pages of the new layout."""
+    grids, old = GRID_DOUBLES * kernel.features, kernel.targets
+    slots, gaps = [pages[:, :grids].copy()], []
+    for feature in range(kernel.features):
+        own = pages[:, kernel.slot_start(feature) : kernel.slot_start(feature + 1)]
+        count = own.shape[1] // (1 + 2 * old)
+        if old == 1:
+            missing = np.zeros((len(pages), count, 1))
+        else:
+            start, end = kernel.gap_start(feature), kernel.gap_start(feature + 1)
+            missing = pages[:, start:end].reshape(len(pages), count, old)
+        grid = slots[0][:, GRID_DOUBLES * feature : GRID_DOUBLES * (feature + 1)]
+        slots.append(_slots(own, count, grid, old, sources))
+        gaps.append(
+            np.concatenate([missing[:, :, [s.place or 0]] for s in sources], axis=2).reshape(
+                len(pages), -1
+            )
+        )
+    return np.ascontiguousarray(np.hstack([*slots, *gaps]))
+
+
+def _slots(own: Array, count: int, grid: Array, old: int, sources: Sequence[Source]) -> Array:
+    """Return the sums of a feature; where no grid is laid yet, those of single rows and their x."""
+    pages, size, wide = len(own), 1 + 2 * old, 1 + 2 * len(sources)
+    made = np.zeros((pages, count, wide))
+    made[:] = _sums(own.reshape(pages, count, size), sources)
+    for page in np.flatnonzero(~(grid[:, 2] > 0.0)):
+        kept = int(grid[page, 3])
+        rows = own[page, : kept * (size + 1)].reshape(kept, size + 1)
+        sums = np.hstack([_sums(rows[:, :size], sources), rows[:, size:]])
+        made[page, :-1] = 0.0
+        made[page].reshape(-1)[: sums.size] = sums.reshape(-1)
+    return made.reshape(pages, -1)
+
+
+def _sums(slots: Array, sources: Sequence[Source]) -> Array:
+    parts = [slots[..., :1]]
+    for place, sign in sources:
+        own = slots[..., 1 + 2 * (place or 0) : 3 + 2 * (place or 0)]
+        parts.append(np.zeros_like(own) if place is None else sign * own)
+    return np.concatenate(parts, axis=-1)
+
+
+# -- predictions that wait for labels ------------------------------------------------------------
+
+
+def _notes(notes: Notes | None, arrays: dict[str, Array] | None, old: int) -> dict[str, Array]:
+    """Return pending predictions with those of one more class, or none of two classes."""
+    if notes is not None and arrays is not None:
+        sizes, keys, ages, contents = (arrays[name] for name in tree_state.NOTES)
+        width = (contents.shape[1] - 1) // old
+        unseen = np.zeros((len(contents), width))
+        unseen[:, 0] = contents[:, 0]
+        restore_latest(notes, sizes, keys, ages, np.hstack([contents, unseen]))
+    return dict(zip(tree_state.NOTES, tree_state.notes_state(notes), strict=True))
+
+
+def restore_latest(notes: Notes, sizes: Array, keys: Array, ages: Array, contents: Array) -> None:
+    """Restore as many pending predictions as there is room for, the latest first."""
+    kept = ages <= notes.most
+    sizes = sizes.copy()
+    sizes[0] = min(sizes[0], notes.most)
+    sizes[4] = min(sizes[4], notes.most)
+    if len(sizes) > 6:
+        sizes[6] = np.count_nonzero(keys[kept] >> np.uint64(63))
+    own = np.ascontiguousarray(contents[kept])
+    notes.restore(sizes, keys[kept], np.ascontiguousarray(ages[kept]), own)
+
+
+# -- an ensemble -------------------------------------------------------------------------------
+
+
+def _ensemble(
+    model: Ensemble, arrays: dict[str, Array], sources: Sequence[Source], share: float
+) -> dict[str, Array]:
+    """Return the arrays of an ensemble with other targets."""
+    kernel = model._kernel
+    old, is_one = kernel.targets, kernel.targets == 1
+    found = {name: arrays[name].copy() for name in ("trees", "stream", "detector")}
+    if is_one:
+        found["trees"]["square"] = found["trees"]["weight"] = 0.0
+        found["stream"] = _ensemble_stream(arrays["stream"], share * (1.0 - share))
+    found |= {
+        "blend": _blends(kernel, arrays["blend"], sources),
+        "layer": _layers(arrays["layer"], old, sources),
+        "errors": _errors(arrays, is_one, sources),
+        "targets": _records(
+            _ensemble_records(arrays, is_one, share), TARGET_RECORD, is_one, sources, _stream
+        ),
+    }
+    notes = model._new_notes(len(sources)) if kernel.tracking else None
+    found |= _notes(notes, None if is_one else arrays, old)
+    names = (*tree_state.ARRAYS, *(() if is_one else tree_state.TARGET_ARRAYS))
+    for place, tree in enumerate(kernel.trees):
+        own = {name: arrays[f"{place} {name}"] for name in names if f"{place} {name}" in arrays}
+        made = _tree(tree, own, sources, share)
+        found |= {f"{place} {name}": array for name, array in made.items()}
+    return found
+
+
+def _blends(kernel: EnsembleKernel, blends: Array, sources: Sequence[Source]) -> Array:
+    """Return the weights of trees for each class; those of a mirrored class are the same."""
+    of_targets = blends.reshape(kernel.targets, -1)
+    unseen = kernel.fresh_targets(1).blend_table.copy()
+    unseen[1] = of_targets[0, 1]
+    return np.concatenate([unseen if s.place is None else of_targets[s.place] for s in sources])
+
+
+def _errors(arrays: dict[str, Array], is_one: bool, sources: Sequence[Source]) -> Array:
+    """Return the squared error and the weight of each tree and class."""
+    if is_one:
+        old = np.column_stack([arrays["trees"]["square"], arrays["trees"]["weight"]])[:, None]
+    else:
+        old = arrays["errors"]
+    made = np.stack([old[:, source.place or 0] for source in sources], axis=1)
+    for place, source in enumerate(sources):
+        if source.place is None:
+            made[:, place, 0] = 0.0
+    return np.ascontiguousarray(made)
+
+
+def _ensemble_records(arrays: dict[str, Array], is_one: bool, share: float) -> Array:
+    """Return what an ensemble knows of its targets."""
+    if not is_one:
+        return arrays["targets"]
+    stream = dict(zip(ENSEMBLE_STREAM, arrays["stream"].tolist(), strict=True))
+    table = np.zeros(1, TARGET_RECORD)
+    for name in ("rows", "begun", "low", "high", "usual"):
+        table[name] = stream[name]
+    if stream["rows"] > 0:
+        table["weight"], table["first"], table["mean"] = stream["weight"], 0.0, share
+        table["m2"] = stream["weight"] * share * (1.0 - share)
+    return table
+
+
+def _ensemble_stream(stream: Array, variance: float) -> Array:
+    """Return the numbers of a stream, in units of the variance of a class."""
+    known = dict(zip(ENSEMBLE_STREAM, stream.tolist(), strict=True))
+    for name, power in SUMS.items():
+        known[name] = known[name] / variance**power if variance > 0.0 else 0.0
+    known |= dict.fromkeys(("low", "high", "usual"), 0.0)
+    return np.array([known[name] for name in ENSEMBLE_STREAM])

@@ -1,0 +1,321 @@
+"""`--task classes`: the commands evaluate and train where the target is a class."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from sapwood.classify import Classifier
+from sapwood.cli import options
+from sapwood.cli.columns import show_columns
+from sapwood.cli.failure import Terminal, UsageError
+from sapwood.cli.files import is_stdout
+from sapwood.cli.models import make_classifier, saved_model, targets_of
+from sapwood.cli.outputs import BadRowFile, GrowingFile
+from sapwood.cli.reading import Reading, is_topic, open_named
+from sapwood.cli.runs import Learning, Scoring, Targets
+from sapwood.cli.values import amount, settings
+from sapwood.evaluate.class_scores import ClassScores
+from sapwood.evaluate.classes import ClassEvaluation, PredictedRows, evaluate_classes
+from sapwood.formatting import plain
+from sapwood.schema import Schema
+from sapwood.streams.stream import Stream, numbers_by_name
+
+__all__ = [
+    "ClassJob",
+    "evaluate_job",
+    "is_of_classes",
+    "print_class_counts",
+    "print_classes",
+    "reject_given",
+]
+
+METRICS = {
+    "accuracy": "accuracy",
+    "accuracy_majority": "  of the majority class",
+    "accuracy_no_change": "  of the class before",
+    "accuracy_window": "  of the last rows",
+    "balanced_accuracy": "balanced accuracy",
+    "kappa": "Cohen's kappa",
+    "kappa_temporal": "kappa temporal",
+    "f1_macro": "F1 (macro)",
+    "log_loss": "log-loss",
+    "brier": "Brier score",
+    "calibration_error": "calibration error",
+}
+MOST_SHOWN = 12  # classes of a confusion matrix in the terminal
+
+
+@dataclass(frozen=True)
+class _ClassReading(Reading):
+    """How a stream is read whose target is a class: as a category among its features."""
+
+    label: str = ""
+
+    def wishes(self) -> dict[str, Any]:
+        """Return the arguments of `open_stream`."""
+        found = super().wishes()
+        known = found["known"]
+        if known is not None:
+            known = {**known, self.label: "category"}
+        categorical = [*found["categorical"], self.label]
+        return {**found, "target": None, "categorical": categorical, "known": known}
+
+
+def is_of_classes(name: Sequence[str], reading: Reading, learning: Learning) -> bool:
+    """Whether a run is for classes: by --task, by a saved classifier, or by a target of text.
+
+    A stream that can be read but once, or that is computed, is not looked at before.
+    """
+    if learning.task != "auto":
+        return learning.task == "classes"
+    model = saved_model(learning.model)
+    if model is not None:
+        return isinstance(model, Classifier)
+    looked_at = learning.model.partition(":")[0] in ("tree", "adaptive", "forest")
+    if not looked_at or len(reading.target) != 1 or "-" in name or is_topic([*name]):
+        return False
+    if name[0].partition(":")[0] in options.GENERATORS:
+        return False
+    stream = open_named([*name], replace(reading, target=[]))
+    kinds = {note.name: note.kind for note in stream.column_notes}
+    if kinds.get(reading.target[0]) != "category":
+        return False
+    first = next(iter(stream.chunks()), None)
+    return first is not None and not any(map(_is_number, first.columns[reading.target[0]]))
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a number: a target with some of them holds numbers and errors."""
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+class ClassJob:
+    """A run of a classifier over a stream, as it was typed.
+
+    Parameters
+    ----------
+    name : list of str
+        The stream.
+    reading, learning, targets, scoring
+        As of `sapwood.cli.runs.make_run`.
+    """
+
+    def __init__(
+        self,
+        name: list[str],
+        reading: Reading,
+        learning: Learning,
+        targets: Targets,
+        scoring: Scoring | None = None,
+    ) -> None:
+        scoring = scoring or Scoring()
+        self._check(reading, learning, targets, scoring)
+        saved = saved_model(learning.model)
+        if saved is not None and not isinstance(saved, Classifier):
+            raise UsageError(f"--task classes: {learning.model} holds a {type(saved).__name__}")
+        if saved is not None and learning.set_:
+            raise UsageError(
+                f"{learning.model} is a saved model: its parameters cannot be set any more"
+            )
+        self.target = self._target(reading, saved, learning.model)
+        own = {each.name: getattr(reading, each.name) for each in fields(Reading)}
+        own |= {"target": [], "model": saved, "label": self.target}
+        self.stream = self._open(name, _ClassReading(**own))
+        self.delay = self._delay(targets.delay)
+        self.window = scoring.window
+        self.skips = targets.on_bad_row == "skip"
+        self.model: Any = saved
+        if saved is None:
+            features = {n: k for n, k in self.stream.features.items() if str(n) != self.target}
+            given = settings(learning.set_, "--set")
+            declared = [each for each in self.stream.declared if str(each) != self.target]
+            self.model = make_classifier(learning.model, given, features, declared)
+        self._take_schema(is_new=saved is None)
+
+    def _open(self, name: list[str], reading: _ClassReading) -> Stream:
+        stream = open_named(name, reading)
+        if self.target not in stream.features:
+            known = ", ".join(map(str, stream.features))
+            raise UsageError(
+                f"{stream.name} has no column {self.target} of classes: columns are {known}"
+            )
+        return stream
+
+    @staticmethod
+    def _check(reading: Reading, learning: Learning, targets: Targets, scoring: Scoring) -> None:
+        """Complain of options that there are not for classes."""
+        reading.check_one_target("classes are those of one")
+        given = {
+            "--interval": learning.interval,
+            "--batch": learning.batch,
+            "--labels": targets.labels,
+            "--monitor": scoring.monitor,
+            "--lags": learning.made("y"),
+            "--time": reading.time,
+            "--id": reading.id,
+        }
+        for option, value in given.items():
+            if value:
+                raise UsageError(
+                    f"{option} is for numbers, and the target is a class: leave it out"
+                )
+
+    @staticmethod
+    def _target(reading: Reading, saved: Any, typed: str) -> str:
+        known = () if saved is None else targets_of(saved)
+        if reading.target and known and reading.target[0] != known[0]:
+            raise UsageError(
+                f"--target {reading.target[0]}: {typed} predicts {known[0]}: leave --target out"
+            )
+        found = reading.target[0] if reading.target else (known[0] if known else None)
+        if found is None:
+            raise UsageError("name the column of classes by -t")
+        return str(found)
+
+    @staticmethod
+    def _delay(typed: str | None) -> int | None:
+        if typed is None:
+            return None
+        late, by_time = amount(typed, "--delay")
+        if by_time:
+            raise UsageError(f"--delay {typed}: with classes it counts rows, as in --delay 100")
+        return int(late)
+
+    def _take_schema(self, is_new: bool) -> None:
+        """Let the model know how the columns of its file become features."""
+        known, found = self.model.schema, self.stream.model_schema
+        rules = known.rules or tuple(
+            rule
+            for rule in found.rules
+            if rule.name != self.target and (is_new or rule.role != "category")
+        )
+        completed = replace(known or Schema(), rules=rules, targets=(self.target,))
+        if completed != known:
+            self.model.schema = completed
+
+    def run(
+        self, terminal: Terminal, predictions: Path | None = None, bad_rows: Path | None = None
+    ) -> ClassEvaluation:
+        """Predict and learn all rows."""
+        show_columns(terminal, self.stream)
+        written = None if predictions is None else _PredictionFile(predictions, self.stream.unit)
+        left_out = None if bad_rows is None else BadRowFile(bad_rows)
+        outputs = [each.open(None) for each in (written, left_out) if each is not None]
+        found = ClassEvaluation(self.stream.name, self.target, ClassScores())
+        try:
+            for rows, found in evaluate_classes(  # noqa: B007 - the last one is the result
+                self.model,
+                self.stream,
+                self.target,
+                delay=self.delay,
+                window=self.window,
+                skips_bad_rows=self.skips,
+            ):
+                if written is not None:
+                    written.write(rows)
+                if left_out is not None:
+                    left_out.write_bad(rows.chunk.bad)
+        finally:
+            for each in outputs:
+                each.close()
+        return found
+
+
+class _PredictionFile(GrowingFile):
+    """The predicted class of each row, its probability, and the actual class."""
+
+    def __init__(self, path: Path, unit: Any) -> None:
+        import numpy as np
+
+        names = list(numbers_by_name(unit, np.zeros(0, np.int64)))
+        super().__init__(path, [*names, "actual", "prediction", "probability"])
+        self._unit = unit
+
+    def write(self, rows: PredictedRows) -> None:
+        """Write the rows of a chunk."""
+        count = len(rows.labels)
+        numbers = numbers_by_name(self._unit, rows.chunk.numbers[:count]).values()
+        highest = rows.probabilities.max(axis=1).tolist() if len(rows.classes) else [0.0] * count
+        told = zip(
+            *(each.tolist() for each in numbers),
+            rows.labels,
+            rows.predicted(),
+            map(repr, highest),
+            strict=True,
+        )
+        self.write_rows(["" if each is None else each for each in row] for row in told)
+        self.flush()
+
+
+def print_classes(found: ClassEvaluation, to_stderr: bool = False) -> None:
+    """Print the scores, the confusion matrix, and what became of all rows."""
+    terminal = Terminal(stderr=to_stderr, highlight=False)
+    terminal.say(f"{found.stream}: classes of {found.target}, by {found.model}")
+    table = Table()
+    table.add_column("")
+    table.add_column("all rows", justify="right")
+    metrics = found.scores.metrics()
+    for name, title in METRICS.items():
+        table.add_row(title, f"{metrics[name]:.4f}")
+    terminal.print(table)
+    labels = found.scores.labels
+    if len(labels) <= MOST_SHOWN:
+        matrix = Table(title="rows by actual (down) and predicted class", title_justify="left")
+        matrix.add_column("")
+        for label in labels:
+            matrix.add_column(plain(str(label)), justify="right")
+        for label, row in zip(labels, found.scores.confusion.tolist(), strict=True):
+            matrix.add_row(plain(str(label)), *(f"{count:,}" for count in row))
+        terminal.print(matrix)
+    print_class_counts(found, terminal)
+
+
+def print_class_counts(found: ClassEvaluation, terminal: Terminal) -> None:
+    """Print what became of all rows."""
+    words = [f"rows: {found.read:,} read", f"{found.scores.rows:,} scored"]
+    if found.rejected:
+        words.append(f"{found.rejected:,} rejected")
+    if found.unlabelled:
+        words.append(f"{found.unlabelled:,} without a label")
+    if found.pending:
+        words.append(f"{found.pending:,} waiting for their label")
+    terminal.say(", ".join(words))
+    terminal.say(f"model: {found.leaves:,} leaves, {found.nbytes:,} bytes")
+
+
+def evaluate_job(
+    job: ClassJob,
+    terminal: Terminal,
+    *,
+    save: Path | None,
+    predictions: Path | None,
+    bad_rows: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Run `sapwood evaluate` for classes."""
+    found = job.run(terminal, predictions, bad_rows)
+    if save is not None:
+        job.model.save(save)
+    if as_json:
+        print(json.dumps(found.to_dict(), indent=2))
+    elif not quiet:
+        to_stderr = any(path is not None and is_stdout(path) for path in (predictions, bad_rows))
+        print_classes(found, to_stderr=to_stderr)
+    if save is not None:
+        terminal.say(f"model: {save}")
+
+
+def reject_given(given: dict[str, Any]) -> None:
+    """Complain of options of a command that there are not for classes."""
+    for option, value in given.items():
+        if value is not None:
+            raise UsageError(f"{option} {value} is for numbers, and the target is a class")

@@ -1,0 +1,101 @@
+"""Candidates blended around a base: base + sum of theta (candidate - base).
+
+The result is held within the least and the greatest of them all. The weights theta are those of a
+ridge regression of y - base on what the candidates said beyond the base, within 0 and a bound. The
+ridge draws them to a centre as if each were known to within a deviation before any label came:
+
+    (sum of d d' + r I) theta = sum of d (y - base) + r centre,   r = s² / deviation²
+
+with s² the mean square of the errors of what was said. With a centre of 0 the base itself is what
+is said while nothing is known; with 1 / n, and the mean of n predictions as the base, that mean.
+
+A blend of n candidates is `blend_doubles(n)` doubles: the faded sums of squared errors and of
+weights, theta, and the sums of `_faded.pxd`.
+"""
+
+from sapwood.corrector._evidence cimport slower
+from sapwood.corrector._faded cimport add_products, descend, triangle
+
+cdef enum:
+    MOST_CANDIDATES = 32
+
+
+cdef struct BlendRules:
+    double fade        # what is left of the sums a row later
+    double precision   # one over the square of the deviation of a weight
+    double centre      # of a weight
+    double most        # of a weight
+
+
+cdef struct BlendErrors:
+    double square      # faded sum of squared errors
+    double weight      # faded sum of weights
+
+
+cdef inline Py_ssize_t blend_doubles(Py_ssize_t n) noexcept nogil:
+    return 2 + 2 * n + triangle(n)
+
+
+cdef inline double* weights_of(double* blend) noexcept nogil:
+    """Where the weights of the candidates are."""
+    return blend + 2
+
+
+cdef inline void start_blend(double* blend, Py_ssize_t n, const BlendRules* rules) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(blend_doubles(n)):
+        blend[i] = 0.0
+    for i in range(n):
+        weights_of(blend)[i] = rules.centre
+
+
+cdef inline double blended(
+    const double* blend, Py_ssize_t n, double base, const double* candidates
+) noexcept nogil:
+    """What the base and the candidates say together."""
+    cdef const double* theta = blend + 2
+    cdef double said = base, least = base, greatest = base
+    cdef Py_ssize_t i
+    for i in range(n):
+        said += theta[i] * (candidates[i] - base)
+        least = candidates[i] if candidates[i] < least else least
+        greatest = candidates[i] if candidates[i] > greatest else greatest
+    said = said if said > least else least
+    return said if said < greatest else greatest
+
+
+cdef inline void judge_blend(
+    double* blend, Py_ssize_t n, const BlendRules* rules,
+    double base, const double* candidates, double said, double y, double w, double share,
+) noexcept nogil:
+    """Take the label of what was said; the share is what it is worth as evidence."""
+    cdef BlendErrors* errors = <BlendErrors*>blend
+    cdef double d[MOST_CANDIDATES]
+    cdef double fade = slower(rules.fade, share), error = y - said
+    cdef Py_ssize_t i
+    w *= share
+    for i in range(n):
+        d[i] = candidates[i] - base
+    add_products(blend + 2 + 2 * n, blend + 2 + n, n, d, y - base, fade, w)
+    errors.square = fade * errors.square + w * error * error
+    errors.weight = fade * errors.weight + w
+
+
+cdef inline void settle_blend(
+    double* blend, Py_ssize_t n, const BlendRules* rules, Py_ssize_t sweeps
+) noexcept nogil:
+    """Let the weights of the candidates go towards what all labels so far say.
+
+    Each sweep improves all of them once. They go on from where they are, so that one is enough
+    for a few candidates, if it is done often.
+    """
+    cdef const BlendErrors* errors = <const BlendErrors*>blend
+    cdef Py_ssize_t sweep
+    cdef double ridge
+    if errors.weight > 0.0:
+        ridge = errors.square / errors.weight * rules.precision
+        for sweep in range(sweeps):
+            descend(
+                blend + 2 + 2 * n, blend + 2 + n, n, ridge, rules.centre, rules.most,
+                weights_of(blend),
+            )

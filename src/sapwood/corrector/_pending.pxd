@@ -1,0 +1,116 @@
+"""The memory of predictions that wait for their labels.
+
+Pending predictions are kept in a ring in the order in which they were issued. A full ring grows up
+to a bound; then the oldest prediction is evicted. Each has a key of 64 bits, of one of two kinds:
+
+- The key of an **id** that the caller hands to the prediction and again to the label (`id_key`; its
+  highest bit is set). Its label is found whatever the row has become since.
+- The key of a **row**: a hash of its values, missing ones left out, so that features that appear
+  later change nothing.
+
+Equal rows have equal keys. Labels are then taken to come in the order of the predictions: a label
+takes the oldest prediction of all that wait, if that is of its row. If predictions of other rows
+are older, some are never labelled, or labels come in another order. Then a label takes the oldest
+prediction of its row that is not much older, in labels, than matched predictions lately were; older
+ones of that row are dropped. The first number of a pending prediction is the number of labels that
+were known when it was issued.
+
+Behind a transformer that learns, the row that is learned is not the one that was predicted. So
+where predictions and labels alternate, and none of the last twenty labels found its row, those
+twenty predictions are dropped, and each further label takes the oldest prediction. Of predictions
+before the first label nothing is kept but their number, unless they have ids: labels that find
+nothing are theirs, and once there is such a label, all further ones, until their number is used up.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+cimport cython
+
+cdef enum:
+    LEAST_ROOM = 16   # for notes
+    MOST_MISSES = 20  # labels in turn after which rows are taken not to be recognised
+
+
+@cython.final
+cdef class Notes:
+    cdef readonly Py_ssize_t width   # doubles of a note
+    cdef readonly Py_ssize_t place_bytes
+    cdef readonly Py_ssize_t most    # notes; a power of 2
+    cdef readonly Py_ssize_t room    # for notes at this time; a power of 2
+    cdef readonly Py_ssize_t count   # notes that wait
+    cdef readonly double reach       # how many labels lately came before that of a note
+    cdef readonly Py_ssize_t misses  # labels, since one was, that came in turn and were not found
+    cdef readonly Py_ssize_t left    # notes since the last label
+    cdef readonly Py_ssize_t unrecorded  # predictions before the first label, whose own did not come
+    cdef readonly bint owed          # whether labels of these are arriving
+    cdef int64_t first               # the number of the oldest note that waits, and of the next
+    cdef int64_t next
+    cdef void* block                 # all that follows:
+    cdef double* contents
+    cdef uint64_t* keys
+    cdef int32_t* links              # the next note of the same bucket; NONE, or FREE
+    cdef int32_t* heads              # the oldest note of each bucket, and the newest
+    cdef int32_t* tails
+
+    cdef int reserve(self, Py_ssize_t more) except -1 nogil
+    cdef double* leave(self, uint64_t key) noexcept nogil
+    cdef const double* take(self, uint64_t key, double labels) noexcept nogil
+    cdef const double* take_id(self, uint64_t key) noexcept nogil
+    cdef void forget_missed(self) noexcept nogil
+    cdef Py_ssize_t take_in_turn(self) noexcept nogil
+    cdef void tidy(self) noexcept nogil
+    cdef bint resize(self, Py_ssize_t room) noexcept nogil
+    cdef inline Py_ssize_t bucket(self, uint64_t key) noexcept nogil
+    cdef inline void append(self, Py_ssize_t place) noexcept nogil
+    cdef inline void remove(self, int32_t* link) noexcept nogil
+    cdef void forget_first(self) noexcept nogil
+    cdef inline void close_up(self) noexcept nogil
+
+
+cdef inline void count_at_once(Notes notes) noexcept nogil:
+    """Do to a memory without notes what leaving one and taking it does."""
+    notes.reach = 0.99 * notes.reach if notes.reach > 1.0 else 0.0
+    notes.misses = notes.left = 0
+
+
+cdef inline void count_blanks(Notes notes, Py_ssize_t predictions) noexcept nogil:
+    """Count predictions of which nothing is noted, as there was nothing to say."""
+    notes.unrecorded = min(notes.unrecorded + predictions, notes.most)
+
+
+cdef inline void take_blank(Notes notes) noexcept nogil:
+    """Let a label that finds no note be that of such a prediction, if one waits."""
+    if notes.unrecorded > 0:
+        notes.unrecorded -= 1
+        notes.owed = notes.owed and notes.unrecorded > 0
+
+
+cdef inline bint is_id(uint64_t key) noexcept nogil:
+    """Whether a key is that of an id, not of a row."""
+    return key >> 63
+
+
+cdef inline uint64_t row_key_of(uint64_t total) noexcept nogil:
+    """The key of a row, given the sum of the hashes of its values."""
+    return total & <uint64_t>0x7FFFFFFFFFFFFFFF
+
+
+cdef inline uint64_t id_key_of(uint64_t number) noexcept nogil:
+    """The key of an id, given a number that stands for it."""
+    number += <uint64_t>0x9E3779B97F4A7C15
+    number = (number ^ (number >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
+    number = (number ^ (number >> 27)) * <uint64_t>0x94D049BB133111EB
+    return (number ^ (number >> 31)) | <uint64_t>0x8000000000000000
+
+
+cdef inline uint64_t value_key(double value, Py_ssize_t feature) noexcept nogil:
+    """A hash of a value and of where it stands; 0 if it is missing. Their sum is a row's."""
+    cdef uint64_t bits
+    if value != value:
+        return 0
+    value += 0.0  # 0 for -0
+    bits = (<uint64_t*>&value)[0]
+    # Whole numbers have nothing in their lower bits; each feature has an odd factor of its own.
+    return (bits ^ (bits >> 32)) * (
+        (<uint64_t>(feature + 1) * <uint64_t>0x9E3779B97F4A7C15 ^ <uint64_t>0xD6E8FEB86659FD93) | 1
+    )

@@ -1,0 +1,523 @@
+"""The memory of predictions that wait for their labels; see _notes.pxd."""
+
+cimport cython
+import numpy as np
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from libc.math cimport floor
+from libc.string cimport memcpy
+
+cdef enum:
+    NONE = -1       # there is no further note in a bucket
+    FREE = -2       # there is no note in a place
+    SLACK = 2       # labels by which a note may be older than others lately were
+    NOTE_INDEX = 20  # bytes of a note beside its content: key, link, and the ends of a bucket
+
+
+ROW_BITS = 2**63 - 1
+
+
+@cython.final
+cdef class Notes:
+    """Pending predictions of some doubles each, found again by rows or by ids.
+
+    Parameters
+    ----------
+    width : int
+        The doubles of a note.
+    most : int
+        How many notes there may be: a power of 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> notes = Notes(2, 4)
+    >>> for said in (1.0, 2.0, 3.0):  # when no label is known
+    ...     notes.leave_row(np.array([said, np.nan]), np.array([0.0, 10 * said]))
+    >>> notes.take_row(np.array([2.0]), 0).tolist()
+    [0.0, 20.0]
+    >>> notes.take_row(np.array([2.0]), 1) is None
+    True
+    >>> notes.count
+    2
+    """
+
+    def __cinit__(self, Py_ssize_t width, Py_ssize_t most):
+        if width < 1 or most < 1 or most & (most - 1):
+            raise ValueError("a memory needs doubles, and a power of 2 for a bound")
+        self.width, self.most, self.place_bytes = width, most, bytes_of_a_note(width)
+        if not self.resize(min(<Py_ssize_t>LEAST_ROOM, most)):
+            raise MemoryError
+
+    def __dealloc__(self):
+        PyMem_RawFree(self.block)
+
+    @property
+    def nbytes(self):
+        """Bytes that all places occupy."""
+        return self.room * self.place_bytes
+
+    # -- leaving and taking -------------------------------------------------------------------
+
+    cdef int reserve(self, Py_ssize_t more) except -1 nogil:
+        """Have room for so many notes more, as far as the bound allows."""
+        cdef Py_ssize_t room = self.room
+        while room < self.most and room < self.next - self.first + more:
+            room *= 2
+        if room > self.room and not self.resize(room):
+            with gil:
+                raise MemoryError
+        return 0
+
+    cdef double* leave(self, uint64_t key) noexcept nogil:
+        """Leave a note, for which there is room, or the oldest gives way; where its content goes."""
+        cdef Py_ssize_t place
+        if is_id(key) and self.count > 0:
+            self.take_id(key)  # an earlier prediction of the same id is replaced
+        if self.next - self.first == self.room:
+            self.forget_first()
+        place = self.next & (self.room - 1)
+        self.keys[place] = key
+        self.append(place)
+        self.next += 1
+        self.count += 1
+        self.left += not is_id(key)
+        return self.contents + place * self.width
+
+    cdef const double* take(self, uint64_t key, double labels) noexcept nogil:
+        """Take out the note about a row: its content, until the next note is left, or NULL.
+
+        So many labels are known by now.
+        """
+        cdef int32_t* link = self.heads + self.bucket(key)
+        cdef int32_t* chosen = NULL
+        cdef Py_ssize_t place
+        cdef double age = 0.0, limit = 1.1 * self.reach + SLACK if self.reach > 0.0 else 0.0
+        if is_id(key):
+            return self.take_id(key)
+        if self.owed:
+            take_blank(self)
+            self.left = 0
+            return NULL
+        while link[0] != NONE:
+            place = link[0]
+            if self.keys[place] == key:
+                if chosen != NULL:
+                    if link == self.links + chosen[0]:
+                        link = chosen
+                    self.remove(chosen)
+                chosen = link
+                age = labels - self.contents[place * self.width]
+                # Nothing older waits: labels come in the order of predictions.
+                if age <= limit or place == (self.first & (self.room - 1)):
+                    break
+            link = self.links + place
+        if chosen != NULL:
+            place = chosen[0]
+            self.remove(chosen)
+            self.close_up()
+            count_at_once(self)
+            self.reach = age if age > self.reach else self.reach
+        else:
+            place = self.take_in_turn()
+        return self.contents + place * self.width if place >= 0 else NULL
+
+    cdef const double* take_id(self, uint64_t key) noexcept nogil:
+        """Take out the prediction of an id: its content, or NULL."""
+        cdef int32_t* link = self.heads + self.bucket(key)
+        cdef Py_ssize_t place
+        while link[0] != NONE:
+            place = link[0]
+            if self.keys[place] == key:
+                self.remove(link)
+                self.close_up()
+                return self.contents + place * self.width
+            link = self.links + place
+        return NULL
+
+    cdef Py_ssize_t take_in_turn(self) noexcept nogil:
+        """Take out the oldest note for a label that found none; its place if it counts, or -1."""
+        cdef Py_ssize_t place = -1
+        if self.unrecorded > 0:
+            self.owed = True
+            take_blank(self)
+        elif self.left == 1 and self.misses == MOST_MISSES:
+            if self.count > 0 and not is_id(self.keys[self.first & (self.room - 1)]):
+                place = self.first & (self.room - 1)
+                self.forget_first()
+        elif self.left > 0:
+            self.misses = self.misses + 1 if self.left == 1 else 1
+            if self.misses == MOST_MISSES:
+                self.forget_missed()
+        self.left = 0
+        return place
+
+    cdef void forget_missed(self) noexcept nogil:
+        """Drop the predictions of the labels that found none: the oldest ones of rows."""
+        cdef Py_ssize_t missed = MOST_MISSES
+        while (
+            missed > 0
+            and self.count > 0
+            and not is_id(self.keys[self.first & (self.room - 1)])
+        ):
+            self.forget_first()
+            missed -= 1
+
+    cdef void tidy(self) noexcept nogil:
+        """Give back room that is not needed; it stays where memory does not suffice for less."""
+        cdef Py_ssize_t span = self.next - self.first, room = min(<Py_ssize_t>LEAST_ROOM, self.most)
+        if self.room > room and 4 * span <= self.room:
+            while room < 2 * span:
+                room *= 2
+            self.resize(room)
+
+    # -- the ring and its buckets -------------------------------------------------------------
+
+    cdef inline Py_ssize_t bucket(self, uint64_t key) noexcept nogil:
+        """By the upper bits of a key, which all of its values have had a hand in."""
+        return (key >> 40) & (self.room - 1)
+
+    cdef inline void append(self, Py_ssize_t place) noexcept nogil:
+        """Put a place at the end of its bucket."""
+        cdef Py_ssize_t bucket = self.bucket(self.keys[place])
+        self.links[place] = NONE
+        if self.heads[bucket] == NONE:
+            self.heads[bucket] = place
+        else:
+            self.links[self.tails[bucket]] = place
+        self.tails[bucket] = place
+
+    cdef inline void remove(self, int32_t* link) noexcept nogil:
+        """Free the place to which a link leads; the note before it, or the bucket, skips it."""
+        cdef Py_ssize_t place = link[0], bucket = self.bucket(self.keys[place])
+        link[0] = self.links[place]
+        if link[0] == NONE and link != self.heads + bucket:
+            self.tails[bucket] = link - self.links
+        self.links[place] = FREE
+        self.count -= 1
+
+    cdef void forget_first(self) noexcept nogil:
+        """Let the oldest note, which is also the oldest of its bucket, give way."""
+        self.remove(self.heads + self.bucket(self.keys[self.first & (self.room - 1)]))
+        self.close_up()
+
+    cdef inline void close_up(self) noexcept nogil:
+        """Let the ring begin at a note that waits, and number them from 0 if there is none."""
+        if self.count == 0:
+            self.first = self.next = 0
+        else:
+            while self.links[self.first & (self.room - 1)] == FREE:
+                self.first += 1
+
+    cdef bint resize(self, Py_ssize_t room) noexcept nogil:
+        """Lay all notes into another ring; False, and all is as it was, if there is no memory."""
+        cdef double* contents
+        cdef const double* old_contents = self.contents
+        cdef const uint64_t* old_keys = self.keys
+        cdef const int32_t* old_links = self.links
+        cdef void* old_block = self.block
+        cdef Py_ssize_t place, old_place, old_room = self.room
+        cdef int64_t number
+        contents = <double*>PyMem_RawMalloc(room * self.place_bytes)
+        if contents == NULL:
+            return False
+        self.block, self.contents, self.room = contents, contents, room
+        self.keys = <uint64_t*>(contents + room * self.width)
+        self.links = <int32_t*>(self.keys + room)
+        self.heads, self.tails = self.links + room, self.links + 2 * room
+        for place in range(room):
+            self.links[place] = FREE
+            self.heads[place] = NONE
+        for number in range(self.first, self.next):
+            old_place, place = number & (old_room - 1), number & (room - 1)
+            if old_links[old_place] != FREE:
+                self.keys[place] = old_keys[old_place]
+                memcpy(
+                    contents + place * self.width,
+                    old_contents + old_place * self.width,
+                    self.width * sizeof(double),
+                )
+                self.append(place)
+        PyMem_RawFree(old_block)
+        return True
+
+    # -- from Python --------------------------------------------------------------------------
+
+    def leave_row(self, const double[::1] row, const double[::1] content):
+        """Leave a note about a row."""
+        if content.shape[0] != self.width:
+            raise ValueError(f"a note has {self.width} doubles, not {content.shape[0]}")
+        self.reserve(1)
+        memcpy(self.leave(row_key(row)), &content[0], self.width * sizeof(double))
+
+    def leave_id(self, number, const double[::1] content):
+        """Keep the prediction of an id, given the number that stands for it."""
+        if content.shape[0] != self.width:
+            raise ValueError(f"a note has {self.width} doubles, not {content.shape[0]}")
+        self.reserve(1)
+        memcpy(self.leave(id_key_of(number)), &content[0], self.width * sizeof(double))
+
+    def leave_key(self, uint64_t key, const double[::1] content):
+        """Keep the prediction of a key."""
+        if content.shape[0] != self.width:
+            raise ValueError(f"a note has {self.width} doubles, not {content.shape[0]}")
+        self.reserve(1)
+        memcpy(self.leave(key), &content[0], self.width * sizeof(double))
+
+    def leave_keys(self, const uint64_t[::1] keys, const double[:, ::1] contents):
+        """Keep the predictions of some keys, in their order."""
+        cdef Py_ssize_t row, rows = keys.shape[0]
+        if contents.shape[0] != rows or contents.shape[1] != self.width:
+            raise ValueError("the arrays do not fit together")
+        self.reserve(rows)
+        for row in range(rows):
+            memcpy(self.leave(keys[row]), &contents[row, 0], self.width * sizeof(double))
+
+    def take_keys(self, const uint64_t[::1] keys, const double[::1] labels):
+        """Take out the predictions of some keys, one after the other; NaN where there is none.
+
+        `labels` are how many labels are known when each is taken.
+        """
+        cdef double[:, ::1] found = np.full((keys.shape[0], self.width), np.nan)
+        cdef const double* one
+        cdef Py_ssize_t row
+        if labels.shape[0] != keys.shape[0]:
+            raise ValueError("the arrays do not fit together")
+        for row in range(keys.shape[0]):
+            one = self.take(keys[row], labels[row])
+            if one != NULL:
+                memcpy(&found[row, 0], one, self.width * sizeof(double))
+        self.tidy()
+        return found.base
+
+    def take_one(self, uint64_t key, double labels):
+        """Take out the pending prediction of a key, as `key_of_id` returns it; None if none is."""
+        cdef const double* found = self.take(key, labels)
+        if found == NULL:
+            return None
+        return np.array(<const double[: self.width]>found)
+
+    def leave_blanks(self, Py_ssize_t predictions):
+        """Count predictions before the first label."""
+        count_blanks(self, predictions)
+
+    def take_row(self, const double[::1] row, double labels):
+        """Take out the note about a row, now that so many labels are known; None if none is."""
+        cdef const double* found = self.take(row_key(row), labels)
+        if found == NULL:
+            return None
+        return np.array(<const double[: self.width]>found)
+
+    def state(self):
+        """Return its counts, and of all notes that wait keys, ages and contents.
+
+        The age of a note here is how many notes were left since, itself included.
+        """
+        cdef Py_ssize_t place, at = 0, count = -1
+        cdef int64_t number
+        cdef uint64_t[::1] keys
+        cdef int64_t[::1] ages
+        cdef double[:, ::1] view
+        while count != self.count:  # as NumPy lets go of the GIL where it asks for zeros
+            count = self.count
+            keys, ages = np.zeros(count, np.uint64), np.zeros(count, np.int64)
+            view = contents = np.zeros((count, self.width))
+        counts = [self.room, self.reach, self.misses, self.left, self.unrecorded, self.owed]
+        for number in range(self.first, self.next):
+            place = number & (self.room - 1)
+            if self.links[place] != FREE:
+                keys[at], ages[at] = self.keys[place], self.next - number
+                memcpy(
+                    &view[at, 0], self.contents + place * self.width, self.width * sizeof(double)
+                )
+                at += 1
+        counts.append(np.count_nonzero(keys.base >> np.uint64(63)))
+        return np.array(counts, np.float64), keys.base, ages.base, contents
+
+    def restore(self, sizes, keys, const int64_t[::1] ages, contents):
+        """Take over what `state` returned; earlier releases had no ids, and two counts less.
+
+        Raises
+        ------
+        ValueError
+            If that cannot be; nothing is changed then.
+        """
+        cdef const double[:, ::1] view = contents
+        cdef Py_ssize_t place, room, at, count = len(keys)
+        cdef const uint64_t[::1] own
+        room, reach = int(sizes[0]), float(sizes[1])
+        misses, left, unrecorded = map(int, sizes[2:5])
+        owed = len(sizes) > 5 and sizes[5] == 1.0
+        own = np.array(keys) if len(sizes) > 5 else keys & np.uint64(ROW_BITS)
+        good = min(<Py_ssize_t>LEAST_ROOM, self.most) <= room <= self.most
+        if not good or room & (room - 1) or room != sizes[0]:
+            raise ValueError(f"there cannot be room for {sizes[0]} notes")
+        if not 0.0 <= reach <= 2.0**53:
+            raise ValueError(f"labels cannot come {sizes[1]} labels late")
+        if not 0 <= misses <= MOST_MISSES or misses != sizes[2]:
+            raise ValueError(f"{sizes[2]} labels cannot have been missed")
+        if not 0 <= left <= 2**53 or left != sizes[3]:
+            raise ValueError(f"there cannot be {sizes[3]} notes since the last label")
+        if not 0 <= unrecorded <= self.most or unrecorded != sizes[4]:
+            raise ValueError(f"there cannot be {sizes[4]} predictions before the first label")
+        if len(sizes) > 5 and (sizes[5] not in (0.0, 1.0) or owed and not unrecorded):
+            raise ValueError("labels of predictions that there are not cannot be arriving")
+        if len(sizes) > 5 and sizes[6] != np.count_nonzero(own.base >> np.uint64(63)):
+            raise ValueError(f"there are not {sizes[6]:g} predictions with ids")
+        if len(ages) != count or view.shape[0] != count or view.shape[1] != self.width:
+            raise ValueError("there are not as many ages of notes as notes")
+        for at in range(count):
+            if not (ages[at + 1] if at + 1 < count else 0) < ages[at] <= room:
+                raise ValueError(f"the age of note {at} is wrong")
+        self.count, self.first, self.next = 0, 0, 0
+        if not self.resize(room):
+            raise MemoryError
+        self.count, self.reach = count, reach
+        self.misses, self.left, self.unrecorded, self.owed = misses, left, unrecorded, owed
+        self.next = ages[0] if count else 0
+        for at in range(count):
+            place = self.next - ages[at]
+            self.keys[place] = own[at]
+            memcpy(
+                self.contents + place * self.width, &view[at, 0], self.width * sizeof(double)
+            )
+            self.append(place)
+
+
+cdef uint64_t row_key(const double[::1] row) noexcept nogil:
+    cdef uint64_t key = 0
+    cdef Py_ssize_t feature
+    for feature in range(row.shape[0]):
+        key += value_key(row[feature], feature)
+    return row_key_of(key)
+
+
+def bytes_of_a_note(Py_ssize_t width):
+    """Return the bytes that the place of a note of so many doubles occupies."""
+    return 8 * width + NOTE_INDEX
+
+
+# -- keys ---------------------------------------------------------------------------------------
+
+cdef uint64_t text_hash(str text, uint64_t found):
+    """FNV-1a of the characters of a text: the same on all machines."""
+    cdef Py_UCS4 character
+    for character in text:
+        found = (found ^ <uint64_t>character) * <uint64_t>1099511628211
+    return found ^ (found >> 32)
+
+
+cdef inline uint64_t whole_number(uint64_t value, uint64_t found) noexcept nogil:
+    return (value ^ (found >> 7)) * <uint64_t>0xD6E8FEB86659FD93
+
+
+cdef inline uint64_t number_of_double(double real, uint64_t found) noexcept nogil:
+    """The same as that of an int, where it is a whole number."""
+    if real == floor(real) and -9.2e18 < real < 9.2e18:
+        return whole_number(<uint64_t><int64_t>real, found)
+    return ((<uint64_t*>&real)[0] ^ found) * <uint64_t>0x9E3779B97F4A7C15
+
+
+cdef uint64_t number_of(object value, uint64_t salt) except? 0:
+    """A number that stands for an id or for a value: equal values have equal numbers."""
+    cdef uint64_t found = salt ^ <uint64_t>0xCBF29CE484222325
+    if type(value) is float:
+        return number_of_double(value, found)
+    if type(value) is str:
+        return text_hash(value, found)
+    if isinstance(value, int):
+        return whole_number(<uint64_t>(value & 0xFFFFFFFFFFFFFFFF), found)
+    if isinstance(value, tuple):
+        for part in value:
+            found = id_key_of(found ^ number_of(part, found))
+        return found
+    if isinstance(value, np.generic):
+        return number_of(value.item(), salt)
+    return text_hash(repr(value), ~found)
+
+
+def key_of_id(id):
+    """Return the key of an id: of a text, a number, or a tuple of such.
+
+    Equal ids have equal keys on all machines; those of different ids differ, but for one in 2^63.
+
+    Examples
+    --------
+    >>> key_of_id(7) == key_of_id(7.0) != key_of_id("7")
+    True
+    """
+    return id_key_of(number_of(id, 0))
+
+
+def keys_of_ids(ids):
+    """Return the keys of some ids as an array.
+
+    Examples
+    --------
+    >>> bool(keys_of_ids(["a", 3])[1] == key_of_id(3))
+    True
+    """
+    cdef Py_ssize_t at
+    values = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    cdef uint64_t[::1] keys = np.empty(len(values), np.uint64)
+    for at in range(keys.shape[0]):
+        keys[at] = id_key_of(number_of(values[at], 0))
+    return keys.base
+
+
+cdef inline uint64_t part_key(uint64_t name, object value) except? 0:
+    """The share of a named value in the key of its row; 0 if it is missing."""
+    if value is None or value != value:
+        return 0
+    return id_key_of(name ^ number_of(value, 1))
+
+
+def key_of_row(x):
+    """Return the key of a row as it came, given as a dict: missing values are left out.
+
+    It does not depend on what a model knows of the features.
+
+    Examples
+    --------
+    >>> key_of_row({"a": 1.0, "b": None, "c": "x"}) == key_of_row({"c": "x", "a": 1})
+    True
+    """
+    cdef uint64_t total = 0
+    for name, value in x.items():
+        total += part_key(number_of(name, 2), value)
+    return row_key_of(total)
+
+
+def keys_of_columns(columns, Py_ssize_t rows):
+    """Return the keys of rows, given as columns of arrays or lists by name.
+
+    Examples
+    --------
+    >>> keys = keys_of_columns({"a": np.array([1.0, np.nan]), "c": ["x", "y"]}, 2)
+    >>> [key_of_row({"a": 1.0, "c": "x"}), key_of_row({"c": "y"})] == keys.tolist()
+    True
+    """
+    cdef uint64_t[::1] keys = np.zeros(rows, np.uint64)
+    cdef const double[:] numbers
+    cdef uint64_t part
+    cdef Py_ssize_t at
+    for name, column in columns.items():
+        part = number_of(name, 2)
+        known = {}
+        if isinstance(column, np.ndarray) and column.dtype == np.float64:
+            numbers = column
+            for at in range(rows):
+                if numbers[at] == numbers[at]:
+                    keys[at] += id_key_of(
+                        part ^ number_of_double(numbers[at], 1 ^ <uint64_t>0xCBF29CE484222325)
+                    )
+            continue
+        values = column.tolist() if isinstance(column, np.ndarray) else column
+        for at in range(rows):
+            value = values[at]
+            found = known.get(value)
+            if found is None:
+                found = known[value] = part_key(part, value)
+            keys[at] += <uint64_t>found
+    for at in range(rows):
+        keys[at] = row_key_of(keys[at])
+    return keys.base

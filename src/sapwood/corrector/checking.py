@@ -1,0 +1,63 @@
+"""What has to hold for the last layer of a model that comes from a file, and for its notes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.corrector._layer import LEVEL_RATES, layer_parts
+from sapwood.limits import FAR, MOST_ERROR, MOST_WEIGHT, NEAR, ROUNDING
+from sapwood.records import check, check_all
+
+__all__ = ["check_layer_of", "check_layers", "check_notes"]
+
+Array = NDArray[Any]
+
+MOST_TRANSFERRED = 1e6  # as CREDIBLE of the transfer model
+
+
+def check_layers(layers: Array, rows: list[float]) -> None:
+    """Check the last layer of each target of a tree, or none, by how many rows it has learned."""
+    if len(layers):
+        for layer, own in zip(layers.reshape(len(rows), -1), rows, strict=True):
+            check_layer_of(layer, own)
+
+
+def check_layer_of(layer: Array, rows: float) -> None:
+    """Check the last layer of a model that has learned so many rows."""
+    bounds: dict[str, tuple[float, float]] = {
+        **dict.fromkeys(("level", "outlook", "known", "low", "high", "first"), (-NEAR, NEAR)),
+        **dict.fromkeys(("joint", "term_joint", "blend_joint"), (-MOST_ERROR, MOST_ERROR)),
+        **dict.fromkeys(("term_products", "blend_products"), (-MOST_ERROR, MOST_ERROR)),
+        **dict.fromkeys(("square", "term_square", "blend_square"), (0.0, MOST_ERROR)),
+        **dict.fromkeys(("term_weight", "blend_weight"), (0.0, ROUNDING * MOST_WEIGHT)),
+        **dict.fromkeys(("slope", "theta"), (0.0, 1.0)),
+        **dict.fromkeys(("judged", "lateness", "waiting"), (0.0, rows)),
+        "coefficient": (-MOST_TRANSFERRED, MOST_TRANSFERRED),
+        "rate": (0.0, 1.0),
+    }
+    part = {name: layer[start : start + size] for name, start, size in layer_parts()}
+    for name, values in part.items():
+        low, high = bounds[name]
+        good = bool(((values >= low) & (values <= high)).all())
+        check(good, f"the {name} of the last layer is wrong")
+    check(tuple(part["rate"]) == LEVEL_RATES, "the rates of the last layer are wrong")
+    judged, waiting = float(part["judged"][0]), float(part["waiting"][0])
+    good = judged == int(judged) and waiting == int(waiting) and waiting <= judged
+    check(good, "the last layer cannot have judged so many rows")
+    check(bool(part["low"] <= part["high"]), "the range of the last layer is wrong")
+    for name in ("term_products", "blend_products"):
+        squares = part[name][np.cumsum(np.arange(1, len(part[name]) + 1))[: _terms(part[name])] - 1]
+        check(bool((squares >= 0).all()), f"the {name} of the last layer are wrong")
+
+
+def _terms(triangle: Array) -> int:
+    """Return of how many columns a triangle is half a matrix."""
+    return int((np.sqrt(8 * len(triangle) + 1) - 1) / 2)
+
+
+def check_notes(notes: Array, rows: float) -> None:
+    """Check what was said about rows whose labels are to come."""
+    known = notes[:, 0]  # labels, when it was said
+    check_all((known >= 1) & (known <= rows) & (known == np.floor(known)), "note {} is too old")
+    check_all(abs(notes[:, 1:]) <= FAR, "what note {} says is wrong")

@@ -1,0 +1,218 @@
+"""All that is recorded of one target during an evaluation."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import validation
+from sapwood.drift import Alarm, Monitor
+from sapwood.evaluate.baseline_scores import BaselineScores
+from sapwood.evaluate.curve import Curve
+from sapwood.evaluate.history import History
+from sapwood.evaluate.interval_scores import IntervalScores
+from sapwood.evaluate.model_log import ImportanceLog, MemberLog
+from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder, packed, unpacked
+from sapwood.evaluate.scores import Scores
+
+__all__ = ["DriftLog", "Record"]
+
+MONITOR, ALARMS = "monitor", "alarms"
+
+
+class DriftLog(Recorder):
+    """The drift alerts of a monitor.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        It watches the rows.
+    ignored : frozenset
+        Features that it does not watch, as they change with the calendar alone.
+    """
+
+    def __init__(self, monitor: Monitor, ignored: frozenset[str] = frozenset()) -> None:
+        self.monitor, self._ignored = monitor, ignored
+        self.alarms: list[Alarm] = []
+
+    def record(self, rows: LabelledRows) -> None:
+        """Let the monitor watch rows."""
+        if isinstance(rows.features, Mapping):
+            self.alarms += self.monitor.update_many(
+                self._watched(rows.features), rows.y, rows.predictions, rows.times
+            )
+            return
+        times = np.full(len(rows.y), np.nan) if rows.times is None else rows.times
+        columns = (rows.y.tolist(), rows.predictions.tolist(), times.tolist())
+        for x, *own in zip(rows.features, *columns, strict=True):
+            self.alarms += self.monitor.update(self._watched(x), *own)
+
+    def _watched(self, features: Mapping[Any, Any]) -> dict[Any, Any]:
+        return {name: own for name, own in features.items() if name not in self._ignored}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the state, to be saved."""
+        return {
+            MONITOR: np.frombuffer(self.monitor.to_bytes(), np.uint8),
+            ALARMS: packed([alarm.to_dict() for alarm in self.alarms]),
+        }
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return one in a state that `to_arrays` returned."""
+        made = type(self)(
+            Monitor.from_bytes(arrays[MONITOR].tobytes(), "the monitor"), self._ignored
+        )
+        made.alarms = [Alarm.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
+        return made
+
+    def results(self, end: Moment) -> dict[str, Any]:
+        """Return the alerts."""
+        return {"alarms": list(self.alarms)}
+
+
+class Record:
+    """The recorders of one target.
+
+    Parameters
+    ----------
+    levels : sequence of float
+        Of the prediction intervals, if the model has some.
+    fade, window
+        As for `Scores`.
+    drift : DriftLog, optional
+        If a monitor watches the rows.
+    """
+
+    def __init__(
+        self, levels: Sequence[float], fade: float, window: int, drift: DriftLog | None = None
+    ) -> None:
+        self.scores, self.curve = Scores(fade, window), Curve()
+        self.baselines = BaselineScores(self.scores.fade, self.scores.window_rows)
+        self._others: list[Recorder] = [History(), ImportanceLog(), MemberLog()]
+        self._others += [IntervalScores(levels, self.scores.fade)] if levels else []
+        self._others += [] if drift is None else [drift]
+        self.rows_learned = 0
+        self.time = math.nan  # of the last row that was scored
+        self.first_unscored: str | None = None
+        self.seconds = 0.0  # up to the last row
+
+    @property
+    def recorders(self) -> tuple[Recorder, ...]:
+        """All recorders; the curve is before those that note its points."""
+        return (self.scores, self.baselines, self.curve, *self._others)
+
+    def find(self, kind: type[Any]) -> Any:
+        """Return the recorder of a class; None if there is none."""
+        return next((each for each in self.recorders if isinstance(each, kind)), None)
+
+    def rows_until_due(self, model: Any) -> int:
+        """Return after how many more rows a recorder has to see the model."""
+        rows, interval = self.scores.rows, self.curve.interval
+        return min(each.rows_until_due(rows, interval, model) for each in self.recorders)
+
+    def update(self, rows: LabelledRows, model: Any, size: tuple[int, int], seconds: float) -> None:
+        """Record rows whose labels have arrived.
+
+        Parameters
+        ----------
+        rows : LabelledRows
+            In order. If there are none, baselines may still have to forecast some.
+        model : object
+            The model after the last of them.
+        size : tuple of int
+            Its leaves and bytes, as for `Moment`.
+        seconds : float
+            The time that the evaluation has taken up to now.
+        """
+        count, interval = len(rows.y), self.curve.interval
+        is_scored = rows.is_scored
+        due = interval - self.scores.rows % interval
+        ends = (np.flatnonzero(is_scored)[due - 1 :: interval] + 1).tolist()
+        before, recorders = self.seconds, self.recorders
+        for end, part in zip((*ends, None), rows.until(ends), strict=True):
+            if len(part.y) or part.late is not None:
+                for each in recorders:
+                    each.score(part)
+            if end is not None:
+                self.time = float(rows.times[end - 1]) if rows.times is not None else self.time
+                self.seconds = before + end / count * (seconds - before)
+                self._mark(model if end == count else None, size)
+        self.rows_learned += count
+        self.seconds = seconds
+        if not count:
+            return
+        if not is_scored.all() and self.first_unscored is None:
+            self.first_unscored = rows.where(int(np.argmin(is_scored)))
+        if rows.times is not None and (rows.late is None or is_scored.any()):
+            last = -1 if rows.late is None else np.flatnonzero(is_scored)[-1]
+            self.time = float(rows.times[last])
+        for each in recorders:
+            each.record(rows)
+
+    def _mark(self, model: Any, size: tuple[int, int]) -> None:
+        """Let all recorders note a point of the curve, if it has one here."""
+        if self.scores.rows % self.curve.interval == 0:
+            moment = self._moment(model, size, self.seconds)
+            self.curve.mark(moment)
+            moment = moment._replace(interval=self.curve.interval)
+            for each in self._others:
+                each.mark(moment)
+
+    def _moment(self, model: Any, size: tuple[int, int], seconds: float) -> Moment:
+        beside = self.baselines.point(self.time)
+        return Moment(self.scores, seconds, *size, beside, self.curve.interval, model)
+
+    def results(self, model: Any, size: tuple[int, int], seconds: float) -> dict[str, Any]:
+        """Return the fields of an `Evaluation`; parameters as for `update`."""
+        end = self._moment(model, size, seconds)
+        found: dict[str, Any] = {"first_unscored": self.first_unscored}
+        for each in self.recorders:
+            found |= each.results(end)
+        return found
+
+    def merge(self, targets: Sequence[Any]) -> dict[str, Any]:
+        """Return the fields of an evaluation of several targets, by the `Evaluation` of each."""
+        found: dict[str, Any] = {}
+        for each in self.recorders:
+            found |= each.merge(targets)
+        return found
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what `restored` needs: a header for JSON, and arrays."""
+        header = {
+            "rows_learned": self.rows_learned,
+            "seconds": self.seconds,
+            "first_unscored": self.first_unscored,
+            "time": None if math.isnan(self.time) else self.time,
+        }
+        recorders = self.recorders
+        return header, {name: own for each in recorders for name, own in each.to_arrays().items()}
+
+    def restored(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return a record of the same settings in a state that `to_state` returned."""
+        if (self.find(DriftLog) is None) != (MONITOR not in arrays):
+            raise ValueError("only one of the saved run and this one had a monitor")
+        made = type(self).__new__(type(self))
+        made.scores, made.curve = self.scores.restored(arrays), self.curve.restored(arrays)
+        made.baselines = self.baselines.restored(arrays)
+        made._others = [each.restored(arrays) for each in self._others]
+        made.rows_learned = validation.whole(header["rows_learned"], "rows_learned", 0, 2**53)
+        made.seconds = saved_seconds(header["seconds"])
+        made.first_unscored = header["first_unscored"]
+        if not isinstance(made.first_unscored, str | None):
+            first = validation.shown(made.first_unscored)
+            raise TypeError(f"the first row not scored or rejected is {first}")
+        moment = header["time"]
+        if moment is not None and type(moment) is not float:
+            raise TypeError(f"the time of the last row is {validation.shown(moment)}")
+        made.time = math.nan if moment is None else moment
+        return made
+
+
+def saved_seconds(saved: Any) -> float:
+    """Return a time that was saved, once it is known to be one."""
+    if type(saved) not in (int, float) or not 0 <= saved < math.inf:
+        raise ValueError(f"{validation.shown(saved)} seconds are saved")
+    return float(saved)

@@ -1,0 +1,218 @@
+"""The protocol of recorders: each keeps one part of the result of an evaluation.
+
+A recorder states what it keeps of labelled rows (`score`, `record`), what it notes at the points of the
+learning curve (`mark`), after how many rows it has to see the model (`rows_until_due`), its state
+(`to_arrays`, `restored`), the fields of an `Evaluation` that it fills in (`results`), and what
+becomes of these fields if there are several targets (`merge`). A new measure is a recorder, and a
+line in `sapwood.evaluate.record.Record`.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.rows.labels import Labels
+from sapwood.streams.stream import Column, FloatArray
+
+if TYPE_CHECKING:
+    from sapwood.evaluate.delay import Late
+    from sapwood.evaluate.scores import Scores
+
+__all__ = ["NEVER", "LabelledRows", "Moment", "Recorder", "packed", "saved_array", "unpacked"]
+
+NEVER = 2**53
+"""Rows until a recorder has to see the model, if it never has to."""
+
+
+class Moment(NamedTuple):
+    """A point of the learning curve, or the end of a stream.
+
+    Parameters
+    ----------
+    scores : Scores
+        The errors up to here.
+    seconds : float
+        The time that the evaluation has taken.
+    leaves, nbytes : int
+        The size of the model, -1 if it is not known.
+    beside : tuple of float, optional
+        The bias, and the errors of baselines: `sapwood.evaluate.result.BESIDE`.
+    interval : int
+        How many rows the points of the curve are apart.
+    model : object, optional
+        The model after these rows; None if it has learned later ones already.
+    """
+
+    scores: "Scores"
+    seconds: float
+    leaves: int = -1
+    nbytes: int = -1
+    beside: tuple[float, ...] | None = None
+    interval: int = 1
+    model: Any = None
+
+
+class LabelledRows(NamedTuple):
+    """Rows of one target whose labels are known, in the order in which the labels arrived.
+
+    Parameters
+    ----------
+    predictions, y : arrays of float
+        What was predicted, and what was observed.
+    times : array of float, optional
+        The seconds since 1970 of each row, NaN where they are not known.
+    bounds : array of float, shape (rows, levels, 2), optional
+        The prediction intervals.
+    features : mapping of columns, or list of dicts
+        The features; dicts if labels are delayed.
+    where : callable
+        Returns the place of a row in the stream, for messages.
+    late : Late, optional
+        If labels are delayed, all rows that were predicted or labelled.
+    events : array of int, optional
+        What happened to the rows of `late`, as `Late.events`.
+    """
+
+    predictions: FloatArray
+    y: FloatArray
+    times: FloatArray | None = None
+    bounds: FloatArray | None = None
+    features: Mapping[Any, Column] | Sequence[Mapping[Any, Any]] = {}
+    where: Callable[[int], str] = str
+    late: "Late | None" = None
+    events: NDArray[np.int64] | None = None
+
+    def part(self, places: Any) -> Self:
+        """Return some of the rows, without their features."""
+        times, bounds = self.times, self.bounds
+        return self._replace(
+            predictions=self.predictions[places],
+            y=self.y[places],
+            times=None if times is None else times[places],
+            bounds=None if bounds is None else bounds[places],
+            features={},
+        )
+
+    def some(self, places: NDArray[np.intp]) -> Self:
+        """Return some of the rows, in order, with their features."""
+        if len(places) == len(self.y):
+            return self
+        if isinstance(self.features, Mapping):
+            features: Any = {
+                name: column[places]
+                if isinstance(column, np.ndarray | Labels)
+                else [column[place] for place in places.tolist()]
+                for name, column in self.features.items()
+            }
+        else:
+            features = [self.features[place] for place in places.tolist()]
+        where = self.where
+        return self.part(places)._replace(
+            features=features, where=lambda place: where(int(places[place]))
+        )
+
+    @property
+    def is_scored(self) -> NDArray[np.bool_]:
+        """Which rows have an error that can be summed up."""
+        from sapwood.evaluate.scores import scorable
+
+        rows, found = len(self.y), len(self.predictions)
+        if rows != found:
+            raise ValueError(
+                f"there are {found} predictions and {rows} targets: the lengths must agree"
+            )
+        return scorable(self.predictions, self.y)
+
+    def until(self, ends: Sequence[int]) -> Iterator[Self]:
+        """Yield the rows up to each of some ends, and those after the last one."""
+        start = 0
+        for end in (*ends, len(self.y)):
+            yield self.part(slice(start, end))._replace(events=self._events(start, end))
+            start = end
+
+    def _events(self, start: int, end: int) -> NDArray[np.int64] | None:
+        """Return the events after one label, up to another."""
+        if self.late is None or self.events is None:
+            return None
+        events, arrived = self.events, -1 - self.events
+        labels = np.flatnonzero((events < 0) & ~np.isnan(self.late.y[arrived]))
+        first = int(labels[start - 1]) + 1 if start else 0
+        return events[first : int(labels[end - 1]) + 1 if end < len(self.y) else len(events)]
+
+
+class Recorder:
+    """Keeps one part of the result of an evaluation; it does nothing where nothing is stated."""
+
+    def score(self, rows: LabelledRows) -> None:
+        """Take rows into account, in order, up to a point of the learning curve at most."""
+
+    def record(self, rows: LabelledRows) -> None:
+        """Take rows into account, in order; points of the learning curve may be among them."""
+
+    def mark(self, moment: Moment) -> None:
+        """Note what is needed at a point of the learning curve."""
+
+    def rows_until_due(self, rows: int, interval: int, model: Any) -> int:
+        """Return after how many more rows this recorder has to see the model.
+
+        Parameters
+        ----------
+        rows : int
+            How many rows were scored.
+        interval : int
+            How many rows the points of the curve are apart.
+        model : object
+            The model that is evaluated.
+        """
+        return NEVER
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the state, to be saved."""
+        return {}
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return a recorder of the same settings in a state that `to_arrays` returned.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it is no such state.
+        """
+        return self
+
+    def results(self, end: Moment) -> dict[str, Any]:
+        """Return fields of an `Evaluation` at the end of a stream."""
+        return {}
+
+    @staticmethod
+    def merge(targets: Sequence[Any]) -> dict[str, Any]:
+        """Return these fields of an evaluation of several targets, by the `Evaluation` of each.
+
+        Fields that are left out are those of a recorder without rows.
+        """
+        return {}
+
+
+def saved_array(
+    arrays: Mapping[str, NDArray[Any]], name: str, dtype: Any, shape: tuple[int | None, ...]
+) -> NDArray[Any]:
+    """Return a copy of a saved array of a dtype and a shape; None stands for any length."""
+    saved = arrays[name]
+    lengths = zip(saved.shape, shape, strict=False)
+    fits = saved.ndim == len(shape) and all(b is None or a == b for a, b in lengths)
+    if saved.dtype != dtype or not fits:
+        raise ValueError(f"the saved {name} are {saved.dtype} of shape {saved.shape}")
+    return saved.copy()
+
+
+def packed(value: Any) -> NDArray[np.uint8]:
+    """Return JSON as an array, as headers of files are held short."""
+    return np.frombuffer(json.dumps(value).encode(), np.uint8)
+
+
+def unpacked(array: NDArray[Any]) -> Any:
+    """Return the value of an array that `packed` returned."""
+    return json.loads(array.tobytes())

@@ -1,0 +1,34 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.corrector._pending import Notes
+
+MEMBERS: int
+RESULTS: int
+STATE: int
+FIRST_ERROR: int
+SLOW: float
+FAST: float
+PRECISION: float
+DELAY_HALF: float
+
+def positions(state: NDArray[np.float64], found: NDArray[np.float64]) -> None: ...
+def predict(
+    state: NDArray[np.float64], members: NDArray[np.float64], results: NDArray[np.float64]
+) -> None: ...
+def learn(
+    state: NDArray[np.float64],
+    members: NDArray[np.float64],
+    results: NDArray[np.float64],
+    y: NDArray[np.float64],
+    w: NDArray[np.float64],
+    delays: NDArray[np.float64],
+    issued: NDArray[np.uint8],
+) -> None: ...
+def take(
+    pending: Notes,
+    keys: NDArray[np.uint64],
+    labels: float,
+    records: NDArray[np.float64],
+    done: NDArray[np.uint8],
+) -> None: ...

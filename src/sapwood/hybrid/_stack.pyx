@@ -1,0 +1,250 @@
+"""The combination of an online model, a batch model and a corrector, in two stages of two.
+
+A stage combines two predictions p and q: with m = (p + q) / 2 and d = (p - q) / 2 it predicts
+m + v d, where -1 <= v <= 1, so that it stays between the two. The first stage has the online and
+the batch model, the second one the corrector and the first stage. Each v is a ridge regression of
+y - m on d over exponentially weighted rows,
+
+    v = (b + r c) / (g + r),    g ← λ g + w d²,    b ← λ b + w d (y - m),
+
+held within ±1, twice: with a long memory, shrunk towards the mean of both (c = 0), and with a short
+one that is shrunk towards the first v. The short memory is the guard: it reacts to a member that
+fails within some thirty rows. r is PRECISION times the squared error of the stage. Errors of
+neighbouring rows resemble each other, and the later labels are, the less the errors of one block
+say about the next: r grows with the mean delay of labels.
+
+Only predictions that were issued count: d, m and the error are those of the moment of the
+prediction.
+"""
+
+from libc.math cimport isfinite
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
+
+from sapwood.corrector._pending cimport Notes
+
+__all__ = ["DELAY_HALF", "FAST", "FIRST_ERROR", "MEMBERS", "PRECISION", "RESULTS", "SLOW", "STATE",
+           "learn", "positions", "predict", "take"]
+
+cdef enum:
+    SQUARE, PRODUCT, FAST_SQUARE, FAST_PRODUCT, ERROR, WEIGHT, STAGE
+cdef enum:
+    ONLINE, CORRECTOR, BATCH, ALL_MEMBERS
+cdef enum:
+    FIRST, LAST, ALL_RESULTS
+cdef enum:
+    DELAYS = 2 * STAGE
+    DELAY_WEIGHT = 2 * STAGE + 1
+    ERRORS = 2 * STAGE + 2  # squared, of the three members and of what was predicted
+    ERRORS_WEIGHT = ERRORS + ALL_MEMBERS + 1
+    ALL_NUMBERS = ERRORS_WEIGHT + 1
+cdef enum:
+    AT_ONCE, ISSUED, NEVER_ISSUED
+
+cdef double SLOW_RATE = 0.9995
+cdef double FAST_RATE = 0.97
+cdef double ERROR_RATE = 0.999
+cdef double RIDGE = 25.0
+cdef double HALF = 150.0
+
+MEMBERS, RESULTS, STATE, FIRST_ERROR = ALL_MEMBERS, ALL_RESULTS, ALL_NUMBERS, ERRORS
+SLOW, FAST, PRECISION, DELAY_HALF = SLOW_RATE, FAST_RATE, RIDGE, HALF
+
+
+cdef inline double held(double v) noexcept nogil:
+    return -1.0 if v < -1.0 else 1.0 if v > 1.0 else v
+
+
+cdef double position(const double *state, Py_ssize_t stage) noexcept nogil:
+    """Return v of a stage: 1 is its first member alone, -1 the second, 0 the mean of both."""
+    cdef const double *own = state + stage * STAGE
+    cdef double delay = 0.0, ridge, v
+    if own[WEIGHT] <= 0.0:
+        return 0.0
+    if state[DELAY_WEIGHT] > 0.0:
+        delay = state[DELAYS] / state[DELAY_WEIGHT]
+    ridge = RIDGE * (1.0 + delay / HALF) * own[ERROR] / own[WEIGHT]
+    if own[SQUARE] + ridge <= 0.0:
+        return 0.0
+    v = held(own[PRODUCT] / (own[SQUARE] + ridge))
+    if own[FAST_SQUARE] + ridge > 0.0:
+        v = held((own[FAST_PRODUCT] + ridge * v) / (own[FAST_SQUARE] + ridge))
+    return v
+
+
+cdef inline double between(double p, double q, double v) noexcept nogil:
+    """Return a prediction between two, the one that is a number if the other is not."""
+    cdef double low, high, found
+    if not isfinite(p):
+        return q
+    if not isfinite(q):
+        return p
+    low, high = (p, q) if p < q else (q, p)
+    found = 0.5 * (p + q) + v * 0.5 * (p - q)
+    return low if found < low else high if found > high else found
+
+
+cdef void combine(const double *state, const double *members, double *results) noexcept nogil:
+    cdef bint whole = isfinite(members[BATCH])
+    results[FIRST] = between(members[ONLINE], members[BATCH], position(state, 0))
+    if whole:
+        results[LAST] = between(members[CORRECTOR], results[FIRST], position(state, 1))
+    else:
+        results[LAST] = results[FIRST]
+
+
+cdef void update_stage(
+    double *own, double p, double q, double issued, double y, double w
+) noexcept nogil:
+    cdef double d = 0.5 * (p - q), e = y - 0.5 * (p + q), error = y - issued
+    own[SQUARE] = SLOW_RATE * own[SQUARE] + w * d * d
+    own[PRODUCT] = SLOW_RATE * own[PRODUCT] + w * d * e
+    own[FAST_SQUARE] = FAST_RATE * own[FAST_SQUARE] + w * d * d
+    own[FAST_PRODUCT] = FAST_RATE * own[FAST_PRODUCT] + w * d * e
+    own[ERROR] = ERROR_RATE * own[ERROR] + w * error * error
+    own[WEIGHT] = ERROR_RATE * own[WEIGHT] + w
+
+
+cdef inline void add_error(double *state, Py_ssize_t place, double error, double w) noexcept nogil:
+    state[ERRORS + place] = ERROR_RATE * state[ERRORS + place] + w * error * error
+
+
+cdef void update(
+    double *state, const double *members, const double *results, double y, double w, double delay
+) noexcept nogil:
+    cdef double online = members[ONLINE], corrector = members[CORRECTOR], batch = members[BATCH]
+    if not (isfinite(y) and isfinite(online) and isfinite(batch)):
+        return
+    update_stage(state, online, batch, results[FIRST], y, w)
+    if isfinite(corrector):
+        update_stage(state + STAGE, corrector, results[FIRST], results[LAST], y, w)
+    else:
+        corrector = results[FIRST]
+    add_error(state, ONLINE, y - online, w)
+    add_error(state, CORRECTOR, y - corrector, w)
+    add_error(state, BATCH, y - batch, w)
+    add_error(state, ALL_MEMBERS, y - results[LAST], w)
+    state[ERRORS_WEIGHT] = ERROR_RATE * state[ERRORS_WEIGHT] + w
+    state[DELAYS] = ERROR_RATE * state[DELAYS] + delay
+    state[DELAY_WEIGHT] = ERROR_RATE * state[DELAY_WEIGHT] + 1.0
+
+
+def positions(const double[:, ::1] state, double[:, ::1] found):
+    """Write v of both stages for each target.
+
+    Parameters
+    ----------
+    state : ndarray of float, shape (targets, STATE)
+        What is known of each target.
+    found : ndarray of float, shape (targets, 2)
+        Gets them.
+    """
+    cdef Py_ssize_t target
+    for target in range(state.shape[0]):
+        found[target, 0] = position(&state[target, 0], 0)
+        found[target, 1] = position(&state[target, 0], 1)
+
+
+def predict(
+    const double[:, ::1] state, const double[:, ::1] members, double[:, ::1] results
+):
+    """Combine predictions.
+
+    Parameters
+    ----------
+    state : ndarray of float, shape (targets, STATE)
+        What is known of each target.
+    members : ndarray of float, shape (n, targets * MEMBERS)
+        Of each target what the online model, the corrector and the batch model predict; NaN where
+        one of the latter two does not.
+    results : ndarray of float, shape (n, targets * RESULTS)
+        Gets what the first stage and both together predict.
+    """
+    cdef Py_ssize_t row, target, targets = state.shape[0]
+    with nogil:
+        for row in range(members.shape[0]):
+            for target in range(targets):
+                combine(
+                    &state[target, 0], &members[row, target * ALL_MEMBERS],
+                    &results[row, target * ALL_RESULTS],
+                )
+
+
+def learn(
+    double[:, ::1] state,
+    const double[:, ::1] members,
+    double[:, ::1] results,
+    const double[:, ::1] y,
+    const double[::1] w,
+    const double[::1] delays,
+    const unsigned char[::1] issued,
+):
+    """Take in the labels of rows, one after the other.
+
+    Parameters
+    ----------
+    state : ndarray of float, shape (targets, STATE)
+        Is changed.
+    members, results
+        As for `predict`. Of a row that was predicted before, both are what was issued then; of one
+        that is predicted now, results are written.
+    y : ndarray of float, shape (n, targets)
+        The labels, NaN where one is missing.
+    w : ndarray of float, shape (n,)
+        Weights.
+    delays : ndarray of float, shape (n,)
+        How many rows were learned between the prediction and its label.
+    issued : ndarray of uint8, shape (n,)
+        0 if the row is predicted now, just before it is learned; 1 if it was predicted before; 2 if
+        it never was: then its label changes nothing here.
+    """
+    cdef Py_ssize_t row, target, targets = state.shape[0]
+    with nogil:
+        for row in range(members.shape[0]):
+            for target in range(targets):
+                if issued[row] != ISSUED:
+                    combine(
+                        &state[target, 0], &members[row, target * ALL_MEMBERS],
+                        &results[row, target * ALL_RESULTS],
+                    )
+                if issued[row] != NEVER_ISSUED:
+                    update(
+                        &state[target, 0], &members[row, target * ALL_MEMBERS],
+                        &results[row, target * ALL_RESULTS], y[row, target], w[row], delays[row],
+                    )
+
+
+def take(
+    Notes pending not None,
+    const uint64_t[::1] keys,
+    double labels,
+    double[:, ::1] records,
+    unsigned char[::1] done,
+):
+    """Take out the pending predictions of rows, once.
+
+    Parameters
+    ----------
+    pending : Notes
+        The predictions that wait for their labels.
+    keys : ndarray of uint64, shape (n,)
+        Those of the rows.
+    labels : float
+        How many labels were known before the first of the rows.
+    records : ndarray of float, shape (n, width)
+        Gets the predictions; a row that has none is left as it is.
+    done : ndarray of uint8, shape (1,)
+        Whether this was done; nothing is done twice.
+    """
+    cdef Py_ssize_t row
+    cdef const double *found
+    if records.shape[0] != keys.shape[0] or records.shape[1] != pending.width:
+        raise ValueError("the arrays do not fit together")
+    if done[0]:
+        return
+    for row in range(keys.shape[0]):
+        found = pending.take(keys[row], labels + row)
+        if found != NULL:
+            memcpy(&records[row, 0], found, pending.width * sizeof(double))
+    pending.tidy()
+    done[0] = 1

@@ -1,0 +1,409 @@
+"""How predictions of an online model, a corrector and a batch model become one.
+
+`HybridCore` has all that changes with rows, and none of the ways in and out: those are in
+`regressor.py`. What rows change is built aside and swapped in by one assignment (`Learned`).
+"""
+
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.corrector._pending import Notes
+from sapwood.drift._detector import LARGEST
+from sapwood.drift.detector import ChangeDetector
+from sapwood.hybrid import _stack
+from sapwood.hybrid.frozen import FrozenModel
+from sapwood.hybrid.learners import BatchLearner
+from sapwood.hybrid.members import StreamRows, feature_names
+from sapwood.hybrid.refits import BatchModel, Fit, Refit
+from sapwood.hybrid.schedule import Schedule
+from sapwood.hybrid.window import Rows, Window
+from sapwood.rows.column import CATEGORY
+from sapwood.rows.features import Features
+from sapwood.rows.targets import Targets
+from sapwood.stages.stage import rows_learned
+from sapwood.validation import Label
+
+__all__ = ["HISTORY", "HybridCore", "Learned", "Learning", "Mode"]
+
+FloatArray = NDArray[np.float64]
+
+MOST_PENDING = 2**14  # predictions that wait for their labels; the oldest go first
+MOST_REFITS, MOST_EVENTS = 1000, 100
+FIRST_POINT, MOST_POINTS = 200, 256
+FALSE_ALERTS = 100_000
+HISTORY = ("row", "online", "corrector", "batch", "online_rmse", "batch_rmse", "rmse")
+RECORD = _stack.MEMBERS + _stack.RESULTS  # numbers of a target in the record of a prediction
+
+
+class Mode(Enum):
+    """How rows come: to be learned alone, or to be predicted just before."""
+
+    LEARN = "learn"  # those that were predicted before are scored by that, others are not
+    PREDICT = "predict"  # predicted now, and scored by that
+    DELAYED = "delayed"  # as LEARN, and what would be predicted now is returned
+
+
+class Learned(NamedTuple):
+    """What rows have changed; it is replaced as a whole.
+
+    Attributes
+    ----------
+    rows : int
+        How many there were.
+    state : ndarray of float, shape (targets, STATE)
+        The evidence for weights; see `_stack`.
+    window : Window
+        The latest rows.
+    detector : ChangeDetector
+        Of the batch model's errors.
+    events : tuple of dict
+        The drift events that it found.
+    """
+
+    rows: int
+    state: FloatArray
+    window: Window
+    detector: ChangeDetector
+    events: tuple[dict[str, Any], ...] = ()
+
+
+class HybridCore:
+    """What a hybrid has learned of so many targets.
+
+    Parameters
+    ----------
+    names : tuple
+        Of several targets; none of one.
+    features : Features
+        By which rows become numbers for the batch learner.
+    online, corrector : Regressor
+        The models that learn each row; there may be no corrector.
+    schedule : Schedule
+        When the batch learner is fitted.
+    learner : BatchLearner, optional
+        Is fitted; there is none if a fitted model was given.
+    frozen : FrozenModel, optional
+        The fitted model that was given.
+    window_bytes : int
+        Of the rows that a fit may have.
+    background : bool
+        Whether fits run in the background.
+    timeout : float, optional
+        How many seconds learning waits for a fit at most.
+    """
+
+    def __init__(
+        self,
+        names: tuple[Label, ...],
+        features: Features,
+        online: Any,
+        corrector: Any,
+        *,
+        schedule: Schedule,
+        learner: BatchLearner | None,
+        frozen: FrozenModel | None,
+        window_bytes: int,
+        background: bool = True,
+        timeout: float | None = None,
+    ) -> None:
+        self.names, self.count, self.features = names, max(1, len(names)), features
+        self.online, self.corrector = online, corrector
+        self.schedule, self.learner, self.frozen = schedule, learner, frozen
+        self.background, self.timeout = background, timeout
+        self.lost = ""  # the class of a learner or model that a file could not hold
+        self.learned = Learned(
+            0,
+            np.zeros((self.count, _stack.STATE)),
+            Window(schedule.window, window_bytes, self.count),
+            ChangeDetector(FALSE_ALERTS, "up"),
+        )
+        self.pending = Notes(1 + self.count * RECORD, MOST_PENDING)
+        self.last_start = 0
+        self.batch: BatchModel | None = None
+        self.batch_rows: Rows | None = None  # of a batch model that a file cannot hold
+        self.batch_labels: FloatArray | None = None  # of that model
+        self.fit: Fit | None = None  # that is under way
+        self.awaited: tuple[Rows, FloatArray, int] | None = None  # a fit that has no learner yet
+        self.refits: tuple[Refit, ...] = ()
+        self.history: tuple[FloatArray, ...] = ()
+        self.interval = FIRST_POINT
+        self.advanced = 0  # rows of the last call of `advance`
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `advance` was not called since the last row."""
+        return self.advanced != self.rows
+
+    @property
+    def rows(self) -> int:
+        """How many rows were learned."""
+        return self.learned.rows
+
+    # -- predicting -------------------------------------------------------------------------------
+
+    def predict(self, rows: StreamRows, record: bool) -> FloatArray:
+        """Return predictions, with a column for each target.
+
+        Parameters
+        ----------
+        rows : StreamRows
+            The rows.
+        record : bool
+            Whether they are issued: then labels are compared with them.
+        """
+        members = self._members(rows.count)
+        members[:, :, 0] = rows.predict(self.online, record)
+        members[:, :, 2] = self.predict_batch(rows, rows.plan(self.features, False).matrix)
+        if self.corrector is not None:
+            more = rows.with_features(feature_names(self.names), members[:, :, 2])
+            members[:, :, 1] = more.predict(self.corrector, record)
+        flat = members.reshape(rows.count, -1)
+        results = np.empty((rows.count, self.count * _stack.RESULTS))
+        _stack.predict(self.learned.state, flat, results)
+        if record:
+            keys, labels = rows.keys(), np.full(rows.count, float(self.rows))
+            good = np.isfinite(results).all(axis=1)
+            records = np.column_stack([labels, flat, results])[good]
+            self.pending.leave_keys(np.ascontiguousarray(keys[good]), records)
+        return self._last(results)
+
+    def predict_batch(self, rows: StreamRows, matrix: FloatArray) -> FloatArray:
+        """Return what the batch model predicts, NaN where there is none."""
+        if self.frozen is not None:
+            return self.frozen.predict(rows, matrix, self.count)
+        if self.batch is not None:
+            return self.batch.predict(matrix)
+        return np.full((rows.count, self.count), np.nan)
+
+    def _members(self, rows: int) -> FloatArray:
+        return np.full((rows, self.count, _stack.MEMBERS), np.nan)
+
+    def _last(self, results: FloatArray) -> FloatArray:
+        return results.reshape(len(results), self.count, _stack.RESULTS)[:, :, 1]
+
+    # -- fits -------------------------------------------------------------------------------------
+
+    def rows_until_event(self) -> int:
+        """Return how many rows can be learned together before a fit starts, or is used."""
+        ends = [self.interval - self.rows % self.interval]
+        if self.fit is not None:
+            ends.append(self.fit.used_from - self.rows)
+        elif (start := self._next_start()) is not None:
+            ends.append(start - self.rows)
+        return max(1, min(ends))
+
+    def _next_start(self) -> int | None:
+        return None if self.learner is None else self.schedule.start_after(self.last_start)
+
+    def await_fit(self) -> None:
+        """Wait for the fit whose row has come; nothing is changed."""
+        if self.fit is not None and self.fit.used_from <= self.rows:
+            self.fit.wait(self.timeout)
+
+    def advance(self) -> None:
+        """Do what is due after so many rows: use the model of a fit, start the next fit.
+
+        If that is interrupted, it can be called again.
+        """
+        if self.rows and self.rows % self.interval == 0:
+            self._note()
+        self.use_fit()
+        start = self._next_start()
+        if self.fit is None and start is not None and self.rows >= start:
+            self.start_fit()
+        self.advanced = self.rows
+
+    def start_fit(self, used_from: int | None = None) -> None:
+        """Start a fit on the rows of the window, used from a row on, or as the schedule has it."""
+        assert self.learner is not None
+        rows = self.learned.window.latest()
+        if used_from is None:
+            used_from = self.schedule.used_from(self.rows)
+        labels, order = labels_in(rows.X, self.features), order_of(self.features, rows.X.shape[1])
+        fit = Fit(self.learner, rows, labels, order, used_from, background=self.background)
+        self.fit, self.last_start = fit, self.rows
+        self.use_fit()
+
+    def use_fit(self) -> None:
+        """Predict with the model of the fit whose row has come from now on."""
+        fit = self.fit
+        if fit is None or fit.used_from > self.rows:
+            return
+        made, note = fit.result(self.timeout)
+        refits = (*self.refits, note)[-MOST_REFITS:]
+        if made is None:
+            self.refits, self.fit = refits, None
+            return
+        learned = self.learned._replace(detector=ChangeDetector(FALSE_ALERTS, "up"))
+        rows = None if made.is_flat else fit.rows
+        self.batch, self.batch_rows, self.batch_labels = made, rows, made.labels
+        self.learned, self.refits, self.fit = learned, refits, None
+
+    # -- what is reported -------------------------------------------------------------------------
+
+    def weights(self) -> FloatArray:
+        """Return the shares of the online model, the corrector and the batch model, by target."""
+        found = np.empty((self.count, 2))
+        _stack.positions(self.learned.state, found)
+        first, second = (1.0 + found.T) / 2.0
+        if self.batch is None and self.frozen is None:
+            first, second = np.ones(self.count), np.zeros(self.count)
+        elif self.corrector is None:
+            second = np.zeros(self.count)
+        return np.column_stack([(1 - second) * first, second, (1 - second) * (1 - first)])
+
+    def errors(self) -> FloatArray:
+        """Return the recent RMSE of each member and of the hybrid, by target; NaN at first."""
+        errors = self.learned.state[:, _stack.FIRST_ERROR :]
+        with np.errstate(invalid="ignore"):
+            return np.sqrt(errors[:, :-1] / errors[:, -1:])
+
+    def _note(self) -> None:
+        """Keep the weights and errors of the moment, of several targets on average, once."""
+        if self.history and self.history[-1][0] == self.rows:
+            return
+        online, _, batch, own = self.errors().mean(axis=0).tolist()
+        shares = self.weights().mean(axis=0).tolist()
+        history = (*self.history, np.array([self.rows, *shares, online, batch, own]))
+        interval = self.interval
+        if len(history) >= MOST_POINTS:
+            history, interval = history[1::2], 2 * interval
+        self.history, self.interval = history, interval
+
+
+class Learning:
+    """Rows that are being learned, up to the next event.
+
+    The online model learns them by `learn`; then `finish` lets all else follow. If that is
+    interrupted, it can be called again: each step is done once.
+
+    Parameters
+    ----------
+    core : HybridCore
+        What learns.
+    rows : StreamRows
+        The rows.
+    matrix : ndarray of float
+        The same, encoded.
+    y : ndarray of float, shape (n, targets)
+        Labels, NaN where one is missing.
+    w : ndarray of float
+        Weights.
+    mode : Mode
+        Whether predictions are wanted.
+    out : ndarray of float, shape (n, targets), optional
+        Gets predictions of just before each row, if they are wanted.
+    """
+
+    def __init__(
+        self,
+        core: HybridCore,
+        rows: StreamRows,
+        matrix: FloatArray,
+        *,
+        y: FloatArray,
+        w: FloatArray,
+        mode: Mode,
+        out: FloatArray | None,
+    ) -> None:
+        self.core, self._rows, self._matrix, self._mode, self._out = core, rows, matrix, mode, out
+        self._y, self._w, self._own = y, w, Targets(core.names or None, y)
+        self._before = core.learned
+        self._corrected = rows_learned(core.corrector)
+        self._now = np.full((2, *y.shape), np.nan)  # of the online model and of the corrector
+        self._records = np.full((rows.count, core.pending.width), np.nan)
+        self._taken = np.zeros(1, np.uint8)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it was not finished yet."""
+        return self.core.learned is self._before
+
+    def learn(self) -> None:
+        """Let the online model learn the rows."""
+        self._learn(0, self._rows, self.core.online)
+
+    def _learn(self, place: int, rows: StreamRows, model: Any) -> None:
+        if self._mode is Mode.LEARN:
+            rows.learn(model, self._own, self._w)
+            return
+        delayed = self._mode is Mode.DELAYED
+        rows.learn_into(model, self._own, self._w, self._now[place], delayed=delayed)
+
+    def finish(self) -> None:
+        """Let the corrector learn the rows, and the weights follow; all, once."""
+        core, rows = self.core, self._rows
+        if core.pending.count and self._mode is not Mode.PREDICT:
+            _stack.take(core.pending, rows.keys(), float(core.rows), self._records, self._taken)
+        known = ~np.isnan(self._records[:, 0])
+        split = 1 + core.count * _stack.MEMBERS
+        members = self._records[:, 1:split].reshape(rows.count, core.count, _stack.MEMBERS).copy()
+        results = np.ascontiguousarray(self._records[:, split:])
+        if not known.all():
+            batch = core.predict_batch(rows, self._matrix)
+            members[:, :, 2] = np.where(known[:, np.newaxis], members[:, :, 2], batch)
+        if core.corrector is not None and rows_learned(core.corrector) == self._corrected:
+            more = rows.with_features(feature_names(core.names), members[:, :, 2])
+            self._learn(1, more, core.corrector)
+        if self._mode is not Mode.LEARN:
+            now = np.moveaxis(self._now, 0, 2)
+            members[:, :, :2] = np.where(known[:, np.newaxis, np.newaxis], members[:, :, :2], now)
+        learned = self._followed(members, results, known)
+        if self._out is not None:
+            self._out[:] = core._last(results)
+        core.learned = learned
+
+    def _followed(
+        self, members: FloatArray, results: FloatArray, known: NDArray[np.bool_]
+    ) -> Learned:
+        """Return what is learned with the rows; `results` of rows that were not issued are set."""
+        core, (rows, state, window, detector, events) = self.core, self._before
+        delays = np.where(known, rows + np.arange(len(known)) - self._records[:, 0], 0.0)
+        never = 0 if self._mode is Mode.PREDICT else 2
+        issued = np.where(known, 1, never).astype(np.uint8)
+        state = state.copy()
+        flat = members.reshape(len(known), -1)
+        _stack.learn(state, flat, results, self._y, self._w, delays, issued)
+        if core.learner is not None or core.lost:
+            window = window.appended(self._matrix, self._y, self._w)
+        errors = np.abs(self._y - members[:, :, 2])
+        scored = np.flatnonzero((issued != 2) & np.isfinite(errors).all(axis=1))
+        if len(scored):
+            detector, found = _watched(detector, errors[scored].mean(axis=1))
+            more = [
+                {"row": rows + int(scored[place]) + 1, "before": before, "after": after}
+                for place, before, after in found
+            ]
+            events = (*events, *more)[-MOST_EVENTS:]
+        return Learned(rows + len(known), state, window, detector, events)
+
+
+def _watched(
+    detector: ChangeDetector, errors: FloatArray
+) -> tuple[ChangeDetector, list[tuple[int, float, float]]]:
+    """Return a detector that has seen errors as well, and the changes that it found in them."""
+    made = ChangeDetector(FALSE_ALERTS, "up")
+    made._seen = detector._seen
+    found = made.update_many(np.minimum(errors, LARGEST))
+    return made, [(each.row - detector.rows - 1, each.before, each.after) for each in found]
+
+
+def labels_in(X: FloatArray, features: Features) -> FloatArray:
+    """Return how many labels of each category rows have; infinite for numbers."""
+    labels = np.full(X.shape[1], np.inf)
+    for place, kind in enumerate(features.kinds[: X.shape[1]]):
+        if kind == CATEGORY:
+            codes = X[:, place]
+            labels[place] = np.max(codes, initial=-1.0, where=~np.isnan(codes)) + 1.0
+    return labels
+
+
+def order_of(features: Features, width: int) -> NDArray[np.int64]:
+    """Return the places of the first features, in the order of their names."""
+    names = features.names[:width]
+    return np.array(
+        sorted(range(width), key=lambda at: (type(names[at]) is str, names[at])), np.int64
+    )

@@ -1,0 +1,188 @@
+"""Rows on their way to the online models: one as a dict, or many as columns."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.corrector._pending import key_of_row, keys_of_columns
+from sapwood.regressor import Regressor
+from sapwood.rows.encoded import marked_like
+from sapwood.rows.encoder import EncodedRows
+from sapwood.rows.features import Features
+from sapwood.rows.targets import Targets, named
+from sapwood.validation import Label
+
+__all__ = ["FEATURE", "ManyRows", "OneRow", "StreamRows", "feature_names"]
+
+FloatArray = NDArray[np.float64]
+KeyArray = NDArray[np.uint64]
+
+FEATURE = "batch.prediction"
+
+
+def feature_names(names: tuple[Label, ...]) -> tuple[str, ...]:
+    """Return how the corrector calls the predictions of the batch model, given several targets."""
+    return tuple(f"{FEATURE}.{name}" for name in names) if names else (FEATURE,)
+
+
+class StreamRows(Protocol):
+    """Rows that models predict and learn; `ids` are the keys of their ids, if they have any."""
+
+    count: int
+    ids: KeyArray | None
+
+    def part(self, start: int, stop: int) -> "StreamRows":
+        """Return some of the rows."""
+
+    def plan(self, features: Features, learn: bool) -> EncodedRows:
+        """Return the rows as numbers, and what they add to the features."""
+
+    def column(self, name: Label) -> Any:
+        """Return the values of a feature; None if the rows do not have it."""
+
+    def keys(self) -> KeyArray:
+        """Return by what pending predictions are found: ids, or the values of the rows."""
+
+    def with_features(self, names: Sequence[str], values: FloatArray) -> "StreamRows":
+        """Return the rows with further features, NaN where one is missing."""
+
+    def predict(self, model: Regressor, record: bool) -> FloatArray:
+        """Return predictions with a column for each target; `record` is whether they are kept."""
+
+    def learn(self, model: Regressor, y: Targets, w: FloatArray) -> None:
+        """Let a model learn the rows."""
+
+    def learn_into(
+        self, model: Regressor, y: Targets, w: FloatArray, before: FloatArray, *, delayed: bool
+    ) -> None:
+        """Let a model learn the rows; `before` gets what it predicts just before each."""
+
+
+class OneRow:
+    """A row as a dict.
+
+    Parameters
+    ----------
+    x : dict
+        The features.
+    ids : ndarray of uint64, optional
+        The key of its id.
+    """
+
+    count = 1
+
+    def __init__(self, x: Any, ids: KeyArray | None = None) -> None:
+        self._x, self.ids = x, ids
+
+    def part(self, start: int, stop: int) -> "OneRow":
+        """Return the row."""
+        return self
+
+    def plan(self, features: Features, learn: bool) -> EncodedRows:
+        """Return the row as numbers, and what it adds to the features."""
+        return features.read_one(self._x, learn)
+
+    def column(self, name: Label) -> Any:
+        """Return the values of a feature; None if the row does not have it."""
+        return [self._x[name]] if name in self._x else None
+
+    def keys(self) -> KeyArray:
+        """Return by what pending predictions are found."""
+        return np.array([key_of_row(self._x)], np.uint64) if self.ids is None else self.ids
+
+    def with_features(self, names: Sequence[str], values: FloatArray) -> "OneRow":
+        """Return the row with further features."""
+        more = zip(names, values[0].tolist(), strict=True)
+        own = {**self._x, **{name: None if math.isnan(v) else v for name, v in more}}
+        return OneRow(marked_like(self._x, own), self.ids)
+
+    def predict(self, model: Regressor, record: bool) -> FloatArray:
+        """Return the prediction, with a column for each target."""
+        found = model._place_one(self._x, self._key, record)[0]
+        values = [*found.values()] if isinstance(found, Mapping) else [found]
+        return np.array([values], np.float64)
+
+    def learn(self, model: Regressor, y: Targets, w: FloatArray) -> None:
+        """Let a model learn the row."""
+        own = named(y.names, y.values[0].tolist()) if y.names else float(y.values[0, 0])
+        model._learn_row(self._x, own, float(w[0]), self._key)
+
+    def learn_into(
+        self, model: Regressor, y: Targets, w: FloatArray, before: FloatArray, *, delayed: bool
+    ) -> None:
+        """Let a model learn the row; `before` gets what it predicts just before."""
+        before[:] = self.predict(model, not delayed)
+        self.learn(model, y, w)
+
+    @property
+    def _key(self) -> int:
+        return 0 if self.ids is None else int(self.ids[0])
+
+
+class ManyRows:
+    """Rows as columns.
+
+    Parameters
+    ----------
+    columns : mapping
+        Columns of the same length, by names of features.
+    count : int
+        How many rows.
+    ids : ndarray of uint64, optional
+        The keys of their ids.
+    """
+
+    def __init__(
+        self, columns: Mapping[Label, Any], count: int, ids: KeyArray | None = None
+    ) -> None:
+        self.columns, self.count, self.ids = columns, count, ids
+
+    def part(self, start: int, stop: int) -> "ManyRows":
+        """Return some of the rows."""
+        if (start, stop) == (0, self.count):
+            return self
+        columns = {name: column[start:stop] for name, column in self.columns.items()}
+        ids = None if self.ids is None else self.ids[start:stop]
+        return ManyRows(marked_like(self.columns, columns), stop - start, ids)
+
+    def plan(self, features: Features, learn: bool) -> EncodedRows:
+        """Return the rows as numbers, and what they add to the features."""
+        return features.read(self.columns, learn)
+
+    def column(self, name: Label) -> Any:
+        """Return the values of a feature; None if the rows do not have it."""
+        return self.columns.get(name)
+
+    def keys(self) -> KeyArray:
+        """Return by what pending predictions are found."""
+        return keys_of_columns(self.columns, self.count) if self.ids is None else self.ids
+
+    def with_features(self, names: Sequence[str], values: FloatArray) -> "ManyRows":
+        """Return the rows with further features."""
+        columns = dict(self.columns)
+        for name, own in zip(names, values.T, strict=True):
+            columns[name] = np.ascontiguousarray(own)
+        return ManyRows(marked_like(self.columns, columns), self.count, self.ids)
+
+    def predict(self, model: Regressor, record: bool) -> FloatArray:
+        """Return predictions, with a column for each target."""
+        return model._place_many(self.columns, self.ids, record)[0].reshape(self.count, -1)
+
+    def learn(self, model: Regressor, y: Targets, w: FloatArray) -> None:
+        """Let a model learn the rows."""
+        ids = {} if self.ids is None else {"ids": self.ids}
+        model._learn(self.columns, _plain(y), w, predicting=False, **ids)
+
+    def learn_into(
+        self, model: Regressor, y: Targets, w: FloatArray, before: FloatArray, *, delayed: bool
+    ) -> None:
+        """Let a model learn the rows; `before` gets what it predicts just before each."""
+        model._learn_into(self.columns, _plain(y), w, before, keys=self.ids, delayed=delayed)
+
+
+def _plain(y: Targets) -> Any:
+    """Return y as models take it: of one target, as a column without a name."""
+    return y if y.names else np.ascontiguousarray(y.values[:, 0])

@@ -1,0 +1,636 @@
+"""An online model and a batch learner that is refitted, combined."""
+
+import math
+import threading
+from collections.abc import Mapping
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sapwood import validation
+from sapwood.corrector._pending import key_of_id, keys_of_ids
+from sapwood.ensemble.forest import ForestRegressor
+from sapwood.hybrid import hybrid_state
+from sapwood.hybrid.core import HISTORY, HybridCore, Learning, Mode
+from sapwood.hybrid.frozen import FrozenModel
+from sapwood.hybrid.learners import BatchLearner, default_learner, learner_of
+from sapwood.hybrid.members import FEATURE, ManyRows, OneRow, StreamRows
+from sapwood.hybrid.refits import Refit
+from sapwood.hybrid.schedule import Schedule
+from sapwood.model import State
+from sapwood.regressor import Regressor
+from sapwood.rows import frames, targets
+from sapwood.rows.features import Features
+from sapwood.stages import EncodedBatch, Prediction, Stage, passed_on
+from sapwood.streams.memory import columns_of
+from sapwood.tree._kernel import LARGEST_Y
+from sapwood.validation import Label
+
+__all__ = ["HybridRegressor"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
+
+WINDOW, WINDOW_BYTES = 20_000, 256_000_000
+HEAVIEST = 1e50  # weight of a row
+MOST_BYTES = 2**40
+
+
+class HybridRegressor(Stage):
+    """An online model and a batch learner that is refitted on the latest rows, combined.
+
+    The online model learns each row at once. The batch learner passes over the rows of a window
+    many times, whenever there are a quarter more of them, in a thread of its own. A corrector, an
+    online model like the first, has the prediction of the batch model as a further feature. Their
+    predictions are combined by weights that are learned from the errors of predictions that were
+    issued, whenever labels come. A prediction lies between those of its members.
+
+    Parameters
+    ----------
+    online : object, optional
+        A tree or an ensemble of Sapwood; a `sapwood.ForestRegressor` by default. It goes on
+        learning in here. Lags and prediction intervals go around the hybrid.
+    batch : {"lightgbm", "hist_gradient_boosting"} or object, optional
+        What is refitted: by its name, with its defaults; `sapwood.hybrid.LightGBM` with other
+        ones; or any estimator with `fit` and `predict`. It gets numbers, NaN where a value is
+        missing, and the codes of categories. With ``refit=None`` a fitted model, which gets its
+        own features by their names. By default LightGBM, or what scikit-learn has, if LightGBM is
+        not installed.
+    window : int
+        How many of the latest rows a fit has at most.
+    window_bytes : int
+        What these rows may occupy.
+    refit : float, int or None
+        When a fit starts: a share is by how much the rows, or those of the window, have grown since
+        the last one; a whole number is how many rows there are in between. None is never.
+    min_rows : int
+        The first fit has so many rows, and there are as many between two fits.
+    lag : int, optional
+        From how many rows after its start a fit is used; by default a fortieth of its rows, at
+        least 20. So a run can be repeated to the last bit, however long fits take. `learn_one`
+        waits if the fit is not ready then.
+    correct : bool
+        Whether there is a corrector.
+    background : bool
+        Whether a fit has a thread of its own; if not, it is made when it is used.
+    timeout : float, optional
+        After so many seconds `learn_one` does not wait for a fit any more, which is then given up
+        with a warning; a run that met this cannot be repeated to the last bit.
+
+    Notes
+    -----
+    If a fit fails, or its model predicts what is not finite, a `FitFailedWarning` is given and
+    predictions continue without it.
+
+    Files hold no pickles. The trees of LightGBM and of scikit-learn's histogram gradient boosting
+    are saved as arrays, which are checked when they are read. Of other learners the rows of the
+    last fit are saved; give the learner again by `attach` after loading, which repeats that fit. A
+    fit that was under way is started again on the same rows.
+
+    Labels of rows that were never predicted train all models, but no weights: what would have been
+    predicted just before such a row says little about rows that are predicted far ahead.
+
+    Examples
+    --------
+    >>> import numpy as np, sapwood
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.uniform(-1, 1, (4000, 4))
+    >>> y = np.sin(6 * X[:, 0] * X[:, 1]) + X[:, 2] + rng.normal(0, 0.1, 4000)
+    >>> hybrid, forest = sapwood.HybridRegressor(), sapwood.ForestRegressor()
+    >>> errors = [np.mean((m.predict_learn_many(X, y) - y)[1000:] ** 2) for m in (hybrid, forest)]
+    >>> bool(errors[0] < 0.8 * errors[1])
+    True
+    >>> len(hybrid.refits)
+    11
+    """
+
+    kind: ClassVar[str] = "HybridRegressor"
+    format: ClassVar[int] = 2
+    several_targets: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        online: Any = None,
+        batch: Any = None,
+        *,
+        window: int = WINDOW,
+        window_bytes: int = WINDOW_BYTES,
+        refit: float | None = 0.25,
+        min_rows: int = 200,
+        lag: int | None = None,
+        correct: bool = True,
+        background: bool = True,
+        timeout: float | None = None,
+    ) -> None:
+        super().__init__()
+        schedule = Schedule.checked(refit, min_rows, lag, window)
+        online = ForestRegressor() if online is None else online
+        if isinstance(online, Stage):
+            raise TypeError(
+                f"online = {validation.shown(online)}: the batch learner would not see what a "
+                f"{type(online).__name__} adds; put it around the hybrid"
+            )
+        if not isinstance(online, Regressor):
+            raise TypeError(
+                f"online = {validation.shown(online)}: a model of Sapwood is expected, such as "
+                "ForestRegressor()"
+            )
+        self._parameters = {
+            "online": online,
+            "batch": batch,
+            "window": schedule.window,
+            "window_bytes": validation.whole(window_bytes, "window_bytes", 10_000, MOST_BYTES),
+            "refit": schedule.refit,
+            "min_rows": schedule.min_rows,
+            "lag": schedule.lag,
+            "correct": _flag(correct, "correct"),
+            "background": _flag(background, "background"),
+            "timeout": None
+            if timeout is None
+            else validation.between(timeout, "timeout", 0.0, 1e9),
+        }
+        self._features = Features(online.parameters.get("categorical", ()))
+        self._learners = threading.RLock()  # of whoever learns, while fits are waited for too
+        self._is_learning = False
+        self._core = self._begun(tuple(online.targets), batch)
+
+    def _begun(self, names: tuple[Label, ...], batch: Any) -> HybridCore:
+        """Return what is known of targets at first: nothing."""
+        own = self._parameters
+        learner: BatchLearner | None = None
+        frozen = None
+        if own["refit"] is not None:
+            learner = default_learner() if batch is None else learner_of(batch)
+        elif isinstance(batch, str) or batch is None:
+            raise ValueError(
+                f"batch = {validation.shown(batch)} and refit = None: a fitted model is expected, or "
+                "another refit"
+            )
+        else:
+            frozen = batch if isinstance(batch, FrozenModel) else FrozenModel(batch)
+        return self._core_of(names, learner, frozen)
+
+    def _core_of(
+        self, names: tuple[Label, ...], learner: BatchLearner | None, frozen: FrozenModel | None
+    ) -> HybridCore:
+        own = self._parameters
+        online = own["online"]
+        return HybridCore(
+            names,
+            self._features,
+            online,
+            like(online) if own["correct"] else None,
+            schedule=Schedule(own["refit"], own["min_rows"], own["lag"], own["window"]),
+            learner=learner,
+            frozen=frozen,
+            window_bytes=own["window_bytes"],
+            background=own["background"],
+            timeout=own["timeout"],
+        )
+
+    # -- learning and predicting ------------------------------------------------------------------
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, *, id: Any = None) -> None:
+        """Learn one row; if it was predicted before, its label is compared with that prediction.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        y : float, or dict of float
+            The target; of several, that of each.
+        w : float
+            How much the row counts.
+        id : str, int, or tuple of such, optional
+            The id by which the row was predicted; without one it is found by its features.
+        """
+        self._learn_row(x, y, w, 0 if id is None else key_of_id(id))
+
+    def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> Any:
+        """Predict one row; the prediction is kept until its label comes.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        id : str, int, or tuple of such, optional
+            By which `learn_one` will find the prediction when the label comes.
+        record : bool
+            Whether the prediction is issued: then its label is compared with it.
+
+        Returns
+        -------
+        float, or dict of float
+            The prediction; of several targets, that of each.
+        """
+        return self._place_one(x, 0 if id is None else key_of_id(id), record)[0]
+
+    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
+        """Learn many rows: the same as `learn_one` in a loop.
+
+        Parameters
+        ----------
+        X : array_like, mapping of columns, list of dicts, or data frame
+            The features.
+        y : array_like, or several targets
+            The targets.
+        w : array_like, optional
+            The weights.
+        ids : sequence, optional
+            The id of each row, as for `learn_one`.
+        """
+        self._learn(self._many(X, ids), targets.read(y), w, Mode.LEARN)
+
+    def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
+        """Predict many rows: the same as `predict_one` in a loop.
+
+        Parameters
+        ----------
+        X : array_like, mapping of columns, list of dicts, or data frame
+            The features.
+        ids : sequence, optional
+            The id of each row, as for `predict_one`.
+        record : bool
+            As for `predict_one`.
+        """
+        rows = self._many(X, ids)
+        with self._turn():
+            return self._in_kind(X, self._advanced().predict(rows, record))
+
+    def predict_learn_many(
+        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
+    ) -> Any:
+        """Predict each row before it is learned: the prequential loop.
+
+        Parameters
+        ----------
+        X, y, w
+            As for `learn_many`.
+        delayed : bool
+            Whether the rows were predicted before: then labels are compared with those predictions.
+        ids : sequence, optional
+            The id of each row, as for `learn_many`.
+        """
+        mode = Mode.DELAYED if delayed else Mode.PREDICT
+        return self._in_kind(X, self._learn(self._many(X, ids), targets.read(y), w, mode))
+
+    # -- as a stage -------------------------------------------------------------------------------
+
+    def predict(self, batch: EncodedBatch) -> Prediction:
+        """Predict the rows of a batch; see `sapwood.stages`."""
+        with self._turn():
+            found = self._advanced().predict(ManyRows(batch.columns, len(batch), batch.token), True)
+            return Prediction(self._plain(found), batch.token)
+
+    def learn(self, batch: EncodedBatch, y: Any, w: ArrayLike | None = None) -> None:
+        """Learn the labels of a batch, found by its token."""
+        rows = ManyRows(batch.columns, len(batch), batch.token)
+        self._learn(rows, targets.read(y), w, Mode.LEARN)
+
+    def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[Any, int]:
+        """Return the prediction of a row and its region, of which a hybrid has none."""
+        row = OneRow(self._encoded_one(x), np.array([key], np.uint64) if key else None)
+        with self._turn():
+            found = self._advanced().predict(row, record)[0].tolist()
+            names = self._core.names
+        return (targets.named(names, found) if names else found[0]), -1
+
+    def _place_many(
+        self, X: Any, keys: Any = None, record: bool = True
+    ) -> tuple[FloatArray, IntArray | None]:
+        """Return the predictions of rows, and no regions."""
+        rows = self._many(X, keys=keys)
+        with self._turn():
+            return self._plain(self._advanced().predict(rows, record)), None
+
+    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
+        """Learn one row, given the key of its id, or 0."""
+        if isinstance(y, Mapping | list | tuple | np.ndarray):
+            read = targets.read_one(y)
+        else:
+            read = targets.Targets(None, np.array([validation.number(y, "y")]))
+        row = OneRow(self._encoded_one(x), np.array([key], np.uint64) if key else None)
+        self._learn(row, read, [validation.number(w, "w")], Mode.LEARN)
+
+    def _learn_into(
+        self,
+        X: Any,
+        y: Any,
+        w: ArrayLike | None,
+        predictions: FloatArray,
+        regions: IntArray | None = None,
+        *,
+        keys: Any = None,
+        delayed: bool = True,
+    ) -> None:
+        """Learn rows; the array gets the predictions of just before each row."""
+        mode = Mode.DELAYED if delayed else Mode.PREDICT
+        self._learn(self._many(X, keys=keys), targets.read(y), w, mode, predictions)
+
+    def _many(self, X: Any, ids: Any = None, keys: Any = None) -> ManyRows:
+        """Return many rows as columns, with the keys of their ids."""
+        X = self._encoded(frames.lasting(X))
+        if not isinstance(X, Mapping) or any(not isinstance(c, np.ndarray) for c in X.values()):
+            is_table = not isinstance(X, Mapping) and frames.frame_of(X) is None
+            X = columns_of(X, self._features.names if is_table else ())
+        count = len(next(iter(X.values()))) if X else 0
+        return ManyRows(X, count, keys_of_ids(ids) if ids is not None else keys)
+
+    def _learn(
+        self,
+        rows: StreamRows,
+        y: targets.Targets,
+        w: ArrayLike | None,
+        mode: Mode,
+        out: FloatArray | None = None,
+    ) -> FloatArray:
+        """Learn rows; return what was predicted just before each, if that is wanted."""
+        weights = np.ascontiguousarray(validation.weights(w, len(y.values)))
+        with self._learners:
+            with self._turn():
+                core, known, matrix, values = self._planned(rows, y, weights)
+            found = np.empty(values.shape) if out is None else out.reshape(values.shape)
+            start = 0
+            while start < rows.count:
+                end = min(rows.count, start + core.rows_until_event())
+                part = slice(start, end)
+                learning = Learning(
+                    core,
+                    rows.part(start, end),
+                    matrix[part],
+                    y=values[part],
+                    w=weights[part],
+                    mode=mode,
+                    out=found[part] if mode is not Mode.LEARN else None,
+                )
+
+                self._take_in(learning, known)
+                start = end
+        return found
+
+    def _take_in(self, learning: Learning, known: Any) -> None:
+        """Learn rows up to the next event, which is then dealt with."""
+        core = learning.core
+
+        def finish() -> None:
+            self._features.known, self._core = known, core
+            learning.finish()
+
+        self._is_learning = True
+        try:
+            with self._turn():
+                self._both(learning.learn, finish, lambda: learning.is_due)
+            core.await_fit()  # while others predict
+            with self._turn():
+                core.advance()
+        finally:
+            self._is_learning = False
+
+    def _advanced(self) -> HybridCore:
+        """Return what predicts, after an event that an interruption has left to be dealt with."""
+        core = self._core
+        if core.is_behind and not self._is_learning:
+            core.advance()
+        return core
+
+    def _planned(
+        self, rows: StreamRows, y: targets.Targets, w: FloatArray
+    ) -> tuple[HybridCore, Any, FloatArray, FloatArray]:
+        """Return what learns rows, what is known then, the rows as numbers, and y, if all is good."""
+        plan, core = rows.plan(self._features, True), self._advanced()
+        if len(y.values) != rows.count:
+            raise ValueError(
+                f"X has {rows.count} rows and y has {len(y.values)} values: the lengths must agree"
+            )
+        names, values = targets.fitting(y, core.names, core.rows > 0, self.kind)
+        values = values.reshape(rows.count, max(1, len(names)))
+        self._check(rows, names, values, w)
+        if names != core.names:
+            core = self._core_of(names, core.learner, core.frozen)
+        if rows.count > core.rows_until_event():
+            rows.plan(core.online._features, True)  # raises before anything is learned
+        return core, plan.known(), plan.matrix, values
+
+    def _check(
+        self, rows: StreamRows, names: tuple[Label, ...], y: FloatArray, w: FloatArray
+    ) -> None:
+        """Raise for a row that may not be learned."""
+        good = (np.abs(y) <= LARGEST_Y) | (np.isnan(y) if names else False)
+        good = good.all(axis=1) & ~np.isnan(y).all(axis=1) & (w > 0) & (w <= HEAVIEST)
+        if not good.all():
+            bad = int(np.argmin(good))
+            row = bad if rows.count > 1 else None
+            _reject(names, y[bad].tolist(), float(w[bad]), row)
+        if self._parameters["correct"] and rows.column(FEATURE) is not None:
+            raise ValueError(f"the rows have a feature {FEATURE!r} already: rename it")
+
+    def _in_kind(self, X: Any, found: FloatArray) -> Any:
+        if self._core.names:
+            return targets.in_kind(X, np.ascontiguousarray(found), self._core.names)
+        return frames.like(X, self._plain(found))
+
+    def _plain(self, found: FloatArray) -> FloatArray:
+        """Return predictions; of one target, without a dimension of targets."""
+        return np.ascontiguousarray(found if self._core.names else found[:, 0])
+
+    # -- looking inside ---------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The arguments that make a model like this one; with the online model as it is now."""
+        return dict(self._parameters)
+
+    @property
+    def model(self) -> Any:
+        """The online model."""
+        return self._parameters["online"]
+
+    @property
+    def corrector(self) -> Any:
+        """The online model that has the batch model's prediction as a feature; None without one."""
+        return self._core.corrector
+
+    @property
+    def rows(self) -> int:
+        """How many rows were learned."""
+        return self._core.rows
+
+    @property
+    def weights(self) -> Any:
+        """The shares of the members in predictions: a dict; of several targets, one for each."""
+        found = self._core.weights().tolist()
+        shares = [dict(zip(HISTORY[1:4], each, strict=True)) for each in found]
+        names = self._core.names
+        return dict(zip(names, shares, strict=True)) if names else shares[0]
+
+    @property
+    def weight_history(self) -> dict[str, FloatArray]:
+        """Weights and recent RMSE over time, as columns; of several targets, their means."""
+        table = np.array(self._core.history).reshape(-1, len(HISTORY))
+        return dict(zip(HISTORY, table.T.copy(), strict=True))
+
+    @property
+    def refits(self) -> list[Refit]:
+        """The fits so far: when each started, on how many rows, when it was used, its seconds."""
+        return list(self._core.refits)
+
+    @property
+    def is_refitting(self) -> bool:
+        """Whether a fit is under way."""
+        return self._core.fit is not None
+
+    @property
+    def staleness(self) -> dict[str, Any]:
+        """How far the batch model has gone stale, and by how much the correction helps.
+
+        Returns
+        -------
+        dict
+            ``rows`` learned; ``batch_weight`` now, and ``best_batch_weight`` so far;
+            ``batch_rmse`` and ``rmse`` lately, of the batch model and of the hybrid;
+            ``best_batch_rmse`` so far; ``correction_gain``, the share of the batch model's squared
+            error that the hybrid avoids; ``drift_events``, when the batch model's errors grew.
+        """
+        core, history = self._core, self.weight_history
+        online, _, batch, own = core.errors().mean(axis=0).tolist()
+        share = float(core.weights()[:, 2].mean())
+        settled = np.isfinite(history["batch_rmse"])
+        return {
+            "rows": core.rows,
+            "batch_weight": share,
+            "best_batch_weight": max([share, *history["batch"][settled].tolist()]),
+            "online_rmse": online,
+            "batch_rmse": batch,
+            "best_batch_rmse": min([batch, *history["batch_rmse"][settled].tolist()]),
+            "rmse": own,
+            "correction_gain": 1.0 - (own / batch) ** 2 if batch > 0 else math.nan,
+            "drift_events": [dict(event) for event in core.learned.events],
+        }
+
+    @property
+    def targets(self) -> list[Label]:
+        """The names of several targets, in their order; none if there is one, or none yet."""
+        return list(self._core.names)
+
+    @property
+    def features(self) -> list[Label]:
+        """The names of the features, in the order of their first appearance."""
+        return list(self._features.names)
+
+    feature_kinds = passed_on("What each feature is, as the online model reports it.")
+    feature_importances = passed_on("The shares of the features in what the online model explains.")
+
+    @property
+    def n_leaves(self) -> int:
+        """How many leaves the online model and the corrector have."""
+        corrector = self._core.corrector
+        return int(self.model.n_leaves) + (0 if corrector is None else int(corrector.n_leaves))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the online models, of the window, and of all else that is known."""
+        core = self._core
+        window, own = core.learned.window, core.pending.nbytes + core.learned.state.nbytes
+        for part in (window, core.batch, core.batch_rows, core.online, core.corrector):
+            own += int(getattr(part, "nbytes", 0))
+        return own + self._features.nbytes
+
+    def __repr__(self) -> str:
+        core = self._core
+        if core.frozen is not None:
+            batch = f"fitted {type(core.frozen.model).__name__}"
+        else:
+            batch = core.lost if core.learner is None else core.learner.name
+        return f"<HybridRegressor({self.model!r}, {batch}): {len(core.refits)} fits>"
+
+    # -- files and copies -------------------------------------------------------------------------
+
+    def refit_now(self) -> None:
+        """Fit the batch learner on the rows of the window, wait for it, and use it from now on.
+
+        For a history that was learned and ends here. A fit that is under way is given up.
+
+        Raises
+        ------
+        ValueError
+            If there is no batch learner, or no row.
+        """
+        with self._learners, self._turn():
+            core = self._core
+            if core.learner is None or not core.rows:
+                lacking = "batch learner to fit" if core.learner is None else "row yet"
+                raise ValueError(f"the hybrid has no {lacking}")
+            core.start_fit(used_from=core.rows)
+
+    def attach(self, batch: Any) -> None:
+        """Give a batch learner, or a fitted model, to a hybrid whose file could not hold it.
+
+        The last fit is repeated on its rows, and one that was under way is started again.
+
+        Parameters
+        ----------
+        batch : object
+            As the hybrid had when it was saved.
+        """
+        with self._learners, self._turn():
+            hybrid_state.attach(self, batch)
+
+    def to_state(self) -> State:
+        """Return all that the model is: a header for JSON, and arrays."""
+        with self._turn():
+            self._core.advance()  # which another thread may be about to do
+            return hybrid_state.state_of(self)
+
+    def to_bytes(self) -> bytes:
+        """Return what `save` would write."""
+        with self._turn():
+            return super().to_bytes()
+
+    def copy(self) -> Self:
+        """Return an independent copy; a learner that no file holds is shared."""
+        with self._turn():
+            made, core = super().copy(), self._core
+            if made._core.lost and not core.lost:
+                hybrid_state.attach(made, core.learner or core.frozen)
+            return made
+
+    def _detached_state(self) -> State:
+        with self._turn():
+            return super()._detached_state()
+
+    @classmethod
+    def from_state(cls, state: State, format: int) -> Self:
+        """Restore what `to_state` returned; nothing of it is trusted.
+
+        Raises
+        ------
+        ValueError, TypeError, OverflowError
+            If there is anything wrong with it.
+        """
+        if format < cls.format:
+            raise ValueError("it is of format 1, which no release has written: train it again")
+        return hybrid_state.restore(cls, state)
+
+
+def like(online: Regressor) -> Regressor:
+    """Return a model like another that has learned nothing."""
+    return type(online)(**online.parameters)
+
+
+def _reject(names: tuple[Label, ...], y: list[float], w: float, row: int | None) -> NoReturn:
+    """Raise the error for a row that may not be learned."""
+    for name, value in zip(names, y, strict=False):
+        if not (math.isnan(value) or abs(value) <= LARGEST_Y):
+            validation.refuse_large_row(value, w, LARGEST_Y, row, targets.told(name))
+    known = [value for value in y if not (names and math.isnan(value))]
+    if not known:
+        place = "" if row is None else f" at position {row}"
+        raise ValueError(f"y{place} has no target that is not missing: {targets.MISSING}")
+    validation.refuse_large_row(known[0], w, LARGEST_Y, row)
+
+
+def _flag(value: Any, name: str) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} = {validation.shown(value)}: True or False is expected")
+    return bool(value)

@@ -1,0 +1,24 @@
+"""A row is predicted, whose leaf is known."""
+
+from sapwood.tree._prediction cimport correct, mix_experts, predict_experts
+from sapwood.tree._tables cimport TreeTables
+from sapwood.tree._target_records cimport TargetPrediction
+
+
+cdef void predict_several(
+    TreeTables tables, Py_ssize_t leaf, const double* row, double* work,
+    TargetPrediction* predictions,
+) noexcept nogil
+
+
+cdef inline void predict_row(
+    TreeTables tables, Py_ssize_t leaf, const double* row, double* work,
+    TargetPrediction* predictions,
+) noexcept nogil:
+    """Predict a row whose leaf is known; predictions are where `predictions_in` says."""
+    if tables.targets == 1:
+        predict_experts(tables, 1, leaf, row, work, predictions)
+        mix_experts(tables, 1, leaf, 0, predictions)
+        correct(tables, 1, 0, predictions)
+    else:
+        predict_several(tables, leaf, row, work, predictions)

@@ -1,0 +1,325 @@
+"""A tree that is asked: predictions of a row or of many, and how they come about."""
+
+import numpy as np
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
+from libc.stdint cimport int32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from sapwood.corrector._layer cimport CANDIDATES
+from sapwood.corrector._pending cimport count_blanks
+from sapwood.rows._dict_row cimport RowReader
+from sapwood.tree._levels cimport HEAD, level_of
+from sapwood.tree._pace cimport rows_between_looks
+from sapwood.tree._predict cimport predict_row
+from sapwood.tree._prediction cimport predictions_in, with_levels
+from sapwood.tree._recall cimport note_key, take_down
+from sapwood.tree._records cimport EXPERTS
+from sapwood.tree._sharing cimport begin_glance, end_glance
+from sapwood.tree._target_records cimport TargetPrediction, row_doubles, terms_doubles
+from sapwood.tree._walk cimport AHEAD, leaf_of, walk_ahead
+
+
+cdef class PredictingTree(TreeTables):
+    """A tree, as far as it is asked. The parameters are those of `TreeTables`."""
+
+    def predict_targets_one(self, RowReader reader not None, x, uint64_t id=0):
+        """Predict several targets as a list; None if `predict` has to do it."""
+        cdef TargetPrediction* predictions = predictions_in(self, self.scratch, NULL)
+        cdef Py_ssize_t leaf, target
+        cdef uint64_t key
+        if reader.index is None or reader.known is not reader.features.known:
+            reader.follow()
+        if not begin_glance(self.sharing):
+            return None
+        try:
+            if not reader.fill(x, False) or reader.width != self.features:
+                return None
+            leaf = leaf_of(self.nodes, reader.values)
+            predict_row(self, leaf, reader.values, self.scratch, predictions)
+            if self.tracking and self.rows > 0.0:
+                self.notes.reserve(1)
+                key = id if id else note_key(self, reader.values, 0, NULL)
+                take_down(self, leaf, predictions, self.notes.leave(key))
+            return [predictions[target].saying.prediction for target in range(self.targets)]
+        finally:
+            end_glance(self.sharing)
+
+    def predict_one(self, RowReader reader not None, x, uint64_t id=0, bint record=True):
+        """Predict a row; None if the reader cannot read it as it is, or there are several targets.
+
+        `id` is the key of the id by which the label will find the prediction, 0 without one.
+        """
+        cdef TargetPrediction prediction
+        cdef Py_ssize_t leaf
+        if self.targets > 1:
+            return None
+        if reader.index is None or reader.known is not reader.features.known:
+            reader.follow()
+        if not begin_glance(self.sharing):
+            return self.ask_learner(reader, x) if id == 0 and record else None
+        return (
+            prediction.saying.prediction
+            if self.predict_known(reader, x, record, id, &leaf, &prediction)
+            else None
+        )
+
+    def place_one(self, RowReader reader not None, x, bint asked=True, uint64_t id=0):
+        """Return the prediction of a row and the node of its leaf.
+
+        It is remembered if somebody has asked for it. None if the reader cannot read it as it is,
+        or somebody else learns.
+        """
+        cdef TargetPrediction prediction
+        cdef Py_ssize_t leaf
+        if reader.index is None or reader.known is not reader.features.known:
+            reader.follow()
+        if not begin_glance(self.sharing) or not self.predict_known(
+            reader, x, asked, id, &leaf, &prediction
+        ):
+            return None
+        return prediction.saying.prediction, self.leaves[leaf].node
+
+    cdef bint predict_known(
+        self, RowReader reader, x, bint asked, uint64_t id, Py_ssize_t* leaf,
+        TargetPrediction* prediction,
+    ) except -1:
+        """Predict a row in a glance, which then ends; whether the reader can read it as it is.
+
+        What is said is remembered if it was asked for.
+        """
+        cdef uint64_t key
+        # Nothing here runs code of others, or lets go of the GIL.
+        cdef const double* row
+        try:
+            if self.targets > 1 or not reader.fill(x, False) or reader.width != self.features:
+                return False
+            row = with_levels(self, reader.values, self.room)
+            leaf[0] = leaf_of(self.nodes, row)
+            if self.rows == 0.0:
+                prediction.saying.prediction = 0.0
+                if self.tracking and asked and id == 0:
+                    count_blanks(self.notes, 1)
+                return True
+            predict_row(self, leaf[0], row, self.scratch, prediction)
+            if self.tracking and asked:
+                if self.notes.count > 0:
+                    self.notes.reserve(1)
+                key = id if id else note_key(self, reader.values, 0, NULL)
+                take_down(self, leaf[0], prediction, self.notes.leave(key))
+        finally:
+            end_glance(self.sharing)
+        return True
+
+    def ask_learner(self, RowReader reader not None, x):
+        """Do as `predict_one`, while another thread learns."""
+        cdef double prediction = 0.0
+        cdef double* values
+        cdef bint is_answered
+        cdef Py_ssize_t width
+        reader.follow()
+        known, width = reader.known, reader.width
+        values = <double*>PyMem_RawCalloc(width + 1, sizeof(double))
+        if values == NULL:
+            raise MemoryError
+        try:
+            if not reader.fill_aside(x, values):
+                return None
+            is_answered = self.sharing.ask(values, width, &prediction)
+        finally:
+            PyMem_RawFree(values)
+        if is_answered and known is reader.features.known:
+            return prediction
+        return self.predict_one(reader, x)
+
+    def outlook(self, const double[::1] row, Py_ssize_t target=0):
+        """Return how the prediction of a target comes about for a row.
+
+        Returns
+        -------
+        tuple
+            The leaf, what its experts predict (from its origin), the standardised terms, what the
+            tree predicts, what the candidates of its last layer say (none without one), and the
+            prediction.
+        """
+        cdef TargetPrediction one
+        cdef TargetPrediction* own
+        cdef Py_ssize_t terms_start = self.features, leaf
+        cdef double[::1] scratch = np.zeros(
+            row_doubles(self.features, self.targets, self.separate)
+        )
+        cdef double[::1] room = np.zeros(2 * self.features + 1)
+        cdef const double* taken
+        self.sharing.begin_reading()
+        try:
+            self.check_width(row.shape[0], self.features)
+            if not 0 <= target < self.targets:
+                raise IndexError(target)
+            taken = with_levels(self, &row[0] if self.features else NULL, &room[0])
+            memset(&one, 0, sizeof(TargetPrediction))
+            leaf = leaf_of(self.nodes, taken)
+            own = predictions_in(self, &scratch[0], &one)
+            predict_row(self, leaf, taken, &scratch[0], own)
+            own += target
+            terms_start += target * terms_doubles(self.features) if self.separate else 0
+        finally:
+            self.sharing.end_reading()
+        return (
+            leaf,
+            [own.experts[expert] for expert in range(EXPERTS if self.linear else 1)],
+            scratch.base[terms_start : terms_start + self.features + 1].tolist()
+            if self.linear
+            else [],
+            own.tree,
+            [own.saying.candidates[place] for place in range(CANDIDATES)]
+            if self.tracking
+            else [],
+            own.saying.prediction,
+        )
+
+    def levels_of(self, Py_ssize_t feature):
+        """Return the level of each code of a category of many, and last that of a new one.
+
+        They are those of y itself; NaN where there is none.
+        """
+        cdef double row_weight = self.weight / self.rows if self.rows > 0.0 else 1.0
+        cdef const double* levels = self.many_levels
+        cdef Py_ssize_t each, code
+        if not 0 <= feature < self.features or self.places[feature] < 0:
+            raise IndexError(feature)
+        for each in range(feature):
+            if self.places[each] >= 0:
+                levels += 2 * (HEAD + self.places[each])
+        cdef double[::1] found = np.empty(self.places[feature] + 1)
+        for code in range(self.places[feature] + 1):
+            found[code] = self.first + level_of(levels, self.places[feature], code, row_weight)
+        return found.base
+
+    def predict(
+        self,
+        const double[:, ::1] X,
+        double[::1] predictions,
+        is_current=None,
+        int32_t[::1] regions=None,
+        bint asked=True,
+        const uint64_t[::1] ids=None,
+    ):
+        """Predict all rows; any number of threads may do so at once.
+
+        What was said is remembered when all of it was said, in the order of the rows, unless
+        nobody has asked for it.
+
+        Parameters
+        ----------
+        X : array
+            Rows that passed validation.
+        predictions : array
+            Gets what is predicted; of several targets, all of a row, then all of the next.
+        is_current : callable, optional
+            Whether the rows are still what they would be read to. It is called when nobody may
+            change the tree.
+        regions : array, optional
+            Gets the node of each row's leaf.
+        asked : bool
+            Whether the predictions are kept until their labels come.
+        ids : array, optional
+            The keys of ids by which labels will find the predictions.
+
+        Returns
+        -------
+        bool
+            Whether they were predicted; if not, they are to be read again.
+        """
+        cdef double* scratch
+        cdef double* notes = NULL
+        cdef Py_ssize_t noted = 0, width = 0, row
+        if regions is not None and regions.shape[0] != X.shape[0]:
+            raise ValueError("the arrays do not fit together")
+        if ids is not None and ids.shape[0] != X.shape[0]:
+            raise ValueError("the arrays do not fit together")
+        self.sharing.begin_reading()
+        try:
+            if is_current is not None and not is_current():
+                return False
+            self.check_width(X.shape[1], self.features)
+            if X.shape[0] * self.targets != predictions.shape[0]:
+                raise ValueError("the arrays do not fit together")
+            if self.rows == 0.0:
+                predictions[:] = 0.0
+                if regions is not None:
+                    regions[:] = 0
+                if self.tracking and asked and ids is None:
+                    count_blanks(self.notes, X.shape[0])
+                return True
+            if self.tracking and asked:
+                noted, width = min(X.shape[0], self.notes.most), self.notes.width
+            scratch = <double*>PyMem_RawCalloc(
+                2 * self.features + row_doubles(self.features, self.targets, self.separate),
+                sizeof(double),
+            )
+            if noted:
+                # A note, after the key by which it is found.
+                notes = <double*>PyMem_RawCalloc(noted * (1 + width), sizeof(double))
+            try:
+                if scratch == NULL or (noted and notes == NULL):
+                    raise MemoryError
+                self.predict_all(X, predictions, regions, scratch, notes, X.shape[0] - noted)
+                if noted:
+                    self.notes.reserve(noted)
+                for row in range(noted):
+                    if ids is not None:
+                        (<uint64_t*>(notes + row * (1 + width)))[0] = ids[X.shape[0] - noted + row]
+                    memcpy(
+                        self.notes.leave((<uint64_t*>(notes + row * (1 + width)))[0]),
+                        notes + row * (1 + width) + 1,
+                        width * sizeof(double),
+                    )
+            finally:
+                PyMem_RawFree(scratch)
+                PyMem_RawFree(notes)
+        finally:
+            self.sharing.end_reading()
+        return True
+
+    cdef int predict_all(
+        self,
+        const double[:, ::1] X,
+        double[::1] predictions,
+        int32_t[::1] regions,
+        double* scratch,
+        double* notes,
+        Py_ssize_t first_noted,
+    ) except -1:
+        """Predict all rows, and see now and then whether somebody has pressed Ctrl-C."""
+        cdef Py_ssize_t row, rows = X.shape[0], start = 0, known = 0, target, leaf
+        cdef Py_ssize_t next_look = rows_between_looks(self.features)
+        cdef Py_ssize_t leaves[AHEAD]
+        cdef bint placing = regions is not None
+        cdef TargetPrediction one
+        cdef TargetPrediction* found = predictions_in(self, scratch, &one)
+        cdef double* room = scratch + row_doubles(self.features, self.targets, self.separate)
+        cdef const double* taken
+        with nogil:
+            for row in range(rows):
+                taken = with_levels(self, row_at(X, row), room)
+                if row >= known:
+                    start = row
+                    known = row + walk_ahead(
+                        self.nodes, taken, self.features,
+                        1 if self.has_many or self.holding else rows - row, leaves,
+                    )
+                leaf = leaves[row - start]
+                predict_row(self, leaf, taken, scratch, found)
+                for target in range(self.targets):
+                    predictions[row * self.targets + target] = found[target].saying.prediction
+                if placing:
+                    regions[row] = self.leaves[leaf].node
+                if row >= first_noted:
+                    (<uint64_t*>notes)[0] = note_key(self, row_at(X, row), 0, NULL)
+                    take_down(self, leaf, found, notes + 1)
+                    notes += 1 + self.notes.width
+                if row == next_look:
+                    next_look += rows_between_looks(self.features)
+                    with gil:
+                        PyErr_CheckSignals()
+        return 0

@@ -1,0 +1,204 @@
+"""What a tree predicts for a row: the experts of its leaf, their mixture, and the corrector.
+
+It is the same for any number of targets. What belongs to the row alone is done once: its leaf, and
+its terms, unless categories enter them, which stand for the mean y of each target. `targets` is a
+literal 1 where there is one target, so that compilers leave out what only several need. Everything
+here is compiled into its callers; each calls it either with the literal or with a variable.
+"""
+
+from libc.math cimport NAN
+
+from sapwood.corrector._layer cimport say
+from sapwood.tree._experts cimport MARGIN
+from sapwood.tree._levels cimport set_many_levels
+from sapwood.tree._model cimport predict_models, standardise
+from sapwood.tree._records cimport (
+    CATEGORIES, TargetPart, centres_at, scales_at, terms_of,
+)
+from sapwood.tree._tables cimport TreeTables
+from sapwood.tree._target_records cimport (
+    TargetNode, TargetPrediction, coefficients_of, model_of, predictions_at, terms_doubles,
+)
+from sapwood.tree._units cimport BEYOND, CALM, is_beyond
+from sapwood.tree._walk cimport hold_within, mixed
+
+
+cdef inline TargetPart* part_of(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target
+) noexcept nogil:
+    """What a leaf knows of a target."""
+    if targets == 1:
+        return &tables.leaves[leaf].part
+    return &tables.target_leaves[leaf * targets + target].part
+
+
+cdef inline double leaf_rows_of(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target
+) noexcept nogil:
+    """The rows of a leaf in which a target was present."""
+    if targets == 1:
+        return tables.leaves[leaf].rows
+    return tables.target_leaves[leaf * targets + target].rows
+
+
+cdef inline double leaf_weight_of(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target
+) noexcept nogil:
+    """Their weight."""
+    if targets == 1:
+        return tables.leaves[leaf].weight
+    return tables.target_leaves[leaf * targets + target].weight
+
+
+cdef inline TargetNode* target_node(
+    TreeTables tables, Py_ssize_t node, Py_ssize_t target
+) noexcept nogil:
+    """What a node knows of a target: the last fields of its record if there is but one."""
+    if tables.targets == 1:
+        return <TargetNode*>&tables.nodes[node].weight
+    return tables.target_nodes + node * tables.targets + target
+
+
+cdef inline double rows_of(TreeTables tables, Py_ssize_t targets, Py_ssize_t target) noexcept nogil:
+    """The rows in which a target was present."""
+    return tables.rows if targets == 1 else tables.target_streams[target].rows
+
+
+cdef inline double first_of(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t target
+) noexcept nogil:
+    """The first y of a target."""
+    return tables.first if targets == 1 else tables.target_streams[target].first
+
+
+cdef inline double lowest_of(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t target
+) noexcept nogil:
+    """The smallest y of a target so far."""
+    return tables.low if targets == 1 else tables.target_streams[target].low
+
+
+cdef inline double highest_of(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t target
+) noexcept nogil:
+    """The largest y of a target so far."""
+    return tables.high if targets == 1 else tables.target_streams[target].high
+
+
+cdef inline TargetPrediction* predictions_in(
+    TreeTables tables, double* work, TargetPrediction* one
+) noexcept nogil:
+    """Where predictions are kept: of several targets in the room to work on a row, else aside."""
+    if tables.targets == 1:
+        return one
+    return <TargetPrediction*>(
+        work + predictions_at(tables.features, tables.targets, tables.separate)
+    )
+
+
+cdef inline void predict_experts(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, const double* row, double* work,
+    TargetPrediction* predictions,
+) noexcept nogil:
+    """Let the mean and the linear models of each target predict; the terms are left behind."""
+    cdef Py_ssize_t features = tables.features, terms = terms_of(features), target
+    cdef bint separate = targets > 1 and tables.separate
+    cdef double* page = tables.models[leaf]
+    cdef const double* model
+    cdef const double* values = row
+    cdef double* room = work
+    for target in range(targets):
+        predictions[target].experts[0] = part_of(tables, targets, leaf, target).mean
+    if not tables.linear:
+        return
+    for target in range(targets):
+        if target == 0 or separate:
+            room = work + (target * terms_doubles(features) if separate else 0)
+            if tables.has_categories:
+                set_levels(tables, target, row, room)
+                values = room
+            model = model_of(page, features, separate, target)
+            standardise(
+                model + centres_at(features), model + scales_at(features), values, features,
+                room + features,
+            )
+        predict_models(
+            coefficients_of(page, features, separate, target), room + features, terms,
+            predictions[target].experts + 1,
+        )
+
+
+cdef inline void mix_experts(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target,
+    TargetPrediction* prediction,
+) noexcept nogil:
+    """Predict a target, from what its experts do; 0 before its first y."""
+    cdef const TargetPart* part = part_of(tables, targets, leaf, target)
+    cdef double low = lowest_of(tables, targets, target)
+    cdef double high = highest_of(tables, targets, target)
+    cdef double margin = MARGIN * (high - low)
+    prediction.tree = part.origin + part.mean
+    if tables.linear and rows_of(tables, targets, target) > 0.0:
+        hold_within(prediction.experts, low - margin - part.origin, high + margin - part.origin)
+        prediction.tree = part.origin + mixed(
+            prediction.experts, &part.said[0] if tables.tracking else &part.errors[0],
+            tables.averaging,
+        )
+    prediction.saying.prediction = prediction.tree
+
+
+cdef inline void correct(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t target, TargetPrediction* prediction
+) noexcept nogil:
+    """Let the corrector, if there is one, make a prediction of that of the tree."""
+    if tables.tracking and rows_of(tables, targets, target) > 0.0:
+        say(
+            tables.layer + target, tables.layer_rules, prediction.tree,
+            rows_of(tables, targets, target), &prediction.saying,
+        )
+        if targets == 1 and tables.alert and tables.units[0].state != CALM:
+            prediction.saying.prediction = tables.unrest.level
+
+
+cdef inline const double* with_levels(TreeTables tables, const double* row, double* room) noexcept nogil:
+    """A row as the tree takes it: itself, or with levels if there are categories of many.
+
+    What is too far away while units seem to change counts as missing; see _units.pxd.
+    """
+    if tables.has_many:
+        row = set_many_levels(
+            row, room, tables.places, tables.many_levels, tables.features,
+            tables.weight / tables.rows if tables.rows > 0.0 else 1.0,
+        )
+    if tables.holding:
+        return without_suspects(tables, row, room)
+    return row
+
+
+cdef inline const double* without_suspects(TreeTables tables, const double* row, double* room) noexcept nogil:
+    """A row, in its room, without values that are beyond the range of a suspect."""
+    cdef double* values = room + tables.features
+    cdef Py_ssize_t feature
+    for feature in range(tables.features):
+        values[feature] = row[feature]
+        if tables.units[1 + feature].state == BEYOND and is_beyond(
+            tables.units + 1 + feature, row[feature]
+        ):
+            values[feature] = NAN
+            if tables.has_many:
+                values[-1 - feature] = NAN
+    return values
+
+
+cdef inline void set_levels(
+    TreeTables tables, Py_ssize_t target, const double* row, double* values
+) noexcept nogil:
+    """Copy a row, with the mean y of a category in place of its code."""
+    cdef const double* levels = tables.levels + 2 * CATEGORIES * tables.features * target
+    cdef Py_ssize_t feature, code
+    for feature in range(tables.features):
+        values[feature] = row[feature]
+        if tables.is_category[feature] and row[feature] == row[feature]:
+            code = CATEGORIES * feature + <Py_ssize_t>row[feature]
+            # A category of which no y was learned is treated as missing.
+            values[feature] = levels[2 * code + 1] if levels[2 * code] > 0.0 else NAN

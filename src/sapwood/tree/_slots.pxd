@@ -1,0 +1,169 @@
+"""What a leaf watches of a row: the slots of each feature, once for all targets.
+
+A slot has the weight of its rows, and for each target two sums. With several targets there is also
+the weight of the rows in which one is missing, after all slots of the page: see
+_target_records.pxd. `targets` is a literal 1 where there is one target, as in _update.pxd.
+"""
+
+from sapwood.observers._store cimport Store
+from sapwood.tree._prefetch cimport prefetch_for_write
+from sapwood.tree._tables cimport TreeTables, slots_between
+from sapwood.tree._target_records cimport gap_doubles, kept_doubles, row_doubles, slot_doubles
+from sapwood.tree._watch cimport RAW, Grid, KeptRow, Slot, lay_grid, most_kept, slot_at, slot_of
+
+
+cdef inline void find_slots(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, const double* row
+) noexcept nogil:
+    """Find the slot of each feature, NULL where there is none yet, and let it be fetched."""
+    cdef const Grid* grid = <Grid*>tables.watches[leaf]
+    cdef Slot* slots = <Slot*>(grid + tables.features)
+    cdef Slot** found = tables.found
+    cdef Py_ssize_t feature, line, count = tables.slots, size = slot_doubles(targets)
+    cdef double x
+    for feature in range(tables.features):
+        if tables.has_categories:
+            count = slots_between(tables.slot_starts, feature)
+        x = row[feature]
+        if x != x:
+            found[feature] = slot_at(slots, size, count)
+        elif grid.inverse > 0.0:
+            found[feature] = slot_at(slots, size, slot_of(grid, count, x))
+        else:
+            found[feature] = NULL
+        prefetch_for_write(found[feature])
+        if targets > 1 and found[feature] != NULL:
+            for line in range(8, size, 8):
+                prefetch_for_write(<double*>found[feature] + line)
+        grid += 1
+        slots = slot_at(slots, size, count + 1)
+
+
+cdef inline void watch_row(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, const double* row, const double* y,
+    double* added, bint any_missing,
+) noexcept nogil:
+    """Let the slots that `find_slots` has found see a row, or the observers of the leaf.
+
+    What is added is the weight, then y and residual of each target, which are weighted here.
+    """
+    cdef Py_ssize_t feature, place, size = slot_doubles(targets)
+    cdef Slot** found = tables.found
+    cdef double* slot
+    cdef double w = added[0]
+    if tables.slots == 0:
+        observe_row(tables, leaf, row, added + 1, w)
+    for place in range(1, size):
+        added[place] *= w
+    for feature in range(tables.features):
+        slot = <double*>found[feature]
+        if slot != NULL:
+            add_to_slot(slot, added, size)
+            if targets > 1 and any_missing:
+                place = (slot - <double*>tables.slots_of(leaf, feature)) // size
+                add_gaps(tables.gaps_of(leaf, feature) + targets * place, y, w, targets)
+        elif tables.slots:
+            keep_row(tables, targets, leaf, feature, row[feature], y, added)
+
+
+cdef inline void observe_row(
+    TreeTables tables, Py_ssize_t leaf, const double* row, const double* both, double w
+) noexcept nogil:
+    """Let observers see y and residual of the only target, for which `make_ready` has made room."""
+    cdef Py_ssize_t feature
+    for feature in range(tables.features):
+        if tables.found[feature] == NULL:
+            (<Store>tables.stores[leaf][feature]).take_one(row[feature], both, w)
+
+
+cdef inline void add_to_slot(double* slot, const double* added, Py_ssize_t size) noexcept nogil:
+    """Add doubles; four at a time, spelt out, as compilers then do it at once."""
+    cdef Py_ssize_t place
+    for place in range(size // 4):
+        slot[0] += added[0]
+        slot[1] += added[1]
+        slot[2] += added[2]
+        slot[3] += added[3]
+        slot += 4
+        added += 4
+    for place in range(size % 4):
+        slot[place] += added[place]
+
+
+cdef inline void add_gaps(
+    double* gaps, const double* y, double w, Py_ssize_t targets
+) noexcept nogil:
+    """Add the weight of a row to that which is missing of those targets that it lacks."""
+    cdef Py_ssize_t target
+    for target in range(targets):
+        if y[target] != y[target]:
+            gaps[target] += w
+
+
+cdef inline void copy(const double* source, Py_ssize_t doubles, double* goal) noexcept nogil:
+    cdef Py_ssize_t place
+    for place in range(doubles):
+        goal[place] = source[place]
+
+
+cdef inline void keep_row(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t feature, double x,
+    const double* y, const double* added,
+) noexcept nogil:
+    """Keep a row as it is; with the last of them, lay the grid and put all into its slots.
+
+    Rows of one value make no grid: they become one row, and others are waited for.
+    """
+    cdef Grid* grid = tables.grid_of(leaf, feature)
+    cdef Slot* slots = tables.slots_of(leaf, feature)
+    cdef double* gaps = tables.gaps_of(leaf, feature)
+    cdef Py_ssize_t size = slot_doubles(targets), count = tables.slots, target
+    cdef Py_ssize_t row = <Py_ssize_t>grid.kept
+    cdef double* kept = <double*>slot_at(slots, size + 1, row)
+    copy(added, size, kept)
+    kept[size] = x
+    for target in range(gap_doubles(targets)):
+        gaps[targets * row + target] = added[0] if y[target] != y[target] else 0.0
+    grid.kept += 1.0
+    if row + 1 == most_kept(count):
+        use_kept(tables, targets, grid, slots, gaps)
+
+
+cdef inline void use_kept(
+    TreeTables tables, Py_ssize_t targets, Grid* grid, Slot* slots, double* gaps
+) noexcept nogil:
+    """Lay a grid over the rows that were kept, and put them into its slots."""
+    cdef double of_one[RAW * 4]
+    cdef KeptRow places[RAW]
+    cdef Py_ssize_t size = slot_doubles(targets), width = kept_doubles(targets)
+    cdef Py_ssize_t own = gap_doubles(targets), count = tables.slots, enough = most_kept(count)
+    cdef Py_ssize_t row, slot
+    cdef double* rows = &of_one[0]
+    cdef double* each
+    cdef bint is_constant = True
+    if targets > 1:
+        rows = slot_doubles(targets) + tables.scratch + row_doubles(
+            tables.features, targets, tables.separate
+        )
+    for row in range(enough):
+        each = rows + width * row
+        copy(<double*>slot_at(slots, size + 1, row), size + 1, each)
+        copy(gaps + own * row, own, each + size + 1)
+        places[row].x = each[size]
+        is_constant = is_constant and places[row].x == places[0].x
+    if is_constant:
+        grid.kept = 1.0
+        for row in range(1, enough):
+            add_to_slot(<double*>slots, rows + width * row, size)
+            add_to_slot(gaps, rows + width * row + size + 1, own)
+        return
+    for slot in range(count * size):
+        (<double*>slots)[slot] = 0.0
+    for slot in range(count * own):
+        gaps[slot] = 0.0
+    lay_grid(grid, places, enough, count)
+    for row in range(enough):
+        each = rows + width * row
+        slot = slot_of(grid, count, each[size])
+        add_to_slot(<double*>slot_at(slots, size, slot), each, size)
+        add_to_slot(gaps + own * slot, each + size + 1, own)

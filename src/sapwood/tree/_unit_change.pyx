@@ -1,0 +1,316 @@
+"""Suspects are found, watched, and cleared or followed; the rules are those of _units.pxd.
+
+Nothing here needs memory, or can fail: a row is learned with all that follows from it.
+"""
+
+from libc.math cimport fabs
+
+from sapwood.corrector._layer cimport start_layer
+from sapwood.tree._rescaling cimport fits_column, fits_target, rescale_column, rescale_target
+from sapwood.tree._units cimport (
+    AT_REST, BEYOND, BOTH, CALM, CLOSE, COLLECTED, COLLECTING, ERRING, FIRST_PATIENCE,
+    JOINING, KINDS, MOST_CHANGES, NEXT_TO, RUN, SCALE, SHIFT, STILL, UNIT_MEMORY, WEIGHED, WEIGHING,
+    ColumnUnits, UnitChange, Unrest, collect, find_map, is_better, is_beyond, is_cleared, is_close,
+    is_next_to, is_proved, is_told, largest_value, release, sample_value, suspect,
+)
+
+# The share of the error that a scale and a shift have to leave, to be preferred to either alone.
+cdef double MORE = 0.9
+
+
+cdef inline bint is_number(TreeTables tables, Py_ssize_t column) noexcept nogil:
+    """Whether a column is y, which is 0, or a feature that is a number."""
+    return column == 0 or not (
+        tables.is_category[column - 1] or tables.places[column - 1] >= 0
+    )
+
+
+cdef void mind_units(
+    TreeTables tables, const double* row, double y, double error, bint is_odd, bint errs,
+    bint is_sampled,
+) noexcept nogil:
+    """Look at a row that was learned, as it came.
+
+    Parameters
+    ----------
+    row, y
+        The row.
+    error
+        Of the tree, before it was learned.
+    is_odd, errs, is_sampled
+        Why it is looked at: it is unusual, the error of what was said was large, or it is a sample;
+        or those before it call for it.
+    """
+    cdef Unrest* unrest = tables.unrest
+    cdef bint found = False
+    if unrest.phase != AT_REST:
+        go_on(tables, row, y)
+        return
+    if errs:
+        found = finds_stillness(tables, y)
+        is_odd |= is_beyond(tables.units, y)
+    if is_odd or unrest.stirred > 0.0:
+        found |= find_suspects(tables, row, y)
+    if is_sampled and not found:
+        sample_error(unrest, error)
+        found = sample_all(tables, row, y)
+    if found:
+        begin(tables, y)
+
+
+cdef bint find_suspects(TreeTables tables, const double* row, double y) noexcept nogil:
+    """Count for how many rows columns have been odd; whether any is a suspect now."""
+    cdef Py_ssize_t column
+    cdef ColumnUnits* units
+    cdef double x
+    cdef bint found = False
+    tables.unrest.stirred = 0.0
+    for column in range(tables.features + 1):
+        units = tables.units + column
+        x = row[column - 1] if column else y
+        if not is_number(tables, column) or units.state != CALM:
+            continue
+        if x == x:
+            units.run = units.run + 1.0 if is_beyond(units, x) else 0.0
+            units.still = units.still + 1.0 if units.still > 0.0 and is_next_to(units, x) else 0.0
+        if units.run + units.still > 0.0:
+            tables.unrest.stirred = 1.0
+        if tables.rows >= units.wait and (units.run >= RUN or units.still >= STILL):
+            suspect(units, BEYOND if units.run >= RUN else CLOSE)
+            found = True
+    return found
+
+
+cdef bint finds_stillness(TreeTables tables, double y) noexcept nogil:
+    """Count for how many rows errors have been large; whether y has hardly moved meanwhile."""
+    cdef Unrest* unrest = tables.unrest
+    cdef ColumnUnits* units = tables.units
+    if unrest.erred != tables.rows - 1.0:
+        unrest.run = unrest.steps = 0.0
+    if unrest.run > 0.0:
+        unrest.steps += fabs(y - unrest.level)
+    unrest.erred, unrest.level = tables.rows, y
+    unrest.run += 1.0
+    if unrest.run < ERRING:
+        return False
+    unrest.run -= 1.0
+    if (
+        is_told(units)
+        and tables.rows >= units.wait
+        and 0.0 < NEXT_TO * unrest.steps < unrest.run * units.step
+    ):
+        suspect(units, CLOSE)
+        return True
+    unrest.run = unrest.steps = 0.0
+    return False
+
+
+cdef inline void sample_error(Unrest* unrest, double error) noexcept nogil:
+    """Know one more error of the tree."""
+    unrest.errors += 1.0 if unrest.errors < UNIT_MEMORY else 0.0
+    unrest.error += (error * error - unrest.error) / unrest.errors
+
+
+cdef bint sample_all(TreeTables tables, const double* row, double y) noexcept nogil:
+    """Let all columns know their values; whether one of them has come to a near standstill."""
+    cdef Py_ssize_t column
+    cdef ColumnUnits* units
+    cdef double x
+    cdef bint found = False
+    # The last layer knows the y before this one.
+    if not is_beyond(tables.units, y):
+        sample_value(tables.units, y, fabs(y - tables.layer.transfer.known[1]))
+    for column in range(1, tables.features + 1):
+        units, x = tables.units + column, row[column - 1]
+        if not fabs(x) <= largest_value() or not is_number(tables, column):
+            continue
+        if is_beyond(units, x):
+            units.run = units.run if units.run > 0.0 else 1.0
+            tables.unrest.stirred = 1.0
+            continue
+        sample_value(units, x, fabs(x - units.last))
+        if tables.rows < units.wait or not is_told(units):
+            continue
+        if is_close(units):
+            suspect(units, CLOSE)
+            found = True
+        else:
+            # The next rows tell whether it has come to a standstill.
+            units.still = units.still if units.still > 0.0 else 1.0
+            tables.unrest.stirred = 1.0
+    return found
+
+
+cdef void begin(TreeTables tables, double y) noexcept nogil:
+    """Begin to watch suspects."""
+    cdef Unrest* unrest = tables.unrest
+    cdef Py_ssize_t kind
+    unrest.phase, unrest.stirred, unrest.level = COLLECTING, 1.0, y
+    unrest.rows = unrest.run = unrest.steps = unrest.as_is = unrest.in_force = 0.0
+    for kind in range(KINDS):
+        unrest.weighed[kind] = unrest.gain[kind] = unrest.square[kind] = 0.0
+    hold(tables)
+
+
+cdef void hold(TreeTables tables) noexcept nogil:
+    """Let values of suspects count as missing, if they are beyond their ranges."""
+    cdef Py_ssize_t column
+    tables.holding = False
+    for column in range(1, tables.features + 1):
+        tables.holding |= tables.units[column].state == BEYOND
+    tables.turned = True
+
+
+cdef void go_on(TreeTables tables, const double* row, double y) noexcept nogil:
+    """Watch the suspects for one more row, and judge them when there were enough."""
+    cdef Unrest* unrest = tables.unrest
+    cdef Py_ssize_t column, suspects = 0
+    cdef ColumnUnits* units
+    cdef double x
+    unrest.rows += 1.0
+    unrest.level += 0.4 * (y - unrest.level)
+    for column in range(tables.features + 1):
+        units = tables.units + column
+        if units.state == CALM:
+            continue
+        x = row[column - 1] if column else y
+        if fabs(x) <= largest_value():
+            collect(units, x)
+        if is_cleared(units) or (
+            unrest.rows == COLLECTED and not may_have_changed(units)
+        ):
+            release(units, tables.rows)
+            tables.turned = True
+        suspects += units.state != CALM
+    if unrest.rows <= JOINING and find_suspects(tables, row, y):
+        suspects += 1
+        tables.turned = True
+    unrest.stirred = 1.0
+    if suspects and unrest.rows == COLLECTED:
+        unrest.phase = WEIGHING
+    if suspects == 0 or unrest.rows == COLLECTED + WEIGHED:
+        end(tables)
+    elif tables.turned:
+        hold(tables)
+
+
+cdef bint may_have_changed(const ColumnUnits* units) noexcept nogil:
+    """Whether there is a map from what a column was to what it is."""
+    cdef double scale, shift
+    cdef int kind
+    for kind in range(KINDS):
+        if find_map(units, kind, &scale, &shift):
+            return True
+    return False
+
+
+cdef void end(TreeTables tables) noexcept nogil:
+    """Follow what has proved to be better, or take all as it is."""
+    cdef Unrest* unrest = tables.unrest
+    cdef double scale = 1.0, shift
+    cdef int best = SCALE if unrest.weighed[SCALE] <= unrest.weighed[SHIFT] else SHIFT
+    cdef Py_ssize_t column
+    if unrest.weighed[BOTH] < MORE * unrest.weighed[best]:
+        best = BOTH
+    if tables.units[0].state != CALM and not find_map(tables.units, best, &scale, &shift):
+        scale = 1.0
+    if (
+        unrest.rows == COLLECTED + WEIGHED
+        and is_proved(unrest, best, scale)
+        and all_fit(tables, best)
+    ):
+        follow_all(tables, best)
+    elif unrest.rows == COLLECTED + WEIGHED and tables.units[0].state != CALM:
+        catch_up(tables)
+    for column in range(tables.features + 1):
+        if tables.units[column].state != CALM:
+            release(tables.units + column, tables.rows)
+    unrest.phase, unrest.stirred, unrest.rows, unrest.level = AT_REST, 0.0, 0.0, 0.0
+    hold(tables)
+
+
+cdef void catch_up(TreeTables tables) noexcept nogil:
+    """Let the tree be where y is, which it was kept from learning, if that is plainly better."""
+    cdef double scale, shift, low = tables.low, high = tables.high
+    if (
+        is_better(tables.unrest, SHIFT)
+        and find_map(tables.units, SHIFT, &scale, &shift)
+        and fits_target(tables, scale, shift)
+    ):
+        follow_target(tables, scale, shift)
+        tables.low = low if low < tables.low else tables.low
+        tables.high = high if high > tables.high else tables.high
+
+
+cdef bint all_fit(TreeTables tables, int kind) noexcept nogil:
+    """Whether all stays within bounds if all suspects are followed."""
+    cdef Py_ssize_t column
+    cdef double scale, shift
+    cdef const ColumnUnits* units
+    for column in range(tables.features + 1):
+        units = tables.units + column
+        if units.state == CALM or not find_map(units, kind, &scale, &shift):
+            continue
+        if not (
+            fabs(scale * units.low) + fabs(shift) < largest_value()
+            and fabs(scale * units.high) + fabs(shift) < largest_value()
+        ):
+            return False
+        if column == 0 and not fits_target(tables, scale, shift):
+            return False
+        if column > 0 and not fits_column(tables, column - 1, scale, shift):
+            return False
+    return True
+
+
+cdef void follow_all(TreeTables tables, int kind) noexcept nogil:
+    """Let the tree be in the units that its suspects have now."""
+    cdef Py_ssize_t column
+    cdef double scale, shift
+    for column in range(tables.features + 1):
+        if tables.units[column].state == CALM or not find_map(
+            tables.units + column, kind, &scale, &shift
+        ):
+            continue
+        if column > 0:
+            rescale_column(tables, column - 1, scale, shift)
+        else:
+            follow_target(tables, scale, shift)
+        move_units(tables.units + column, scale, shift)
+        tables.units[column].wait = tables.rows + FIRST_PATIENCE
+        remember(tables, UnitChange(tables.rows, column - 1, scale, shift))
+
+
+cdef void follow_target(TreeTables tables, double scale, double shift) noexcept nogil:
+    """Let y be in other units, as it was before rows of them came; the last layer begins anew."""
+    cdef const ColumnUnits* units = tables.units
+    tables.low = units.low if units.low < tables.first else tables.first
+    tables.high = units.high if units.high > tables.first else tables.first
+    tables.usual = tables.unrest.error
+    tables.unrest.error *= scale * scale
+    rescale_target(tables, scale, shift)
+    start_layer(tables.layer, tables.layer_rules, tables.unrest.level)
+
+
+cdef void move_units(ColumnUnits* units, double scale, double shift) noexcept nogil:
+    """Let what is known of a column be in other units, and let it be no suspect."""
+    units.low, units.high = scale * units.low + shift, scale * units.high + shift
+    units.mean, units.last = scale * units.mean + shift, units.new_mean
+    units.variance *= scale * scale
+    units.step *= scale
+    units.lately = units.step
+    units.state = CALM
+    units.run = units.still = 0.0
+    units.patience = FIRST_PATIENCE
+
+
+cdef void remember(TreeTables tables, UnitChange change) noexcept nogil:
+    """Remember a change; the oldest is forgotten if there are too many."""
+    cdef Py_ssize_t place
+    for place in range(MOST_CHANGES):
+        if tables.changes[place].row == 0.0:
+            tables.changes[place] = change
+            return
+    for place in range(MOST_CHANGES - 1):
+        tables.changes[place] = tables.changes[place + 1]
+    tables.changes[MOST_CHANGES - 1] = change

@@ -1,0 +1,399 @@
+"""What a row does to a tree: to its leaf, to the levels of categories, to the corrector.
+
+It is the same for any number of targets: what belongs to the row alone is done once (its leaf, its
+terms and their direction, its slots), the rest for each target of which y is known. `targets` is a
+literal 1 in _learning.pyx, which learns one target, and a variable in _targets.pyx, which learns
+several. Where a target is missing, its models, moments and corrector stay as they are.
+
+Nothing here can fail: whatever may was done before, see `TreeKernel.make_ready`.
+"""
+
+from libc.math cimport fabs
+from libc.stdint cimport int64_t, uint64_t
+
+from sapwood.corrector._layer cimport CorrectedPrediction, follow, judge, start_layer
+from sapwood.moments cimport PIVOT
+from sapwood.observers._rows cimport CELLS
+from sapwood.observers._store cimport Store
+from sapwood.tree._columns cimport see_columns, weigh_units
+from sapwood.tree._experts cimport EARLY, FADE, LEAST, NEARER
+from sapwood.tree._guard cimport held_near
+from sapwood.tree._levels cimport HEAD, learn_level
+from sapwood.tree._model cimport (
+    HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, direction, move_coefficients, shrink_covariance,
+)
+from sapwood.tree._prediction cimport (
+    correct, first_of, highest_of, lowest_of, mix_experts, part_of, predict_experts, rows_of,
+)
+from sapwood.tree._recall cimport recall, set_said
+from sapwood.tree._records cimport (
+    CATEGORIES, EXPERTS, RATES, LeafRecord, TargetPart, TreeNote, covariance_at, terms_of,
+)
+from sapwood.tree._slots cimport find_slots, watch_row
+from sapwood.tree._tables cimport TreeTables, slots_between
+from sapwood.tree._target_records cimport (
+    TargetPrediction, TargetStream, coefficients_of, model_of, terms_doubles,
+)
+from sapwood.tree._trial cimport try_row
+from sapwood.tree._units cimport CALM, FAR_OUT, FIRST_LOOK, LARGE_ERROR, WEIGHING
+from sapwood.tree._unit_change cimport mind_units
+from sapwood.tree._watch cimport slot_at
+
+
+cdef inline void learn_targets(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, const double* row, const double* raw,
+    const double* y, double w, uint64_t key, bint at_once, TargetPrediction* predictions,
+    double* room,
+) noexcept nogil:
+    """Predict and learn a row of so many targets; the room is for what slots of several add."""
+    cdef LeafRecord* record = tables.leaves + leaf
+    cdef const TreeNote* notes
+    cdef double sums[3]
+    cdef double* added = &sums[0] if targets == 1 else room  # the weight, then y and residual of each
+    cdef Py_ssize_t target
+    cdef bint any_missing = False, is_odd = False, errs = False, is_sampled
+    if record.watching:
+        find_slots(tables, targets, leaf, row)
+    predict_experts(tables, targets, leaf, row, tables.scratch, predictions)
+    if tables.linear:
+        find_directions(tables, targets, leaf, predictions)
+        is_odd = targets == 1 and tables.rows >= FIRST_LOOK and (
+            predictions.unusual * record.rows > <double>FAR_OUT * terms_of(tables.features)
+        )
+    for target in range(targets):
+        mix_experts(tables, targets, leaf, target, predictions + target)
+        if at_once or targets > 1:
+            correct(tables, targets, target, predictions + target)
+    notes = recall(tables, targets, leaf, key, at_once, predictions)
+    if tables.rows == 0.0:
+        # The first review is due after so many rows, whatever they weigh.
+        record.due *= w
+        record.review *= w
+    added[0] = w
+    for target in range(targets):
+        added[1 + 2 * target] = score_target(
+            tables, targets, leaf, target, y[target], w, at_once,
+            NULL if notes == NULL else notes + target, predictions + target, &errs,
+        )
+    is_sampled = see_columns(tables, leaf, row, added + 1, w, predictions)
+    if targets == 1 and tables.alert and tables.unrest.phase == WEIGHING:
+        weigh_units(tables, raw, y[0], predictions)
+    for target in range(targets):
+        added[2 + 2 * target] = 0.0
+        if targets > 1 and y[target] != y[target]:
+            any_missing = True
+            added[1 + 2 * target] = 0.0
+            continue
+        learn_target(
+            tables, targets, leaf, target, row, w, predictions + target, added + 1 + 2 * target
+        )
+    if tables.linear:
+        for target in range(targets if targets > 1 and tables.separate else 1):
+            shrink(tables, targets, leaf, target, predictions[target].unusual, w)
+    tables.rows += 1.0
+    tables.weight += w
+    record.rows += 1.0
+    record.weight += w
+    if record.watching:
+        if tables.trial.leaf == leaf:
+            try_row(tables, targets, row, y, added + 2, w)
+        watch_row(tables, targets, leaf, row, y, added, any_missing)
+    for target in range(targets):
+        if rows_of(tables, targets, target) <= EARLY and y[target] == y[target]:
+            move_origin_if_far(tables, targets, leaf, target, y[target])
+    if targets == 1 and (is_sampled | is_odd | errs | tables.alert) and tables.watching_units:
+        mind_units(tables, raw, y[0], y[0] - predictions.tree, is_odd, errs, is_sampled)
+        tables.alert = tables.unrest.stirred > 0.0
+
+
+cdef inline void find_directions(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, TargetPrediction* predictions
+) noexcept nogil:
+    """Find how unusual the row is, for all targets at once if their models share P."""
+    cdef Py_ssize_t features = tables.features, terms = terms_of(features), target
+    cdef bint separate = targets > 1 and tables.separate
+    cdef double* z
+    for target in range(targets):
+        if target > 0 and not separate:
+            predictions[target].unusual = predictions.unusual
+            continue
+        z = tables.scratch + target * terms_doubles(features) + features
+        predictions[target].unusual = direction(
+            model_of(tables.models[leaf], features, separate, target) + covariance_at(features),
+            z, terms, z + terms,
+        )
+
+
+cdef inline double score_target(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double y, double w,
+    bint at_once, const TreeNote* note, TargetPrediction* prediction, bint* errs,
+) noexcept nogil:
+    """Score what was predicted for a target; its y as it is to be learned, NaN if it is missing."""
+    cdef double rows = rows_of(tables, targets, target), error
+    cdef double* usual = &tables.usual if targets == 1 else &tables.target_streams[target].usual
+    cdef const CorrectedPrediction* said = NULL
+    cdef Py_ssize_t expert
+    if targets > 1 and y != y:
+        return y
+    if rows == 0.0:
+        start_target(tables, targets, target, y)
+        for expert in range(EXPERTS):
+            prediction.said[expert] = prediction.experts[expert]
+        return y
+    if tables.tracking:
+        said = set_said(part_of(tables, targets, leaf, target), note, at_once, prediction)
+        if targets == 1 and not at_once:
+            if said != NULL and said.known == rows:
+                prediction.saying.prediction = said.prediction  # as would be predicted now
+            else:
+                correct(tables, targets, target, prediction)
+    if targets == 1:
+        if tables.alert and tables.units[0].state != CALM:
+            return prediction.tree  # whatever y is, it is not believed
+        error = y - prediction.saying.prediction
+        errs[0] = rows >= FIRST_LOOK and error * error > <double>LARGE_ERROR * tables.usual
+    y = held_near(
+        y, prediction.saying.prediction, rows, lowest_of(tables, targets, target),
+        highest_of(tables, targets, target), usual,
+    )
+    if tables.tracking:
+        if said != NULL:
+            judge(tables.layer + target, tables.layer_rules, said, y, w, rows)
+        follow(tables.layer + target, prediction.tree, y, w)
+    return y
+
+
+cdef inline void start_target(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t target, double y
+) noexcept nogil:
+    """Take the first y of a target: all leaves measure it from there."""
+    cdef TargetStream* stream
+    cdef Py_ssize_t each
+    if targets == 1:
+        tables.first = tables.low = tables.high = y
+    else:
+        stream = tables.target_streams + target
+        stream.first = stream.low = stream.high = y
+    for each in range(tables.leaf_count):
+        part_of(tables, targets, each, target).origin = y
+    if tables.tracking:
+        start_layer(tables.layer + target, tables.layer_rules, y)
+
+
+cdef inline void add_to_stream(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t target, double y, double w
+) noexcept nogil:
+    """Let what is known of a target over all rows include one more."""
+    cdef TargetStream* stream
+    cdef double share, delta
+    if targets == 1:
+        tables.low = y if y < tables.low else tables.low
+        tables.high = y if y > tables.high else tables.high
+        return
+    stream = tables.target_streams + target
+    delta = (y - stream.first) - stream.mean
+    stream.rows += 1.0
+    stream.weight += w
+    stream.low = y if y < stream.low else stream.low
+    stream.high = y if y > stream.high else stream.high
+    share = w / stream.weight
+    stream.mean += delta * share
+    stream.m2 += w * delta * delta * (1.0 - share)
+
+
+cdef inline void learn_target(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, const double* row,
+    double w, TargetPrediction* prediction, double* added,
+) noexcept nogil:
+    """Learn the y of a target, which is the first number to be added to slots; set both of them."""
+    cdef TargetPart* part = part_of(tables, targets, leaf, target)
+    cdef double y = added[0], distance = y - part.origin, residual, delta, share, weight
+    add_to_stream(tables, targets, target, y, w)
+    residual = delta = distance - part.mean
+    part.mean_weight += w
+    part.mean += delta * (w / part.mean_weight)
+    if tables.linear:
+        residual = move_models(tables, targets, leaf, target, prediction, distance, w)
+    add_errors(tables, part, prediction, distance, w)
+    if targets == 1:
+        weight = tables.leaves[leaf].weight + w  # of which the row will be
+    else:
+        tables.target_leaves[leaf * targets + target].rows += 1.0
+        tables.target_leaves[leaf * targets + target].weight += w
+        weight = tables.target_leaves[leaf * targets + target].weight
+    share = w / weight
+    delta = distance - part.target_mean
+    part.target_mean += delta * share
+    part.target_m2 += w * delta * delta * (1.0 - share)
+    delta = residual - part.residual_mean
+    part.residual_mean += delta * share
+    part.residual_m2 += w * delta * delta * (1.0 - share)
+    added[0], added[1] = distance, residual
+    if tables.has_categories or tables.has_many:
+        learn_levels(tables, target, row, y - first_of(tables, targets, target), w)
+
+
+cdef inline void add_errors(
+    TreeTables tables, TargetPart* part, const TargetPrediction* prediction, double distance,
+    double w,
+) noexcept nogil:
+    """Let the exponentially weighted errors of the experts of a target go on by a row.
+
+    Growth is decided by what they predict now. Their shares are decided, half and half, by what
+    they predict now and by what they predicted when the row was predicted.
+    """
+    cdef double now, then
+    cdef Py_ssize_t expert
+    if not tables.linear:
+        now, then = distance - prediction.experts[0], distance - prediction.said[0]
+        part.errors[0] = FADE * part.errors[0] + w * now * now
+        if tables.tracking:
+            part.said[0] = FADE * part.said[0] + w * (0.5 * (now * now + then * then))
+    elif not tables.tracking:
+        for expert in range(EXPERTS):
+            now = distance - prediction.experts[expert]
+            part.errors[expert] = FADE * part.errors[expert] + w * now * now
+    else:
+        for expert in range(EXPERTS):
+            now, then = distance - prediction.experts[expert], distance - prediction.said[expert]
+            part.errors[expert] = FADE * part.errors[expert] + w * now * now
+            part.said[expert] = FADE * part.said[expert] + w * (0.5 * (now * now + then * then))
+
+
+cdef inline double move_models(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target,
+    const TargetPrediction* prediction, double distance, double w,
+) noexcept nogil:
+    """Move the linear models of a target; the error of the one that was best before.
+
+    P shrinks by every row, shared or not, so that nothing depends on when categories came. A
+    target that was missing in some of them knows as much less as it has seen fewer rows, and so
+    moves by more than P says.
+    """
+    cdef const TargetPart* part = part_of(tables, targets, leaf, target)
+    cdef Py_ssize_t features = tables.features, terms = terms_of(features), rate
+    cdef bint separate = targets > 1 and tables.separate
+    cdef const double* v = tables.scratch + features + terms
+    cdef double errors[RATES]
+    cdef double least = part.errors[1], residual = distance - prediction.experts[1]
+    cdef double unusual = prediction.unusual, evidence
+    for rate in range(RATES):
+        errors[rate] = distance - prediction.experts[1 + rate]
+        residual = errors[rate] if part.errors[1 + rate] < least else residual
+        least = part.errors[1 + rate] if part.errors[1 + rate] < least else least
+    w = w if w < <double>HEAVIEST else <double>HEAVIEST
+    if not unusual > 0.0:
+        return residual
+    evidence = w * unusual
+    if targets > 1:
+        evidence *= (tables.leaves[leaf].rows + 1.0) / (
+            tables.target_leaves[leaf * targets + target].rows + 1.0
+        )
+    if separate:
+        v += target * terms_doubles(features)
+    move_coefficients(
+        coefficients_of(tables.models[leaf], features, separate, target), v, terms,
+        1.0 / unusual, evidence / (1.0 + evidence), errors, LEAST, w,
+    )
+    return residual
+
+
+cdef inline void shrink(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double unusual,
+    double w,
+) noexcept nogil:
+    """Let P, of a target or of all, know one row more."""
+    cdef double rows = tables.leaves[leaf].rows
+    cdef Py_ssize_t features = tables.features, terms = terms_of(features)
+    cdef double* z = tables.scratch + target * terms_doubles(features) + features
+    cdef double* covariance = model_of(
+        tables.models[leaf], features, targets > 1 and tables.separate, target
+    ) + covariance_at(features)
+    w = w if w < <double>HEAVIEST else <double>HEAVIEST
+    if not unusual > 0.0:
+        return
+    if rows < YOUNG:
+        shrink_covariance(covariance, z, z + terms, terms, unusual, w)
+    elif rows < LONG_MEMORY and <int64_t>rows % SAMPLE == 0:
+        shrink_covariance(covariance, z, z + terms, terms, unusual, SAMPLE * w)
+
+
+cdef inline void learn_levels(
+    TreeTables tables, Py_ssize_t target, const double* row, double y, double w
+) noexcept nogil:
+    """Keep the mean y of each category, by which it enters the linear models of a target."""
+    cdef double* levels = tables.levels + 2 * CATEGORIES * tables.features * target
+    cdef Py_ssize_t feature
+    cdef double* level
+    cdef double* many = tables.many_levels
+    if tables.has_many:
+        for feature in range(tables.features):
+            if tables.places[feature] >= 0:
+                if row[-1 - feature] == row[-1 - feature]:
+                    learn_level(
+                        many, tables.places[feature], row[-1 - feature], y, w,
+                        (tables.weight + w) / (tables.rows + 1.0),
+                    )
+                many += 2 * (HEAD + tables.places[feature])
+    for feature in range(tables.features):
+        if tables.is_category[feature] and row[feature] == row[feature]:
+            level = levels + 2 * (CATEGORIES * feature + <Py_ssize_t>row[feature])
+            level[0] += w
+            level[1] += (y - level[1]) * (w / level[0])
+
+
+cdef inline void move_origin_if_far(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double y
+) noexcept nogil:
+    """Measure the y of a target from another one, if the first was very far away."""
+    cdef TargetPart* part = part_of(tables, targets, leaf, target)
+    cdef double shift = part.origin - y
+    cdef double* coefficients
+    cdef Py_ssize_t each, feature, count, rate
+    if not fabs(y) < NEARER * fabs(part.origin):
+        return
+    if targets > 1:
+        for each in range(tables.leaf_count):
+            if tables.target_leaf(each, target).rows == 0.0:
+                tables.target_leaf(each, target).part.origin = y
+    part.origin = y
+    part.mean += shift
+    part.target_mean += shift
+    if tables.linear:
+        coefficients = coefficients_of(
+            tables.models[leaf], tables.features, tables.separate, target
+        )
+        for rate in range(RATES):
+            coefficients[rate] += shift
+    if not tables.leaves[leaf].watching:
+        return
+    for feature in range(tables.features):
+        count = slots_between(tables.slot_starts, feature)
+        shift_slot(tables, leaf, feature, tables.slot_size, count, target, shift)
+        if tables.grid_of(leaf, feature).inverse > 0.0:
+            for each in range(count):
+                shift_slot(tables, leaf, feature, tables.slot_size, each, target, shift)
+        elif tables.slots:
+            for each in range(<Py_ssize_t>tables.grid_of(leaf, feature).kept):
+                shift_slot(tables, leaf, feature, tables.slot_size + 1, each, target, shift)
+        else:
+            shift_first_target(<Store>tables.stores[leaf][feature], shift)
+
+
+cdef inline void shift_slot(
+    TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature, Py_ssize_t size, Py_ssize_t place,
+    Py_ssize_t target, double shift,
+) noexcept nogil:
+    """Add to the y of a target in a slot, or in a row that is kept."""
+    cdef double* slot = <double*>slot_at(tables.slots_of(leaf, feature), size, place)
+    cdef double gap = 0.0
+    if tables.targets > 1:
+        gap = tables.gaps_of(leaf, feature)[tables.targets * place + target]
+    slot[1 + 2 * target] += shift * (slot[0] - gap)
+
+
+cdef inline void shift_first_target(Store store, double shift) noexcept nogil:
+    """Add to the first target of all rows that an observer has seen."""
+    cdef Py_ssize_t row
+    for row in range(store.count):
+        store.table[row, CELLS + PIVOT] += shift

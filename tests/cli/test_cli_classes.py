@@ -1,0 +1,133 @@
+"""Classes on the command line: the numbers of Python, or a line that says why not."""
+
+import numpy as np
+import pytest
+
+import sapwood
+from cli_cases import invoke, read_csv
+
+ROWS = 600
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(4)
+    temp, wind = rng.normal(15, 8, ROWS).round(2), rng.random(ROWS).round(3)
+    sky = np.where(temp > 18, "clear", np.where(wind > 0.6, "storm", "rain"))
+    return temp, wind, sky
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch, data):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{t},{w},{s}" for t, w, s in zip(*data, strict=True)]
+    path = tmp_path / "sky.csv"
+    path.write_text("\n".join(["temp,wind,sky", *lines]) + "\n")
+    return path.name
+
+
+def test_a_target_of_text_is_a_class(file, data):
+    temp, wind, sky = data
+    ended = invoke("evaluate", file, "-t", "sky", "--json", "--save", "my.sapwood")
+    assert ended.code == 0, ended.stderr
+    found = ended.json()
+    assert found["task"] == "classes"
+    model = sapwood.load("my.sapwood")
+    again = sapwood.HoeffdingTreeClassifier(max_bytes=model.parameters["max_bytes"])
+    predicted = again.predict_learn_many({"temp": temp, "wind": wind}, sky)
+    assert found["accuracy"] == (predicted == sky).mean()
+    assert found["classes"] == again.classes == model.classes
+    assert np.sum(found["confusion"]) == ROWS - 1  # the first row had no prediction
+    assert found["accuracy"] > found["accuracy_majority"] > found["accuracy_no_change"] - 0.3
+    assert model.schema.targets == ("sky",)
+
+
+def test_scores_are_printed(file):
+    ended = invoke("evaluate", file, "-t", "sky", "-m", "forest:members=2")
+    assert ended.code == 0, ended.stderr
+    for words in ("ForestClassifier", "Cohen's kappa", "of the majority class", "log-loss"):
+        assert words in ended.stdout
+    assert "600 read, 600 scored" in ended.stdout
+
+
+def test_train_resume_and_predict(file, data):
+    temp, wind, sky = data
+    assert invoke("train", file, "-t", "sky", "--save", "my.sapwood").code == 0
+    first = sapwood.load("my.sapwood")
+    assert invoke("train", file, "-m", "my.sapwood", "--save", "more.sapwood").code == 0
+    more = sapwood.load("more.sapwood")
+    assert more.rows_learned == 2 * ROWS
+    first.predict_learn_many({"temp": temp, "wind": wind}, sky)
+    assert more.predict_proba_one({"temp": 20.0, "wind": 0.5}, record=False) == (
+        first.predict_proba_one({"temp": 20.0, "wind": 0.5}, record=False)
+    )
+    ended = invoke("predict", "more.sapwood", file, "--output", "told.csv")
+    assert ended.code == 0, ended.stderr
+    rows = read_csv("told.csv")
+    assert len(rows) == ROWS
+    p = more.predict_proba_many({"temp": temp, "wind": wind}, record=False)
+    assert [row["prediction"] for row in rows] == more.predict_many(
+        {"temp": temp, "wind": wind}, record=False
+    ).tolist()
+    assert [float(row[f"probability {more.classes[1]}"]) for row in rows] == p[:, 1].tolist()
+
+
+def test_predictions_are_written_and_labels_come_late(file):
+    ended = invoke(
+        "evaluate", file, "-t", "sky", "--delay", "40", "--predictions", "told.csv", "--json"
+    )
+    assert ended.code == 0, ended.stderr
+    rows = read_csv("told.csv")
+    assert len(rows) == ROWS
+    assert not any(row["prediction"] for row in rows[:40])
+    right = sum(row["prediction"] == row["actual"] for row in rows)
+    assert ended.json()["accuracy"] == right / ROWS
+    assert ended.json()["rows_pending"] == 40
+
+
+def test_whole_numbers_are_classes_if_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{number % 7},{number % 3}" for number in range(200)]
+    (tmp_path / "my.csv").write_text("\n".join(["a,kind", *lines]))
+    ended = invoke("evaluate", "my.csv", "-t", "kind", "--task", "classes", "--json")
+    assert ended.json()["classes"] == [0, 1, 2]
+    assert "classes" not in invoke("evaluate", "my.csv", "-t", "kind", "--json").json()
+
+
+def test_bad_rows(file):
+    with open(file, "a") as own:
+        own.write("hot,0.5,clear\n3,0.2,rain\n")
+    ended = invoke("evaluate", file, "-t", "sky")
+    assert ended.code == 2
+    assert "line 602" in ended.stderr
+    ended = invoke("evaluate", file, "-t", "sky", "--on-bad-row", "skip", "--json")
+    assert (ended.json()["rows_read"], ended.json()["rows_rejected"]) == (602, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--interval", "0.9"], "--interval is for numbers, and the target is a class"),
+        (["--monitor"], "--monitor is for numbers"),
+        (["--report", "my.html"], "--report my.html is for numbers"),
+        (["--checkpoint", "my.check"], "--checkpoint my.check is for numbers"),
+        (["-m", "lightgbm", "--task", "classes"], "model lightgbm: there are 'tree'"),
+        (["--delay", "1d"], "--delay 1d: with classes it counts rows"),
+        (["-s", "members=3"], "the tree has no parameter members"),
+    ],
+)
+def test_what_there_is_not_for_classes(file, given, words):
+    ended = invoke("evaluate", file, "-t", "sky", *given)
+    assert ended.code == 2
+    assert words in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_models_of_the_other_task(file):
+    assert invoke("train", file, "-t", "sky", "--save", "my.sapwood").code == 0
+    ended = invoke("evaluate", file, "-t", "wind", "-m", "my.sapwood")
+    assert ended.code == 2
+    assert "my.sapwood predicts sky" in ended.stderr
+    assert invoke("train", file, "-t", "wind", "--save", "other.sapwood").code == 0
+    ended = invoke("evaluate", file, "-t", "sky", "-m", "other.sapwood", "--task", "classes")
+    assert "holds a HoeffdingTreeRegressor" in ended.stderr

@@ -1,0 +1,171 @@
+"""The last layer and the memory of what was said once more, slow and obvious."""
+
+import numpy as np
+
+RATES = (0.02, 0.1, 0.4)  # at which levels follow y
+FADE, PRIOR, TRANSFER_PRIOR, MARGIN = 0.999, 0.1, 0.3, 0.1
+LATE, RECENT, SETTLING = 5, 100, 32
+REACH_FADE = 0.99
+MOST_MISSES = 20
+
+
+def weighted(share, w):
+    """What a share for rows of weight 1 is for another weight: its odds are multiplied."""
+    return w * share / (1 - share + w * share)
+
+
+class Regression:
+    """Faded sums of a regression, and their mean squared error."""
+
+    def __init__(self, terms):
+        self.products, self.joint = np.zeros((terms, terms)), np.zeros(terms)
+        self.square = self.weight = 0.0
+
+    def add(self, d, target, error, fade, w):
+        d = np.array(d)
+        self.products = fade * self.products + w * np.outer(d, d)
+        self.joint = fade * self.joint + w * target * d
+        self.square = fade * self.square + w * error**2
+        self.weight = fade * self.weight + w
+
+    def ridge(self, deviation):
+        return self.square / self.weight / deviation**2
+
+    def solution(self, deviation):
+        ridge = self.ridge(deviation) + 1e-9 * np.trace(self.products)
+        terms = len(self.joint)
+        if not ridge:
+            return np.zeros(terms)
+        return np.linalg.solve(self.products + ridge * np.eye(terms), self.joint)
+
+    def descend(self, theta, deviation):
+        """One sweep of coordinate descent, within 0 and 1."""
+        ridge = self.ridge(deviation)
+        for i in range(len(theta)):
+            curvature = self.products[i, i] + ridge
+            if curvature > 0:
+                others = self.products[i] @ theta - self.products[i, i] * theta[i]
+                theta[i] = min(max((self.joint[i] - others) / curvature, 0.0), 1.0)
+
+
+class Layer:
+    """A model's prediction, blended with levels of y and a small transfer model."""
+
+    def __init__(self, y):
+        self.levels = [[y, y, 1.0, 0.0, 0.0] for _ in RATES]  # level, outlook, slope, sums
+        self.known, self.first, self.low, self.high = [y, y, y], y, y, y
+        self.transfer, self.coefficients = Regression(4), np.zeros(4)
+        self.blend, self.theta = Regression(len(RATES) + 1), np.zeros(len(RATES) + 1)
+        self.judged = self.waiting = 0
+        self.lateness = 0.0
+
+    def say(self, p):
+        """What is said of a prediction p, and all by which to judge it later."""
+        terms = [each - p for each in self.known] + [p - self.first]
+        margin = MARGIN * (self.high - self.low)
+        transferred = p + float(self.coefficients @ terms)
+        transferred = min(max(transferred, self.low - margin), self.high + margin)
+        candidates = [level + slope * (p - outlook) for level, outlook, slope, *_ in self.levels]
+        candidates.append(transferred)
+        said = p + sum(t * (q - p) for t, q in zip(self.theta, candidates, strict=True))
+        said = max(min(said, max(p, *candidates)), min(p, *candidates))
+        distances = [(level, p - outlook) for level, outlook, *_ in self.levels]
+        return said, (p, distances, terms, candidates, said)
+
+    def judge(self, saying, y, w, late):
+        """Take the label of what was said, after so many other labels."""
+        p, distances, terms, candidates, said = saying
+        self.judged, self.waiting = self.judged + 1, self.waiting + 1
+        self.lateness += (late - self.lateness) * max(1 / RECENT, 1 / self.judged)
+        share = LATE / (LATE + self.lateness)
+        fade, w = 1 - (1 - FADE) * share, w * share
+        for level, (then, beyond) in zip(self.levels, distances, strict=True):
+            level[3] = fade * level[3] + w * beyond * (y - then)
+            level[4] = fade * level[4] + w * beyond**2
+        self.transfer.add(terms, y - p, y - candidates[-1], fade, w)
+        self.blend.add([q - p for q in candidates], y - p, y - said, fade, w)
+        if self.waiting >= SETTLING or self.judged <= SETTLING:
+            self.waiting = 0
+            for level in self.levels:
+                slope = level[3] / level[4] if level[4] > 0 else 1.0
+                level[2] = min(max(slope, 0.0), 1.0)
+            if self.blend.weight > 0:
+                self.coefficients = self.transfer.solution(TRANSFER_PRIOR)
+                self.blend.descend(self.theta, PRIOR)
+
+    def follow(self, p, y, w):
+        """Go on by a label."""
+        for rate, level in zip(RATES, self.levels, strict=True):
+            level[0] += weighted(rate, w) * (y - level[0])
+            level[1] += weighted(rate, w) * (p - level[1])
+        self.known = [y, self.known[0], p]
+        self.low, self.high = min(y, self.low), max(y, self.high)
+
+
+class Memory:
+    """Pending predictions in the order in which they were issued; the last few alone."""
+
+    def __init__(self, most=2048):
+        # A row, the labels that were known, and a content; or None once they are taken.
+        self.most, self.notes, self.reach = most, [], 0.0
+        self.misses = self.left = self.unrecorded = 0
+        self.owed = False  # whether labels of predictions before the first label arrive
+
+    def leave(self, row, labels, content):
+        if isinstance(row, str):
+            self.take(row, labels)  # an earlier prediction of the same id is replaced
+        self.left += not isinstance(row, str)
+        self.notes.append((row, labels, content))
+        if len(self.notes) > self.most:
+            self.notes.pop(0)
+            self.drop_taken()
+
+    def take(self, row, labels):
+        """Take the prediction of an id, a text; or that of a row, in the order of arrival.
+
+        That is the oldest of all, if it is of this row; or the oldest of this row that is not much
+        older than others lately were; or the latest. Without any it is the oldest of all, if
+        predictions and labels take turns and no row is ever recognised.
+        """
+        about = [at for at, note in enumerate(self.notes) if note is not None and note[0] == row]
+        if isinstance(row, str):
+            return self.taken(about[0]) if about else None
+        left, self.left = self.left, 0
+        if self.owed or (not about and self.unrecorded):
+            self.unrecorded -= 1
+            self.owed = self.unrecorded > 0
+            return None
+        if not about:
+            return self.missed(left) if left else None
+        self.misses = 0
+        limit = 1.1 * self.reach + 2 if self.reach else 0.0
+        within = [at for at in about if at == 0 or labels - self.notes[at][1] <= limit]
+        chosen = min(within, default=max(about))
+        known = self.notes[chosen][1]
+        for at in about:
+            self.notes[at] = None if at < chosen else self.notes[at]
+        self.reach = max(labels - known, REACH_FADE * self.reach if self.reach > 1 else 0.0)
+        return self.taken(chosen)
+
+    def missed(self, left):
+        """Take the oldest, once twenty labels found nothing, and theirs were dropped."""
+        if left == 1 and self.misses == MOST_MISSES:
+            waits = self.notes and not isinstance(self.notes[0][0], str)
+            return self.taken(0) if waits else None
+        self.misses = self.misses + 1 if left == 1 else 1
+        for _ in range(MOST_MISSES if self.misses == MOST_MISSES else 0):
+            if self.notes and not isinstance(self.notes[0][0], str):
+                self.taken(0)
+        return None
+
+    def taken(self, at):
+        _, _, content = self.notes[at]
+        self.notes[at] = None
+        self.drop_taken()
+        return content
+
+    def drop_taken(self):
+        while self.notes and self.notes[0] is None:
+            self.notes.pop(0)
+        if not any(self.notes):
+            self.notes = []

@@ -1,0 +1,373 @@
+"""Hybrids of an online model and a batch learner."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import sapwood
+from hybrid_cases import MeanEstimator, small, stream
+from naive_hybrid import NaiveHybrid
+from sapwood import HybridRegressor
+from sapwood.hybrid import FitFailedWarning, HistGradientBoosting, LightGBM
+
+pytest.importorskip("lightgbm")
+
+
+def timed(rows: int, timing: str):
+    """Yield what happens: ("predict" | "learn", first row, end)."""
+    if timing == "at once":
+        for row in range(rows):
+            yield "predict", row, row + 1
+            yield "learn", row, row + 1
+    elif timing == "by 100":
+        for start in range(0, rows, 100):
+            yield "predict", start, start + 100
+            yield "learn", start, start + 100
+    elif timing == "24 late":
+        for row in range(rows):
+            yield "predict", row, row + 1
+            if row >= 24:
+                yield "learn", row - 24, row - 23
+    else:
+        yield "learn", 0, rows - 200
+        yield "predict", rows - 200, rows
+
+
+@pytest.mark.parametrize("timing", ["at once", "by 100", "24 late", "never"])
+def test_it_predicts_as_the_reference_implementation(timing):
+    X, y = stream(900, drift=500)
+    naive = NaiveHybrid(window=300, min_rows=100, rounds=5)
+    batch = LightGBM(rounds=5)
+    hybrid = HybridRegressor(batch=batch, window=300, min_rows=100)
+    expected, found = [], []
+    for what, start, end in timed(len(y), timing):
+        if what == "predict":
+            expected += [naive.predict(row, X[row].tolist()) for row in range(start, end)]
+            found += hybrid.predict_many(X[start:end]).tolist()
+        else:
+            for row in range(start, end):
+                naive.learn(row, X[row].tolist(), y[row])
+            hybrid.learn_many(X[start:end], y[start:end])
+    assert found == expected
+    assert timing == "never" or len(hybrid.refits) >= 5
+
+
+def test_batches_are_the_same_as_single_rows():
+    X, y = stream(700)
+    rows = [dict(enumerate(row)) for row in X.tolist()]
+    whole, single, blocks = small(), small(), small()
+    expected = whole.predict_learn_many(X, y)
+    found = []
+    for x, label in zip(rows, y.tolist(), strict=True):
+        found.append(single.predict_one(x))
+        single.learn_one(x, label)
+    parts = [blocks.predict_learn_many(X[s : s + 97], y[s : s + 97]) for s in range(0, 700, 97)]
+    assert found == expected.tolist() == np.concatenate(parts).tolist()
+    assert single.to_bytes() == whole.to_bytes() == blocks.to_bytes()
+
+
+def test_where_a_fit_runs_changes_nothing():
+    X, y = stream(800)
+
+    class Slow(LightGBM):
+        def fit(self, X, y, w):
+            time.sleep(0.05)
+            return super().fit(X, y, w)
+
+    found = [
+        small(batch=batch, background=background).predict_learn_many(X, y).tolist()
+        for batch, background in (
+            (LightGBM(rounds=10), True),
+            (LightGBM(rounds=10), False),
+            (Slow(rounds=10), True),
+        )
+    ]
+    assert found[0] == found[1] == found[2]
+
+
+def test_it_is_ahead_of_both_members():
+    X, y = stream(4000)
+    hybrid = HybridRegressor(batch=LightGBM(rounds=50))
+    error = np.mean((hybrid.predict_learn_many(X, y) - y)[1000:] ** 2)
+    forest = np.mean((sapwood.ForestRegressor().predict_learn_many(X, y) - y)[1000:] ** 2)
+    assert error < 0.5 * forest
+    known = hybrid.staleness
+    assert known["rmse"] <= known["batch_rmse"]
+    assert known["rmse"] < known["online_rmse"]
+
+
+def test_predictions_lie_between_those_of_members():
+    X, y = stream(1500, drift=700)
+    hybrid = small()
+    for start in range(0, 1500, 100):
+        part = slice(start, start + 100)
+        found = hybrid.predict_many(X[part])
+        if hybrid._core.batch is not None:
+            batch = hybrid._core.batch.predict(X[part])[:, 0]
+            online = hybrid.model.copy().predict_many(X[part])
+            corrector = hybrid.corrector.copy().predict_many(
+                {**dict(enumerate(X[part].T)), "batch.prediction": batch}
+            )
+            members = np.array([batch, online, corrector])
+            assert (found >= members.min(axis=0) - 1e-9).all()
+            assert (found <= members.max(axis=0) + 1e-9).all()
+        hybrid.learn_many(X[part], y[part])
+
+
+def test_rows_that_were_never_predicted_change_no_weight():
+    X, y = stream(600)
+    hybrid = small()
+    hybrid.learn_many(X, y)
+    assert hybrid.weights == {"online": 0.25, "corrector": 0.5, "batch": 0.25}
+    hybrid.predict_many(X[:50])
+    hybrid.learn_many(X[:50], y[:50])
+    assert hybrid.weights != {"online": 0.25, "corrector": 0.5, "batch": 0.25}
+
+
+def test_a_label_is_compared_with_the_prediction_that_was_issued():
+    X, y = stream(1000)
+    late, twice = small(), small()
+    for model in (late, twice):
+        model.learn_many(X[:500], y[:500])
+        model.predict_many(X[500:600])
+    twice.predict_one(dict(enumerate(X[500].tolist())), record=False)  # is not issued
+    for model in (late, twice):
+        model.learn_many(X[600:900], y[600:900])
+        model.learn_many(X[500:600], y[500:600])
+    assert late.weights == twice.weights
+    state = late._core.learned.state[0]
+    assert state[12] / state[13] == pytest.approx(350, rel=0.01)  # 300 to 399 rows
+
+
+# -- when the batch learner fails ------------------------------------------------------------------
+
+
+def test_a_fit_that_fails_leaves_the_last_model():
+    X, y = stream(900)
+    hybrid = small(batch=MeanEstimator(fail_at=300))
+    with pytest.warns(FitFailedWarning, match="RuntimeError: no fit today") as caught:
+        found = hybrid.predict_learn_many(X, y)
+    assert np.isfinite(found).all()
+    errors = [refit.error for refit in hybrid.refits]
+    assert errors[0] == ""
+    assert errors[-1] == "RuntimeError: no fit today"
+    assert len(caught) == sum(map(bool, errors))
+    assert hybrid.weights["batch"] > 0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_what_is_not_finite_does_not_count(value):
+    X, y = stream(400)
+    hybrid, forest = small(batch=MeanEstimator(value=value)), sapwood.ForestRegressor(members=3)
+    with pytest.warns(FitFailedWarning, match="a prediction is not finite"):
+        found = hybrid.predict_learn_many(X, y)
+    assert found.tolist() == forest.predict_learn_many(X, y).tolist()
+
+
+def test_a_fit_that_takes_too_long_is_given_up():
+    X, y = stream(300)
+
+    class Endless(LightGBM):
+        def fit(self, X, y, w):
+            time.sleep(1.0)
+            return super().fit(X, y, w)
+
+    hybrid = small(batch=Endless(rounds=5), timeout=0.01)
+    with pytest.warns(FitFailedWarning, match=r"longer than timeout = 0.01 seconds"):
+        found = hybrid.predict_learn_many(X, y)
+    assert np.isfinite(found).all()
+
+
+def test_a_failing_model_is_warned_of_once():
+    X, y = stream(400)
+    hybrid = small(batch=MeanEstimator(value=np.nan), refit=9.0)
+    with pytest.warns(FitFailedWarning):
+        hybrid.learn_many(X[:150], y[:150])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hybrid.predict_learn_many(X[150:], y[150:])
+
+
+# -- rows -----------------------------------------------------------------------------------------
+
+
+def test_rows_that_are_rejected_change_nothing():
+    X, y = stream(500)
+    hybrid = small()
+    hybrid.learn_many(X[:300], y[:300])
+    before = hybrid.to_bytes()
+    bad_X, bad_y = X[300:].copy(), y[300:].copy()
+    bad_X[150, 1], bad_y[150] = np.inf, np.nan
+    for X_part, y_part, w in (
+        (bad_X, y[300:], None),
+        (X[300:], bad_y, None),
+        (X[300:], y[300:], np.zeros(200)),
+        (X[300:], y[300:-1], None),
+        (X[300:, :3], y[300:], None),
+    ):
+        with pytest.raises(ValueError, match=r"inf|nan|a positive finite|lengths|columns|shape"):
+            hybrid.learn_many(X_part, y_part, w)
+        assert hybrid.to_bytes() == before
+
+
+def test_a_feature_of_the_corrector_is_no_other_feature():
+    with pytest.raises(ValueError, match=r"'batch\.prediction' already: rename it"):
+        small().learn_one({"batch.prediction": 1.0}, 1.0)
+
+
+def test_categories_and_features_that_come_later():
+    X, y = stream(900)
+    names = np.array(["a", "b", "c", "d"])
+    label = names[np.clip((X[:, 3] * 2 + 2).astype(int), 0, 3)]
+    label[:300][label[:300] == "d"] = "a"
+    rows = [{"x": row[0], "z": row[1], "k": k} for row, k in zip(X.tolist(), label, strict=True)]
+    for place, row in enumerate(rows):
+        if place >= 450:
+            row["late"] = X[place, 2]
+    y = y + 5.0 * (label == "c")
+    single, whole = small(), small()
+    found = []
+    for x, target in zip(rows, y.tolist(), strict=True):
+        found.append(single.predict_one(x))
+        single.learn_one(x, target)
+    expected = np.concatenate(
+        [
+            whole.predict_learn_many(rows[:450], y[:450]),
+            whole.predict_learn_many(rows[450:], y[450:]),
+        ]
+    )
+    assert found == expected.tolist()
+    assert single.features == ["x", "z", "k", "late"]
+    assert single._core.batch.labels.tolist() == [np.inf, np.inf, 4.0, np.inf]
+
+
+def test_several_targets():
+    X, y = stream(1200)
+    both = {"up": y, "down": -3.0 * y}
+    columns = {f"x{place}": column for place, column in enumerate(X.T)}
+    hybrid = small()
+    found = hybrid.predict_learn_many(columns, both)
+    assert hybrid.targets == ["up", "down"]
+    assert np.mean((found["down"] - both["down"])[600:] ** 2) < 0.5 * np.var(both["down"])
+    row = {name: float(column[0]) for name, column in columns.items()}
+    assert hybrid.predict_one(row).keys() == {"up", "down"}
+    assert hybrid.weights["up"].keys() == {"online", "corrector", "batch"}
+    again = HybridRegressor.from_bytes(hybrid.to_bytes())
+    assert again.predict_one(row) == hybrid.predict_one(row)
+
+
+def test_targets_that_are_missing_are_left_to_the_others():
+    X, y = stream(600)
+    both = np.column_stack([y, 2 * y])
+    both[::3, 1] = np.nan
+    both[:400, 0] = np.nan
+    hybrid = small()
+    good = ~np.isnan(both).all(axis=1)
+    found = hybrid.predict_learn_many(X[good], both[good])
+    assert np.isfinite(found).all()
+
+
+def test_weights_of_rows_reach_the_batch_learner():
+    X, y = stream(400)
+    w = np.where(np.arange(400) % 2 == 0, 1000.0, 1e-3)
+    y = np.where(np.arange(400) % 2 == 0, 5.0, -5.0)
+    hybrid = small(batch=LightGBM(rounds=50, min_data_in_leaf=5))
+    hybrid.learn_many(X, y, w)
+    assert hybrid._core.batch.predict(X).mean() > 4.5
+
+
+@pytest.mark.parametrize("batch", [HistGradientBoosting(max_iter=10), LightGBM(rounds=10)])
+def test_learners(batch):
+    X, y = stream(600)
+    hybrid = small(batch=batch)
+    found = hybrid.predict_learn_many(X, y)
+    assert np.mean((found - y)[300:] ** 2) < np.var(y[300:])
+    assert hybrid._core.batch.is_flat
+
+
+def test_any_model_of_sapwood_is_the_online_one():
+    X, y = stream(500)
+    for online in (sapwood.HoeffdingTreeRegressor(), sapwood.AdaptiveTreeRegressor()):
+        hybrid = small(online=online)
+        assert np.isfinite(hybrid.predict_learn_many(X, y)).all()
+        assert type(hybrid.corrector) is type(online)
+        assert HybridRegressor.from_bytes(hybrid.to_bytes()).to_bytes() == hybrid.to_bytes()
+
+
+def test_intervals_around_it_and_lags_before_it():
+    X, y = stream(1500)
+    model = sapwood.IntervalRegressor(small(), [0.9])
+    predictions, bounds = model.predict_learn_intervals(X, y)
+    inside = (bounds[500:, 0, 0] <= y[500:]) & (y[500:] <= bounds[500:, 0, 1])
+    assert 0.8 < inside.mean() < 0.97
+    lagged = sapwood.lags.LaggedModel(small(), sapwood.lags.Lags([1]))
+    assert np.isfinite(lagged.predict_learn_many(X, y)).all()
+    assert "y.lag1" in lagged.model.features
+    assert np.isfinite(predictions).all()
+
+
+def test_bad_parameters():
+    for options, message in (
+        ({"batch": "lightbgm"}, "lightgbm, hist_gradient_boosting or an estimator is expected"),
+        ({"refit": None}, "a fitted model is expected"),
+        ({"refit": True}, "refit = True"),
+        ({"refit": 0.001}, "refit"),
+        ({"window": 3}, "window"),
+        ({"lag": -1}, "lag"),
+        ({"correct": 3}, "correct"),
+        ({"min_rows": 1}, "min_rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            HybridRegressor(**options)
+    for options in ({"online": 3}, {"batch": 3}, {"batch": 3, "refit": None}):
+        with pytest.raises(TypeError, match="is expected"):
+            HybridRegressor(**options)
+
+
+def test_the_window_is_bounded_in_rows_and_bytes():
+    X, y = stream(3000)
+    hybrid = small(batch=MeanEstimator(), window=500, refit=200)
+    hybrid.learn_many(X, y)
+    assert {refit.rows for refit in hybrid.refits[4:]} == {500}
+    tight = small(batch=MeanEstimator(), window_bytes=20_000, refit=200)
+    tight.learn_many(X, y)
+    assert tight._core.learned.window.nbytes <= 20_000
+    assert tight.refits[-1].rows == 20_000 // (2 * 8 * 6)
+
+
+def test_refits_follow_the_schedule():
+    X, y = stream(1000)
+    hybrid = small(batch=MeanEstimator(), refit=150, lag=30)
+    hybrid.learn_many(X, y)
+    starts = [refit.row for refit in hybrid.refits]
+    assert starts == [150, 300, 450, 600, 750, 900]
+    assert [refit.used_from for refit in hybrid.refits] == [start + 30 for start in starts]
+    assert [refit.rows for refit in hybrid.refits] == starts
+
+
+def test_threads_may_predict_while_another_learns():
+    import threading
+
+    X, y = stream(1500)
+    hybrid = small()
+    hybrid.learn_many(X[:200], y[:200])
+    rows = [dict(enumerate(row)) for row in X.tolist()]
+    failures = []
+
+    def ask() -> None:
+        try:
+            for x in rows[:300]:
+                assert np.isfinite(hybrid.predict_one(x))
+        except Exception as error:  # pragma: no cover
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for x, label in zip(rows[200:], y[200:].tolist(), strict=True):
+        hybrid.learn_one(x, label)
+    for thread in threads:
+        thread.join()
+    assert not failures

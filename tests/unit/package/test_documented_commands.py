@@ -1,0 +1,54 @@
+"""Every command in the documentation is run, in the order in which a reader would type it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cases import PATIENCE
+from places import ROOT
+
+GENERATED = ("_build", "commands")  # folders that the site generator writes
+PAGES = [
+    ROOT / "README.md",
+    *(
+        page
+        for page in sorted((ROOT / "docs").rglob("*.md"))
+        if not set(GENERATED) & set(page.parts)
+    ),
+]
+BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# What sets the project up, or takes longer than a test may; both are run otherwise.
+NOT_HERE = re.compile(r"^(make|pip|git|sapwood paper|python -m benchmarks)\b")
+
+
+def commands(page: Path) -> str:
+    lines = "".join(BLOCK.findall(page.read_text(encoding="utf-8"))).splitlines()
+    return "\n".join(line for line in lines if not NOT_HERE.match(line))
+
+
+def test_there_are_commands_to_run() -> None:
+    assert sum("sapwood " in commands(page) for page in PAGES) >= 3
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
+    script = commands(page)
+    if not script.strip():
+        return
+    programs = Path(sys.executable).parent
+    result = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", script],
+        stdin=subprocess.DEVNULL,  # whatever it is that runs the tests
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,404 @@
+"""Stages: every method of every model under every wrapper, ids, threads, and interruptions."""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sapwood
+from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor
+from sapwood.intervals import IntervalRegressor
+from sapwood.lags import LaggedModel, Lags
+from sapwood.stages import EncodedBatch, Stage
+
+MODELS = {
+    "tree": HoeffdingTreeRegressor,
+    "adaptive": lambda: AdaptiveTreeRegressor(threads=1),
+    "forest": lambda: ForestRegressor(members=3, threads=1),
+}
+STAGES = {
+    "lags": lambda model: LaggedModel(model, Lags([1, 3])),
+    "interval": IntervalRegressor,
+    "lags(interval)": lambda model: LaggedModel(IntervalRegressor(model), Lags([1, 3])),
+    "interval(lags)": lambda model: IntervalRegressor(LaggedModel(model, Lags([1, 3]))),
+}
+nested = pytest.mark.parametrize("stage", STAGES)
+
+
+def series(rows=300, seed=3):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 4, rows).astype(float)
+    y = np.cumsum(rng.normal(size=rows)) + 2 * x
+    return [{"x": value} for value in x.tolist()], y.tolist()
+
+
+def columns(rows):
+    return {"x": np.array([row["x"] for row in rows])}
+
+
+# -- what wrappers offer ---------------------------------------------------------------------------
+
+# How each method of a model is offered by lags around it: with a row that has its lags, with rows
+# that have them, as it is, with a reason why not, or in a way of its own.
+ROW = {
+    "predict_one": (),
+    "explain": (),
+    "predict_region_one": (),
+    "predict_interval_one": (0.8,),
+    "predict_intervals_one": (),
+    "predict_quantile_one": (0.3,),
+}
+ROWS = {"predict_many", "predict_regions", "predict_intervals_many", "predict_interval_many"}
+LEARNING = {"predict_learn_many", "predict_learn_regions", "predict_learn_intervals"}
+PASSED_ON = {
+    *("parameters", "n_leaves", "summary", "feature_importances", "overall_importances"),
+    *(
+        "to_text",
+        "to_rules",
+        "to_frame",
+        "draw",
+        "tree",
+        "member",
+        "replacements",
+        "listen",
+        "unit_changes",
+    ),
+    *("prune", "region_parents", "region_tree", "levels", "widths", "targets", "no_splits"),
+}
+REJECTED = {"merge", "of_target"}
+OWN = {
+    *("learn_one", "learn_many", "learn_telling", "tell_one", "features", "feature_kinds"),
+    *("nbytes", "several_targets", "all_or_nothing", "copy", "save", "to_bytes", "to_state"),
+    *("from_bytes", "from_state", "kind", "format", "can_be_saved", "model", "rows_learned"),
+    *("predict", "learn", "schema", "column_formats"),
+}
+NOT_OFFERED = {"fit", "score", "get_params"}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("bounds", [False, True])
+def test_lags_offer_each_method_of_a_model_with_lags_or_say_why_not(kind, bounds):
+    inner = MODELS[kind]()
+    inner = IntervalRegressor(inner) if bounds else inner
+    lagged = LaggedModel(inner, Lags([1, 3]))
+    rows, y = series()
+    lagged.learn_many(columns(rows), y)
+    x, X = {"x": 2.0}, columns(rows[:2])
+    public = {name for name in dir(type(inner)) if not name.startswith("_")}
+    for name in sorted(public):
+        twin = inner.copy()
+        if name in ROW:
+            expected = getattr(twin, name)(lagged.lags.plan_one(x)[0], *ROW[name])
+            found = getattr(lagged, name)(x, *ROW[name])
+        elif name in ROWS:
+            expected = getattr(twin, name)(lagged.lags.transform_many(X))
+            found = getattr(lagged, name)(X)
+        elif name in LEARNING:
+            other = lagged.copy()
+            expected = getattr(twin, name)(lagged.lags.plan(X, y[:2]).features, y[:2])
+            found = getattr(other, name)(X, y[:2])
+        elif name in PASSED_ON:
+            expected = getattr(inner, name)
+            found = getattr(lagged, name)
+            assert callable(found) == callable(expected)
+        elif name in REJECTED:
+            with pytest.raises(ValueError, match="lags"):
+                getattr(lagged, name)(inner)
+            continue
+        elif name in NOT_OFFERED:
+            assert not hasattr(lagged, name)
+            continue
+        else:
+            assert name in OWN, f"{name} is neither offered nor rejected"
+            continue
+        if not callable(found):
+            assert repr(found) == repr(expected), name
+    for name in (ROW.keys() | ROWS | LEARNING | PASSED_ON) - public:
+        assert not hasattr(lagged, name), name
+
+
+def test_intervals_of_a_lagged_model_are_those_of_its_prediction():
+    rows, y = series(600)
+    lagged = STAGES["lags(interval)"](HoeffdingTreeRegressor())
+    lagged.learn_many(columns(rows), y)
+    for row in rows[:20]:
+        told = lagged.predict_interval_one(row, 0.9)
+        assert told.prediction == lagged.predict_one(row)
+        assert lagged.predict_intervals_one(row)[0] == told.prediction
+        assert lagged.predict_quantile_one(row, 0.95) == pytest.approx(told.upper)
+
+
+def test_both_orders_of_lags_and_intervals_are_the_same():
+    rows, y = series(800)
+    first, second = (
+        STAGES[name](HoeffdingTreeRegressor()) for name in ("lags(interval)", "interval(lags)")
+    )
+    one = first.predict_learn_intervals(columns(rows), y)
+    other = second.predict_learn_intervals(columns(rows), y)
+    for found, expected in zip(one, other, strict=True):
+        assert np.array_equal(found, expected, equal_nan=True)
+    assert first.predict_interval_one(rows[0]) == second.predict_interval_one(rows[0])
+
+
+def test_no_splits_of_a_wrapper_are_those_of_the_model():
+    model = LaggedModel(HoeffdingTreeRegressor(), Lags([1]))
+    model.no_splits = ["x"]
+    assert model.model.no_splits == ("x",)
+
+
+def test_lags_around_lags_are_rejected_with_the_reason():
+    inner = LaggedModel(HoeffdingTreeRegressor(), Lags([1]))
+    with pytest.raises(ValueError, match="name all lags in one Lags"):
+        LaggedModel(inner, Lags([2]))
+
+
+# -- ids -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_equal_rows_with_ids_are_scored_by_their_own_predictions(kind):
+    """Without ids they are found in the order of predictions, which is the same here."""
+    rng = np.random.default_rng(5)
+    y = (np.cumsum(rng.normal(size=400)) + 50).tolist()
+    found = []
+    for ids in (True, False):
+        model, said = MODELS[kind](), []
+        model.learn_one({"x": 1.0}, 50.0)
+        for row in range(400):
+            own = {"id": f"row {row}"} if ids else {}
+            said.append(model.predict_one({"x": 1.0}, **own))
+            if row >= 7:
+                own = {"id": f"row {row - 7}"} if ids else {}
+                model.learn_one({"x": 1.0}, y[row - 7], **own)
+        found.append(said)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_ids_find_predictions_in_any_order_and_by_batches(kind):
+    rows, y = series(300)
+    order = np.random.default_rng(7).permutation(50)
+    one, many = MODELS[kind](), MODELS[kind]()
+    for start in range(0, 300, 50):
+        some = rows[start : start + 50]
+        numbers = [start + place for place in range(50)]
+        expected = [one.predict_one(row, id=n) for row, n in zip(some, numbers, strict=True)]
+        assert many.predict_many(columns(some), ids=numbers).tolist() == expected
+        shuffled = [some[place] for place in order]
+        labels = [y[start + place] for place in order]
+        numbers = [start + int(place) for place in order]
+        for row, label, number in zip(shuffled, labels, numbers, strict=True):
+            one.learn_one(row, label, id=number)
+        many.learn_many(columns(shuffled), labels, ids=numbers)
+        assert one._kernel.notes.count == many._kernel.notes.count == 0
+    assert one.predict_one(rows[0]) == many.predict_one(rows[0])
+
+
+@nested
+@pytest.mark.parametrize("kind", ["tree", "forest"])
+def test_a_stage_with_ids_is_the_evaluation_with_a_delay(stage, kind):
+    """Lags of delayed rows are those that were known when a row came, whatever the order."""
+    rows, y = series(200)
+    model, twin = (STAGES[stage](MODELS[kind]()) for _ in range(2))
+    found, expected = [], []
+    for number, row in enumerate(rows):
+        found.append(model.predict_one(row, id=number))
+        if number >= 5:
+            model.learn_one(rows[number - 5], y[number - 5], id=number - 5)
+        if number == 120:
+            model = type(model).from_bytes(model.to_bytes())
+    run = sapwood.evaluate.Prequential(
+        twin, sapwood.streams.memory.as_stream(columns(rows), np.array(y)), delay=5
+    )
+    for step in run.steps(64):
+        for part in step.predicted:
+            expected += part.predictions.tolist()
+    assert found == expected
+
+
+@nested
+def test_batches_of_a_stage_are_rows_one_by_one(stage):
+    rows, y = series(250)
+    one, many = (STAGES[stage](HoeffdingTreeRegressor()) for _ in range(2))
+    found = []
+    for row, label in zip(rows, y, strict=True):
+        found.append(one.predict_one(row))
+        one.learn_one(row, label)
+    expected = []
+    for start in range(0, 250, 50):
+        some = columns(rows[start : start + 50])
+        expected += many.predict_learn_many(some, y[start : start + 50]).tolist()
+    assert found == expected
+    assert one.predict_one(rows[0]) == many.predict_one(rows[0])
+
+
+@nested
+def test_a_stage_takes_a_batch_and_its_token(stage):
+    rows, y = series(200)
+    model, twin = (STAGES[stage](HoeffdingTreeRegressor()) for _ in range(2))
+    for start in range(0, 200, 10):
+        some = rows[start : start + 10]
+        ids = range(start, start + 10)
+        batch = EncodedBatch.of(columns(some), ids=ids)
+        found = model.predict(batch)
+        assert (found.token == batch.token).all()
+        assert found.values.tolist() == [
+            twin.predict_one(row, id=number) for row, number in zip(some, ids, strict=True)
+        ]
+        model.learn(batch, y[start : start + 10])
+        for row, number in zip(some, ids, strict=True):
+            twin.learn_one(row, y[number], id=number)
+
+
+# -- threads and interruptions ---------------------------------------------------------------------
+
+
+@nested
+def test_a_stage_is_saved_and_predicts_while_another_thread_learns(stage):
+    rows, y = series(2000)
+    model, failures, done = STAGES[stage](HoeffdingTreeRegressor()), [], threading.Event()
+    model.learn_many(columns(rows[:100]), y[:100])
+
+    def save():
+        while not done.is_set():
+            try:
+                twin = type(model).from_bytes(model.to_bytes())
+                twin.copy().predict_one({"x": 1.0})
+                assert model.nbytes > 0
+                model.predict_many(columns(rows[:20]))
+            except Exception as error:
+                failures.append(error)
+                return
+
+    threads = [threading.Thread(target=save) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for row, label in zip(rows[100:700], y[100:700], strict=True):
+        model.predict_one(row)
+        model.learn_one(row, label)
+    for start in range(700, 2000, 100):
+        model.learn_many(columns(rows[start : start + 100]), y[start : start + 100])
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def state_of(model):
+    """What the stages of a model have learned, in numbers."""
+    found = [model.rows_learned]
+    while isinstance(model, Stage):
+        if isinstance(model, LaggedModel):
+            found.append(model.lags._history.clock)
+        else:
+            found.append(model._bounds.labels[0])
+        model = model.model
+    return found
+
+
+class Stop(BaseException):
+    """What breaks off a call."""
+
+
+def interrupted_at(line, action):
+    """Run an action that breaks off at a line of our Python code; return whether it was reached."""
+    seen = 0
+
+    def trace(frame, event, argument):
+        nonlocal seen
+        if "/sapwood/" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            seen += 1
+            if seen == line:
+                raise Stop
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        action()
+    except Stop:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@nested
+@pytest.mark.parametrize("way", ["learn_one", "learn_many", "delayed"])
+def test_an_interruption_leaves_all_stages_before_or_after_the_row(stage, way):
+    rows, y = series(60)
+    start = STAGES[stage](ForestRegressor(members=2, threads=1))
+    start.learn_many(columns(rows[:40]), y[:40])
+    if way == "delayed":
+        start.predict_one(rows[40], id="a")
+    data, line = start.to_bytes(), 0
+    while True:
+        line += 1
+        model = type(start).from_bytes(data)
+        actions = {
+            "learn_one": lambda m=model: m.learn_one(rows[40], y[40]),
+            "learn_many": lambda m=model: m.learn_many(columns(rows[40:43]), y[40:43]),
+            "delayed": lambda m=model: m.learn_one(rows[40], y[40], id="a"),
+        }
+        reached = interrupted_at(line, actions[way])
+        model.predict_one(rows[45])  # which finishes what was left undone
+        if isinstance(model.model, Stage):
+            model.model.predict_one(rows[45] if stage == "interval(lags)" else {"x": 1.0})
+        learned, *stages = state_of(model)
+        if way == "delayed" and "lags" in stage:  # the row became past when it was predicted
+            stages.remove(41)
+        assert all(count == learned for count in stages), (line, learned, stages)
+        if not reached:
+            break
+    assert learned == (43 if way == "learn_many" else 41)
+    assert line > 20
+
+
+# -- random programs -------------------------------------------------------------------------------
+
+actions = st.lists(
+    st.tuples(
+        st.sampled_from(["predict", "label", "learn", "learn_many", "copy", "save", "ask"]),
+        st.integers(0, 3),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(program=actions, stage=st.sampled_from(sorted(STAGES)), seed=st.integers(0, 3))
+def test_random_programs_with_ids_find_every_prediction(program, stage, seed):
+    """Whatever is done in between, all labels with ids find their predictions, equal rows too."""
+    rows, y = series(40, seed)
+    model = STAGES[stage](HoeffdingTreeRegressor())
+    model.learn_many(columns(rows), y)
+    waiting, number = [], 0
+    for action, value in program:
+        if action == "predict":
+            model.predict_one({"x": float(value)}, id=number)
+            waiting.append((number, value))
+            number += 1
+        elif action == "label" and waiting:
+            own, x = waiting.pop(value % len(waiting))
+            model.learn_one({"x": float(x)}, float(own), id=own)
+        elif action == "learn":
+            model.learn_one({"x": float(value)}, 1.0)
+        elif action == "learn_many":
+            model.learn_many({"x": [float(value), 1.0]}, [1.0, 2.0])
+        elif action == "copy":
+            model = model.copy()
+        elif action == "save":
+            model = type(model).from_bytes(model.to_bytes())
+        elif action == "ask":
+            model.predict_one({"x": float(value)}, record=False)
+        inner = model
+        while isinstance(inner, Stage):
+            if isinstance(inner, IntervalRegressor):
+                assert inner._bounds.pending.count == len(waiting)
+            inner = inner.model
+        assert inner._kernel.notes.count == len(waiting)
