@@ -106,9 +106,10 @@ class Rule:
     node : int
         The number of the leaf in `to_frame`, which `prune` takes.
     weight : float
-        Of the rows that the leaf has learned, those of its parents included.
+        Of the rows that the leaf has learned, and of those by which its parent has split.
     share : float
-        Of the weight of all leaves.
+        Of the sum of the weights of all rules. Rows that nodes further up learned before they
+        split count for no rule.
     mean, deviation : float
         Of the target in the leaf.
     error : float
@@ -120,7 +121,8 @@ class Rule:
         leaf has none.
     slopes : dict
         What one unit of each feature adds to it, of features that add anything. Categories count
-        by their target encoding.
+        by their target encoding. The tree holds the sum within the range of y that it has seen, a
+        rule does not.
     """
 
     conditions: tuple[Condition, ...]
@@ -144,10 +146,13 @@ class Rule:
         lines = [f"if {conditions or 'any row'}", f"  then {found}  ({self.share:.1%} of rows)"]
         if self.slopes:
             largest = sorted(self.slopes.items(), key=lambda item: -abs(item[1]))
-            terms = [f"{number(k, digits)} {plain(name)}" for name, k in largest[:MOST_TERMS]]
+            terms = [
+                f" {'-' if slope < 0 else '+'} {number(abs(slope), digits)} {plain(name)}"
+                for name, slope in largest[:MOST_TERMS]
+            ]
             more = len(largest) - len(terms)
-            terms += [f"{more} more terms"] if more else []
-            lines.append(f"  linear: {' + '.join([number(self.intercept, digits), *terms])}")
+            terms += [f" + {more} more terms"] if more else []
+            lines.append(f"  linear: {number(self.intercept, digits)}{''.join(terms)}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
