@@ -147,8 +147,6 @@ class Follower:
                 progress.update(step.done)
                 if self._file is not None and self._mark() - self._saved_at >= self._every:
                     self._save()
-                if self._signal:
-                    raise KeyboardInterrupt
         check_not_empty(self.run)
         self.run.check_used()
         self._save()
@@ -184,6 +182,11 @@ class Follower:
             if self.run.waiting:
                 raise KeyboardInterrupt
 
+        def stop_if_asked() -> None:
+            if self._signal:
+                raise KeyboardInterrupt
+
+        self.run.before_wait = stop_if_asked
         old = {number: signal.signal(number, handle) for number in system.stop_signals}
         try:
             yield

@@ -3,7 +3,7 @@
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -83,6 +83,7 @@ class Prequential(Tally):
         if self.lags is not None:
             _check_lags(self.lags, stream)
         self.waiting = False  # for rows: the only time at which an exception does no harm
+        self.before_wait: Callable[[], object] = bool  # called whenever it begins; may raise
 
     @property
     def model(self) -> Any:
@@ -107,6 +108,7 @@ class Prequential(Tally):
         chunks = self.stream.chunks(self.position, most_rows)
         while True:
             self.waiting = True
+            self.before_wait()  # from here on, whoever wants to stop the run interrupts it
             chunk = next(chunks, None)
             self.waiting = False
             if chunk is None:
@@ -139,11 +141,11 @@ class Prequential(Tally):
     @contextmanager
     def _hearing(self) -> Iterator[list[dict[str, Any]]]:
         """Give a list that gets what happens to the trees of a model meanwhile, if that tells."""
-        has_seen_target: list[dict[str, Any]] = []
+        events: list[dict[str, Any]] = []
         listen = getattr(readable_part(self.learner.model), "listen", None)
-        stop = None if listen is None else listen(has_seen_target.append)
+        stop = None if listen is None else listen(events.append)
         try:
-            yield has_seen_target
+            yield events
         finally:
             if stop is not None:
                 stop()

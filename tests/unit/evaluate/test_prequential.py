@@ -16,6 +16,7 @@ import naive_evaluate as naive
 from sapwood import HoeffdingTreeRegressor
 from sapwood.evaluate import Prequential, prequential
 from sapwood.storage import container
+from sapwood.streams import friedman
 from sapwood.streams.memory import ArrayStream
 from sapwood.streams.stream import BadRowError, StreamError
 
@@ -515,3 +516,18 @@ def test_what_cannot_be_run_is_refused():
     stream.target = None
     with pytest.raises(StreamError, match="a list has no target"):
         prequential(small_tree(), stream)
+
+
+def test_a_run_that_is_to_stop_does_not_begin_to_wait_for_rows():
+    def stop():
+        assert run.waiting
+        if run.rows_read:
+            raise KeyboardInterrupt
+
+    run = Prequential(small_tree(), friedman(rows=2_000))
+    run.before_wait = stop
+    steps = run.steps(500)
+    next(steps)
+    with pytest.raises(KeyboardInterrupt):
+        next(steps)
+    assert run.rows_read == 500
