@@ -18,6 +18,7 @@ PUBLIC = {
     "sapwood.evaluate": "Prequential evaluation: scores, baselines, learning curves.",
     "sapwood.streams": "Data streams: files, pipes, Kafka topics and generators.",
     "sapwood.classify": "Classifiers and their labels.",
+    "sapwood.transform": "Models of a transformed target.",
     "sapwood.lags": "Lag features and rolling means.",
     "sapwood.drift": "Concept drift: detector and monitor.",
     "sapwood.plot": "Charts with matplotlib.",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         TEBSTObserver,
     )
     from sapwood.storage.container import ModelFileError
+    from sapwood.transform import TransformedRegressor
     from sapwood.tree import HoeffdingTreeRegressor
 
     __version__: str
@@ -48,6 +49,7 @@ __all__ = [
     "QuantizerObserver",
     "Split",
     "TEBSTObserver",
+    "TransformedRegressor",
     "load",
 ]
 
@@ -62,6 +64,7 @@ _PLACES = {
     "IntervalRegressor": "sapwood.intervals",
     "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",
+    "TransformedRegressor": "sapwood.transform",
     "load": "sapwood.model",
 }
 _MODULES = (
@@ -75,6 +78,7 @@ _MODULES = (
     "plot",
     "report",
     "streams",
+    "transform",
     "tree",
 )
 

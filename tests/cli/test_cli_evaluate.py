@@ -377,3 +377,20 @@ def test_a_saved_model_decides_what_columns_are(file, tmp_path) -> None:
         "sapwood: few.csv lacks b, flag, city, sold, sold.hour, sold.weekday: missing in all rows\n"
     ) in ended.stderr
     assert sapwood.load("m3").summary.rows == 3400
+
+
+def test_a_transform_is_learned_saved_and_kept(file) -> None:
+    lines = [line for line in LINES if not line.rpartition(",")[2].startswith("-")]
+    write_csv(file, lines)
+    command = ("evaluate", file, "-t", "y", "--transform", "auto", "--interval", "0.9", "--json")
+    ended = invoke(*command, "--save", "m")
+    assert ended.code == 0, ended.stderr
+    model = sapwood.load("m").model
+    assert model.transform == "auto"
+    assert model.model.schema == model._models[0].schema
+    assert abs(ended.json()["intervals"]["0.9"]["total"]["coverage"] - 0.9) < 0.03
+    again = invoke("predict", "m", file)
+    assert min(map(float, again.stdout.split()[1:])) >= 0.0
+    ended = invoke("evaluate", file, "-t", "y", "-m", "hybrid", "--transform", "sqrt")
+    assert ended.code == 2
+    assert "--transform sqrt: model = HybridRegressor" in ended.stderr

@@ -156,6 +156,7 @@ class ClassJob:
         given = {
             "--interval": learning.interval,
             "--batch": learning.batch,
+            "--transform": learning.transform,
             "--labels": targets.labels,
             "--monitor": scoring.monitor,
             "--lags": learning.made("y"),

@@ -30,6 +30,7 @@ __all__ = [
     "saved_model",
     "targets_of",
     "with_bounds",
+    "with_transform",
 ]
 
 OWN = {
@@ -131,6 +132,16 @@ def make_model(
         f"model {name}: neither a file nor a model: {nearest(name, known)}; others are given as "
         "river:CLASS or MODULE:FACTORY"
     )
+
+
+def with_transform(model: Any, transform: str | None) -> Any:
+    """Return a model of a transformed target; itself if there is no transform."""
+    if transform is None:
+        return model
+    try:
+        return sapwood.TransformedRegressor(model, transform)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise UsageError(f"--transform {transform}: {error}") from None
 
 
 def with_bounds(model: Any, levels: Sequence[float]) -> Any:

@@ -205,6 +205,15 @@ Batch = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+Transform = Annotated[
+    Literal["sqrt", "log1p", "auto"] | None,
+    typer.Option(
+        "--transform",
+        help="Learn the square root or log(1 + y) of a count or skewed target; auto combines a model "
+        "of y and one of its square root.",
+        rich_help_panel=MODEL,
+    ),
+]
 OnBadRowOption = Annotated[
     Literal["error", "skip"],
     typer.Option(

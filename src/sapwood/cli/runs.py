@@ -9,7 +9,7 @@ import typer
 
 from sapwood.cli import options
 from sapwood.cli.failure import UsageError
-from sapwood.cli.models import make_model, saved_model, with_bounds
+from sapwood.cli.models import make_model, saved_model, with_bounds, with_transform
 from sapwood.cli.reading import Reading, is_topic, open_named
 from sapwood.cli.values import amount, settings
 from sapwood.drift import Monitor
@@ -70,6 +70,7 @@ class Learning(options.LagOptions):
     task: options.Task = "auto"
     batch: options.Batch = None
     interval: options.Interval = field(default_factory=list)
+    transform: options.Transform = None
 
 
 def make_run(
@@ -89,13 +90,15 @@ def make_run(
     saved, scoring = saved_model(learning.model), scoring or Scoring()
     if checkpoint is not None and is_topic(name):
         reading = replace(reading, sample=CheckpointFile(checkpoint).sample())
-    if saved is not None and (learning.set_ or learning.batch):
+    if saved is not None and (learning.set_ or learning.batch or learning.transform):
         raise UsageError(
             f"{learning.model} is a saved model: its parameters cannot be set any more"
         )
     reading = replace(reading.for_model(saved, learning.model), keys=tuple(learning.by))
     if reading.has_several:
         _check_several(name, reading, learning, scoring)
+        if learning.transform:
+            reading.check_one_target("--transform is for one")
     stream = _opened(name, reading, targets)
     reading.check_opened(stream, learning.model)
     late = _late_by(targets.delay, stream)
@@ -103,7 +106,7 @@ def make_run(
     made = saved
     if saved is None:
         made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)
-        made = with_bounds(made, learning.interval)
+        made = with_bounds(with_transform(made, learning.transform), learning.interval)
         made = made if lags is None else LaggedModel(made, lags)
     elif lags is not None:
         raise UsageError(f"{learning.model} is a saved model: its lags cannot be set any more")
@@ -140,6 +143,7 @@ def make_run(
         "labels": None if targets.labels is None else str(targets.labels),
         **({"interval": list(learning.interval)} if learning.interval else {}),
         **({"batch": learning.batch} if learning.batch else {}),
+        **({"transform": learning.transform} if learning.transform else {}),
     }
     return run, identity
 

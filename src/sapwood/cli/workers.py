@@ -100,6 +100,7 @@ class WorkersJob:
             "--labels": self.targets.labels,
             "--lags, --means": self.learning.made("y"),
             "--interval": self.learning.interval,
+            "--transform": self.learning.transform,
             "--time": self.reading.time,
         }
         for option, given in later.items():
