@@ -286,6 +286,7 @@ class TransformedRegressor(Stage):
 
     # -- looking inside ---------------------------------------------------------------------------
 
+    parameters = passed_on("The arguments that make an empty model like the one inside.")
     features = passed_on("The names of the features, in the order of their first appearance.")
     feature_kinds = passed_on("What each feature is.")
     feature_importances = passed_on("The share of each feature; sums to 1.")
