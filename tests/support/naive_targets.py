@@ -32,7 +32,9 @@ class Face(NaiveTree):
         return {
             name: value
             for name, value in codes.items()
-            if value is not None and not isinstance(value, str)
+            if value is not None
+            and not isinstance(value, str)
+            and (name not in self.levels or (name, value) in self.appeared)
         }
 
     def attempt(self, leaf):

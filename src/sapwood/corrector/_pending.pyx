@@ -3,7 +3,7 @@
 cimport cython
 import numpy as np
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
-from libc.math cimport INFINITY, floor
+from libc.math cimport INFINITY, NAN, floor
 from libc.string cimport memcpy
 
 cdef enum:
@@ -450,14 +450,14 @@ cdef class Notes:
             counts.append(self.next - self.turn if self.turn >= self.first else 0)
         for at in range(self.appearance_count):
             each = self.appearances[at]
-            counts += [each.labels, each.value, each.feature]
+            counts += [each.labels, each.value if each.value == each.value else -1, each.feature]
         return np.array(counts, np.float64), keys.base, ages.base, contents
 
     def restore(self, sizes, keys, const int64_t[::1] ages, contents):
         """Take over what `state` returned; earlier releases had no ids, and two counts less.
 
         The last counts are there if needed: how many notes ago the last one in order was left, and
-        the labels, value and feature of each appearance.
+        the labels, value (-1 for any) and feature of each appearance.
 
         Raises
         ------
@@ -513,7 +513,7 @@ cdef class Notes:
         self.appearance_count = 0
         for known, value, feature in appeared.tolist():
             self.appearances[self.appearance_count].labels = known
-            self.appearances[self.appearance_count].value = value
+            self.appearances[self.appearance_count].value = value if value >= 0.0 else NAN
             self.appearances[self.appearance_count].feature = int(feature)
             self.appearance_count += 1
         for at in range(count):

@@ -527,7 +527,7 @@ def restore_notes(
     # Earlier releases had two counts less; those of what has appeared are seldom needed.
     good = sizes.ndim == 1 and (len(sizes) in (5, 7) or len(sizes) % 3 == 2)
     check(good and sizes.dtype == np.float64, "the sizes of its notes are no numbers")
-    check(bool(np.isfinite(sizes[:8]).all()), "the sizes of its notes are not finite")
+    check(bool(np.isfinite(sizes).all()), "the sizes of its notes are not finite")
     good = keys.dtype == np.uint64 and ages.dtype == np.int64 and keys.ndim == ages.ndim == 1
     check(good, "the keys and ages of its notes are no whole numbers")
     check_notes(doubles(notes, (len(keys), memory.width), "its notes"), rows)
