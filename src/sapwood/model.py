@@ -52,6 +52,7 @@ KINDS = {
 """The classes of files, and where they are defined."""
 
 FORMAT, SUBCLASS, SCHEMA, OWN = "format", "subclass", "schema", "model"
+EMPTY = Schema()  # of models whose rows are features already
 FORMATS = "column_formats"  # of files that have no schema yet
 OLD_FORMATS = "time_formats"  # as format 1 calls them
 
@@ -132,7 +133,7 @@ class StoredModel(CopiedByBytes, ABC):
     def schema(self) -> Schema:
         """How the columns of rows become features; an empty one if they are features already."""
         holder = self._schema_holder
-        return (holder.schema if holder is not None else self._schema) or Schema()
+        return (holder.schema if holder is not None else self._schema) or EMPTY
 
     @schema.setter
     def schema(self, schema: Schema) -> None:

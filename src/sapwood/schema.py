@@ -226,7 +226,7 @@ class Schema:
         return {name: format for name, format in given if format is not None}
 
     def __bool__(self) -> bool:
-        return self != Schema()
+        return bool(self.rules or self.targets or self.ids) or self.time is not None
 
     # -- rows -------------------------------------------------------------------------------------
 

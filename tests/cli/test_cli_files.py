@@ -140,16 +140,17 @@ def test_no_two_outputs_are_one_file(folder, name, one, another, way) -> None:
 SETTINGS = [
     (name, option, setting)
     for name, (_, options, _) in COMMANDS.items()
-    for option, setting in itertools.product(options, ("--config", "--kafka-config"))
+    for option, setting in itertools.product(options, ("--config", "--kafka-config", "--schema"))
     if name in ("evaluate", "train", "predict", "compare", "inspect")
-    if (name, setting) != ("inspect", "--kafka-config")
+    if setting == "--config" or name != "inspect"
+    if setting != "--schema" or name != "predict"
 ]
 
 
 @pytest.mark.parametrize("way", ["same", *WAYS])
 @pytest.mark.parametrize(("name", "option", "setting"), SETTINGS)
 def test_settings_are_not_written_over(folder, name, option, setting, way) -> None:
-    there = {"--config": "my.toml", "--kafka-config": "kafka.properties"}[setting]
+    there = {"--config": "my.toml", "--kafka-config": "kafka.properties", "--schema": "m"}[setting]
     (folder / "my.toml").write_text(f"[{name}]\n")
     (folder / "kafka.properties").write_text("client.id=me\n")
     before, path = (folder / there).read_bytes(), there
@@ -161,7 +162,8 @@ def test_settings_are_not_written_over(folder, name, option, setting, way) -> No
         command = (*command, "--save", "new")
     for typed in ((option, path, setting, there), (setting, path, option, there)):
         ended = invoke(*command, *typed)
-        assert_fails(ended, f"{option} ", f"the same file is read as {setting}, name another")
+        use = "a model" if setting == "--schema" and name == "compare" else setting
+        assert_fails(ended, f"{option} ", f"the same file is read as {use}, name another")
     assert (folder / there).read_bytes() == before
 
 

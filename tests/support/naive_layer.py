@@ -7,6 +7,7 @@ FADE, PRIOR, TRANSFER_PRIOR, MARGIN = 0.999, 0.1, 0.3, 0.1
 LATE, RECENT, SETTLING = 5, 100, 32
 REACH_FADE = 0.99
 MOST_MISSES = 20
+NEAR, FAR = 3, 64  # predictions that a label may skip, and among how many
 
 
 def weighted(share, w):
@@ -110,6 +111,8 @@ class Memory:
         self.most, self.notes, self.reach = most, [], 0.0
         self.misses = self.left = self.unrecorded = 0
         self.owed = False  # whether labels of predictions before the first label arrive
+        self.gone = 0  # predictions before the first that is listed
+        self.turn = -1  # the number of the last prediction that was taken in order
 
     def leave(self, row, labels, content):
         if isinstance(row, str):
@@ -118,16 +121,22 @@ class Memory:
         self.notes.append((row, labels, content))
         if len(self.notes) > self.most:
             self.notes.pop(0)
+            self.gone += 1
             self.drop_taken()
 
-    def take(self, row, labels):
+    def take(self, row, labels, row_when=None):
         """Take the prediction of an id, a text; or that of a row, in the order of arrival.
 
-        That is the oldest of all, if it is of this row; or the oldest of this row that is not much
-        older than others lately were; or the latest. Without any it is the oldest of all, if
-        predictions and labels take turns and no row is ever recognised.
+        That is the oldest of this row after the last one that was taken in order; or the oldest of
+        this row that is not much older than others recently were; or the latest. Without any it is
+        the oldest of all, if predictions and labels take turns and no row is ever recognised.
+        `row_when` returns what the row was known by when so many labels were known.
         """
-        about = [at for at, note in enumerate(self.notes) if note is not None and note[0] == row]
+        about = [
+            at
+            for at, note in enumerate(self.notes)
+            if note is not None and note[0] == (row_when(note[1]) if row_when else row)
+        ]
         if isinstance(row, str):
             return self.taken(about[0]) if about else None
         left, self.left = self.left, 0
@@ -139,13 +148,28 @@ class Memory:
             return self.missed(left) if left else None
         self.misses = 0
         limit = 1.1 * self.reach + 2 if self.reach else 0.0
-        within = [at for at in about if at == 0 or labels - self.notes[at][1] <= limit]
-        chosen = min(within, default=max(about))
-        known = self.notes[chosen][1]
-        for at in about:
-            self.notes[at] = None if at < chosen else self.notes[at]
-        self.reach = max(labels - known, REACH_FADE * self.reach if self.reach > 1 else 0.0)
+        after = [at for at in about if self.gone + at > self.turn]
+        before = [at for at in about if at not in after]
+        within = [at for at in before if labels - self.notes[at][1] <= limit]
+        usable = min(within, default=max(before, default=None))
+        chosen = min(after, default=usable)
+        for at in before:
+            is_late = usable not in within if after else at < usable
+            self.notes[at] = None if is_late else self.notes[at]
+        age = labels - self.notes[chosen][1]
+        self.move_turn(chosen, age)
+        self.reach = max(age, REACH_FADE * self.reach if self.reach > 1 else 0.0)
         return self.taken(chosen)
+
+    def move_turn(self, chosen, age):
+        """Go on in order, unless a label skips many predictions and is far ahead of its time."""
+        number = self.gone + chosen
+        start = max(self.gone, self.turn + 1)
+        waiting = self.notes[start - self.gone : chosen]
+        skipped = sum(note is not None and not isinstance(note[0], str) for note in waiting)
+        is_near = number - start <= FAR and skipped < NEAR
+        if number < self.turn or age >= 0.9 * self.reach - 2 or is_near:
+            self.turn = number
 
     def missed(self, left):
         """Take the oldest, once twenty labels found nothing, and theirs were dropped."""
@@ -167,5 +191,6 @@ class Memory:
     def drop_taken(self):
         while self.notes and self.notes[0] is None:
             self.notes.pop(0)
+            self.gone += 1
         if not any(self.notes):
-            self.notes = []
+            self.notes, self.gone, self.turn = [], 0, -1

@@ -29,7 +29,13 @@ class Face(NaiveTree):
             labels.update({label: min(code, self.most_codes) for label, code in labels.items()})
 
     def known_values(self, codes):
-        return {name: value for name, value in codes.items() if value is not None}
+        return {
+            name: value
+            for name, value in codes.items()
+            if value is not None
+            and not isinstance(value, str)
+            and (name not in self.levels or (name, value) in self.appeared)
+        }
 
     def attempt(self, leaf):
         """A face never decides."""
@@ -53,7 +59,10 @@ class Face(NaiveTree):
         self.register(x)
         leaf, row, _ = self.find(x)
         self.see_decimals(row)
-        note = self.memory.take(predicted_from, self.all_rows) if self.track else None
+        known_when = self.known_when(row, self.all_rows)
+        note = None
+        if self.track:
+            note = self.memory.take(predicted_from, self.all_rows, known_when)
         if y is None:
             self.pass_by(leaf, row, w)
         else:

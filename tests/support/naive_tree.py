@@ -109,6 +109,7 @@ class NaiveTree:
         self.root = Node({}, FIRST_REVIEW)
         self.leaves, self.splits, self.rows = [self.root], [], 0
         self.memory = Memory()
+        self.appeared = {}  # the rows before that which first brought a value, or a feature
         self.trial, self.may_try = None, watch_number is None
         self.merit_on_trial = "target" if leaf == "mean" else "step"
         self.decimals = {}  # of a number, those that its values have
@@ -230,7 +231,19 @@ class NaiveTree:
         return {
             name: value
             for name, value in codes.items()
-            if value is not None and (name not in self.levels or value in self.levels[name])
+            if value is not None
+            and not isinstance(value, str)  # the first label of its feature
+            and (name not in self.levels or value in self.levels[name])
+        }
+
+    def known_when(self, codes, rows):
+        """Return what a row that is being learned was known by when so many rows were learned."""
+        places = {name: value if name in self.levels else None for name, value in codes.items()}
+        given = {name: value for name, value in codes.items() if value is not None}
+        for name in codes:
+            self.appeared.setdefault((name, places[name]), rows)
+        return lambda then: {
+            name: value for name, value in given.items() if self.appeared[name, places[name]] < then
         }
 
     def held_near(self, y, prediction):
@@ -246,6 +259,7 @@ class NaiveTree:
         predicted_from = self.known_values(self.find(x)[2])  # before it brings something new
         self.register(x)
         leaf, row, codes = self.find(x)
+        known_when = self.known_when(codes, self.rows)
         if self.rows == 0:
             self.first = y
             leaf.start(FIRST_REVIEW * w)  # after so many rows, whatever they weigh
@@ -257,7 +271,8 @@ class NaiveTree:
         if self.rows:
             y = self.held_near(y, self.layer.say(tree)[0] if self.track else tree)
         if self.rows and self.track:
-            then = self.recall(self.memory.take(predicted_from, self.rows), said, y, w)
+            note = self.memory.take(predicted_from, self.rows, known_when)
+            then = self.recall(note, said, y, w)
             self.layer.follow(tree, y, w)
         self.rows, self.weight = self.rows + 1, self.weight + w
         self.low, self.high = min(y, self.low), max(y, self.high)

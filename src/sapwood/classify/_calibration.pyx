@@ -39,7 +39,7 @@ EXPONENT_RANGE = SMALLEST, LARGEST
 cdef inline const double* taken(Notes pending, uint64_t key, double labels) noexcept nogil:
     """Take out what is pending of a row; NULL if it was not predicted, or before any class was known."""
     if pending.count > 0:
-        return pending.take(key, labels)
+        return pending.take(key, labels, NULL)
     if not is_id(key):
         take_blank(pending)
     return NULL

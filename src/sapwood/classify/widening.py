@@ -355,6 +355,9 @@ def restore_latest(notes: Notes, sizes: Array, keys: Array, ages: Array, content
     sizes[4] = min(sizes[4], notes.most)
     if len(sizes) > 6:
         sizes[6] = np.count_nonzero(keys[kept] >> np.uint64(63))
+    if len(sizes) > 7:
+        sizes[7] = sizes[7] if sizes[7] <= notes.most else 0.0
+        sizes = sizes if kept.any() else sizes[:8]
     own = np.ascontiguousarray(contents[kept])
     notes.restore(sizes, keys[kept], np.ascontiguousarray(ages[kept]), own)
 

@@ -112,8 +112,8 @@ def compare(
         model = split_models(model)
         outputs = {"--diagram": diagram, "--report": report}
         read = [*stream, *([] if targets.labels is None else [str(targets.labels)])]
-        kafka = {"--kafka-config": reading.kafka_config}
-        check_files(outputs, read=read, format=reading.format, models=model, settings=kafka)
+        settings = reading.setting_files
+        check_files(outputs, read=read, format=reading.format, models=model, settings=settings)
         _check_names(stream, model, diagram)
         found = []
         for name in stream:

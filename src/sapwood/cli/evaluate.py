@@ -84,7 +84,7 @@ def evaluate(
             format=reading.format,
             models=[learning.model],
             checkpoint=checkpoint,
-            settings={"--kafka-config": reading.kafka_config},
+            settings=reading.setting_files,
             printed="--json" if as_json else None,
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)

@@ -74,6 +74,11 @@ class Reading(Writing):
     sample: bytes | None = None
     keys: tuple[str, ...] = ()
 
+    @property
+    def setting_files(self) -> dict[str, Path | None]:
+        """The files that are read for settings, by the options that name them."""
+        return {"--kafka-config": self.kafka_config, "--schema": self.schema}
+
     def open(self, name: str | Sequence[str]) -> Stream:
         """Open a stream by its name, or by those of its files."""
         if not isinstance(name, str) and len(name) == 1:

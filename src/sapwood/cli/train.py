@@ -52,7 +52,7 @@ def train(
             format=reading.format,
             models=[learning.model],
             checkpoint=checkpoint,
-            settings={"--kafka-config": reading.kafka_config},
+            settings=reading.setting_files,
             printed="the model's name",
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)

@@ -8,12 +8,18 @@ to a bound; then the oldest prediction is evicted. Each has a key of 64 bits, of
 - The key of a **row**: a hash of its values, missing ones left out, so that features that appear
   later change nothing.
 
-Equal rows have equal keys. Labels are then taken to come in the order of the predictions: a label
-takes the oldest prediction of all that wait, if that is of its row. If predictions of other rows
-are older, some are never labelled, or labels come in another order. Then a label takes the oldest
-prediction of its row that is not much older, in labels, than matched predictions lately were; older
-ones of that row are dropped. The first number of a pending prediction is the number of labels that
-were known when it was issued.
+Equal rows have equal keys. Labels are taken to come in the order of the predictions, and some never
+to come: a label takes the oldest prediction of its row that is younger than the one that the label
+before it took. So a label that never comes does no harm for longer than until a label of another
+row. If there is none, labels come in another order. Then a label takes the oldest prediction of its
+row that is not much older, in labels, than matched predictions were recently; if all are, the
+latest, and the others are dropped. The first number of a pending prediction is the number of labels
+that were known when it was issued.
+
+A value that a model does not know yet is not part of a row's key. When a label makes it known, it
+is part of the keys of later predictions, but not of those that wait. Such an *appearance* is
+remembered until they are gone, and a prediction is compared with the key that the row would have
+had when the prediction was issued.
 
 Behind a transformer that learns, the row that is learned is not the one that was predicted. So
 where predictions and labels alternate, and none of the last twenty labels found its row, those
@@ -29,6 +35,20 @@ cimport cython
 cdef enum:
     LEAST_ROOM = 16   # for notes
     MOST_MISSES = 20  # labels in turn after which rows are taken not to be recognised
+    MOST_APPEARANCES = 64  # that are remembered; of more, the latest
+    MOST_KEYS = 8          # of a row, for predictions of different times
+
+
+cdef struct Appearance:
+    double labels     # that were known when the value was first learned
+    double value      # of a category; NaN if any value of the feature counts
+    Py_ssize_t feature
+
+
+cdef struct RowKeys:
+    Py_ssize_t count
+    uint64_t[MOST_KEYS] keys
+    double[MOST_KEYS] until  # labels that were known at the latest prediction with such a key
 
 
 @cython.final
@@ -43,6 +63,9 @@ cdef class Notes:
     cdef readonly Py_ssize_t left    # notes since the last label
     cdef readonly Py_ssize_t unrecorded  # predictions before the first label, whose own did not come
     cdef readonly bint owed          # whether labels of these are arriving
+    cdef readonly Py_ssize_t appearance_count
+    cdef int64_t turn                # the number of the note that was last taken in order, or -1
+    cdef Appearance[MOST_APPEARANCES] appearances  # in their order
     cdef int64_t first               # the number of the oldest note that waits, and of the next
     cdef int64_t next
     cdef void* block                 # all that follows:
@@ -54,12 +77,21 @@ cdef class Notes:
 
     cdef int reserve(self, Py_ssize_t more) except -1 nogil
     cdef double* leave(self, uint64_t key) noexcept nogil
-    cdef const double* take(self, uint64_t key, double labels) noexcept nogil
+    cdef const double* take(
+        self, uint64_t key, double labels, const double* row
+    ) noexcept nogil
+    cdef void appear(self, Py_ssize_t feature, double value, double labels) noexcept nogil
+    cdef void find_keys(
+        self, uint64_t key, double labels, const double* row, RowKeys* found
+    ) noexcept nogil
+    cdef int32_t* find(self, const RowKeys* keys, double labels) noexcept nogil
+    cdef void move_turn(self, int64_t number, double age) noexcept nogil
     cdef const double* take_id(self, uint64_t key) noexcept nogil
     cdef void forget_missed(self) noexcept nogil
     cdef Py_ssize_t take_in_turn(self) noexcept nogil
     cdef void tidy(self) noexcept nogil
     cdef bint resize(self, Py_ssize_t room) noexcept nogil
+    cdef inline int64_t number_at(self, Py_ssize_t place) noexcept nogil
     cdef inline Py_ssize_t bucket(self, uint64_t key) noexcept nogil
     cdef inline void append(self, Py_ssize_t place) noexcept nogil
     cdef inline void remove(self, int32_t* link) noexcept nogil

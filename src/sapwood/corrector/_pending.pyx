@@ -1,15 +1,17 @@
-"""The memory of predictions that wait for their labels; see _notes.pxd."""
+"""The memory of predictions that wait for their labels; see _pending.pxd."""
 
 cimport cython
 import numpy as np
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
-from libc.math cimport floor
+from libc.math cimport INFINITY, NAN, floor
 from libc.string cimport memcpy
 
 cdef enum:
     NONE = -1       # there is no further note in a bucket
     FREE = -2       # there is no note in a place
-    SLACK = 2       # labels by which a note may be older than others lately were
+    SLACK = 2       # labels by which a note may be older than others recently were
+    NEAR = 3        # notes that labels may skip and still be in order
+    FAR = 64        # places beyond which notes are not counted
     NOTE_INDEX = 20  # bytes of a note beside its content: key, link, and the ends of a bucket
 
 
@@ -44,6 +46,7 @@ cdef class Notes:
     def __cinit__(self, Py_ssize_t width, Py_ssize_t most):
         if width < 1 or most < 1 or most & (most - 1):
             raise ValueError("a memory needs doubles, and a power of 2 for a bound")
+        self.turn = -1
         self.width, self.most, self.place_bytes = width, most, bytes_of_a_note(width)
         if not self.resize(min(<Py_ssize_t>LEAST_ROOM, most)):
             raise MemoryError
@@ -83,36 +86,30 @@ cdef class Notes:
         self.left += not is_id(key)
         return self.contents + place * self.width
 
-    cdef const double* take(self, uint64_t key, double labels) noexcept nogil:
+    cdef const double* take(
+        self, uint64_t key, double labels, const double* row
+    ) noexcept nogil:
         """Take out the note about a row: its content, until the next note is left, or NULL.
 
-        So many labels are known by now.
+        So many labels are known by now. The values of the row are needed where values that it may
+        have appear while notes wait; NULL if its key does not depend on what is known.
         """
-        cdef int32_t* link = self.heads + self.bucket(key)
-        cdef int32_t* chosen = NULL
+        cdef RowKeys keys
+        cdef int32_t* chosen
         cdef Py_ssize_t place
-        cdef double age = 0.0, limit = 1.1 * self.reach + SLACK if self.reach > 0.0 else 0.0
+        cdef double age
         if is_id(key):
             return self.take_id(key)
         if self.owed:
             take_blank(self)
             self.left = 0
             return NULL
-        while link[0] != NONE:
-            place = link[0]
-            if self.keys[place] == key:
-                if chosen != NULL:
-                    if link == self.links + chosen[0]:
-                        link = chosen
-                    self.remove(chosen)
-                chosen = link
-                age = labels - self.contents[place * self.width]
-                # Nothing older waits: labels come in the order of predictions.
-                if age <= limit or place == (self.first & (self.room - 1)):
-                    break
-            link = self.links + place
+        self.find_keys(key, labels, row, &keys)
+        chosen = self.find(&keys, labels)
         if chosen != NULL:
             place = chosen[0]
+            age = labels - self.contents[place * self.width]
+            self.move_turn(self.number_at(place), age)
             self.remove(chosen)
             self.close_up()
             count_at_once(self)
@@ -120,6 +117,102 @@ cdef class Notes:
         else:
             place = self.take_in_turn()
         return self.contents + place * self.width if place >= 0 else NULL
+
+    cdef int32_t* find(self, const RowKeys* keys, double labels) noexcept nogil:
+        """The link to the note that a label takes, or NULL; notes that it proves late are dropped.
+
+        That is the oldest that is younger than the last that was taken in order; or the oldest that
+        is not too old; or the latest.
+        """
+        cdef int32_t* link
+        cdef int32_t* chosen = NULL
+        cdef double known, limit = 1.1 * self.reach + SLACK if self.reach > 0.0 else 0.0
+        cdef double since = -INFINITY
+        cdef Py_ssize_t at, place
+        cdef bint is_late = False, is_next
+        for at in range(keys.count):
+            link = self.heads + self.bucket(keys.keys[at])
+            while link[0] != NONE:
+                place = link[0]
+                known = self.contents[place * self.width]
+                if self.keys[place] == keys.keys[at] and since < known <= keys.until[at]:
+                    is_next = self.number_at(place) > self.turn
+                    if is_late:
+                        if link == self.links + chosen[0]:
+                            link = chosen
+                        self.remove(chosen)
+                        chosen = NULL
+                    if is_next:
+                        return link
+                    if chosen == NULL:
+                        chosen, is_late = link, labels - known > limit
+                link = self.links + place
+            since = keys.until[at]
+        return chosen
+
+    cdef void move_turn(self, int64_t number, double age) noexcept nogil:
+        """Let a note that is being taken be the last one in order, if labels seem to be in order.
+
+        They are if hardly any note is skipped, or if the note is as old as others were. A label that
+        is far ahead of its time does not count; one that takes an older note ends the order.
+        """
+        cdef int64_t each, start = self.first if self.first > self.turn + 1 else self.turn + 1
+        cdef Py_ssize_t skipped = 0, place
+        if number > self.turn and age < 0.9 * self.reach - SLACK:
+            if number - start > FAR:
+                return
+            for each in range(start, number):
+                place = each & (self.room - 1)
+                skipped += self.links[place] != FREE and not is_id(self.keys[place])
+            if skipped >= NEAR:
+                return
+        self.turn = number
+
+    cdef void appear(self, Py_ssize_t feature, double value, double labels) noexcept nogil:
+        """Count a value in the keys of predictions from the next label on; NaN means any value."""
+        cdef Py_ssize_t at, gone = 0
+        if self.count == 0:
+            self.appearance_count = 0
+            return
+        while gone < self.appearance_count and (
+            self.appearances[gone].labels
+            < self.contents[(self.first & (self.room - 1)) * self.width]
+        ):
+            gone += 1
+        if gone == 0 and self.appearance_count == MOST_APPEARANCES:
+            gone = 1
+        self.appearance_count -= gone
+        for at in range(self.appearance_count if gone else 0):
+            self.appearances[at] = self.appearances[at + gone]
+        self.appearances[self.appearance_count].labels = labels
+        self.appearances[self.appearance_count].value = value
+        self.appearances[self.appearance_count].feature = feature
+        self.appearance_count += 1
+
+    cdef void find_keys(
+        self, uint64_t key, double labels, const double* row, RowKeys* found
+    ) noexcept nogil:
+        """Find the keys that a row had when notes were left, those of the oldest first."""
+        cdef Py_ssize_t at, turn
+        cdef uint64_t part
+        cdef double known = -INFINITY
+        found.count = 0
+        # First without all that has appeared, then with one appearance after the other.
+        for turn in range(2 if row != NULL and self.appearance_count > 0 else 0):
+            for at in range(self.appearance_count):
+                part = appeared_part(&self.appearances[at], labels, row)
+                if part == 0:
+                    continue
+                if turn == 0:
+                    key -= part
+                    continue
+                if self.appearances[at].labels > known and found.count < MOST_KEYS - 1:
+                    known = self.appearances[at].labels
+                    found.keys[found.count], found.until[found.count] = row_key_of(key), known
+                    found.count += 1
+                key += part
+        found.keys[found.count], found.until[found.count] = row_key_of(key), INFINITY
+        found.count += 1
 
     cdef const double* take_id(self, uint64_t key) noexcept nogil:
         """Take out the prediction of an id: its content, or NULL."""
@@ -172,6 +265,10 @@ cdef class Notes:
 
     # -- the ring and its buckets -------------------------------------------------------------
 
+    cdef inline int64_t number_at(self, Py_ssize_t place) noexcept nogil:
+        """The number of the note in a place."""
+        return self.first + ((place - self.first) & (self.room - 1))
+
     cdef inline Py_ssize_t bucket(self, uint64_t key) noexcept nogil:
         """By the upper bits of a key, which all of its values have had a hand in."""
         return (key >> 40) & (self.room - 1)
@@ -204,6 +301,8 @@ cdef class Notes:
         """Let the ring begin at a note that waits, and number them from 0 if there is none."""
         if self.count == 0:
             self.first = self.next = 0
+            self.turn = -1
+            self.appearance_count = 0
         else:
             while self.links[self.first & (self.room - 1)] == FREE:
                 self.first += 1
@@ -283,7 +382,7 @@ cdef class Notes:
         if labels.shape[0] != keys.shape[0]:
             raise ValueError("the arrays do not fit together")
         for row in range(keys.shape[0]):
-            one = self.take(keys[row], labels[row])
+            one = self.take(keys[row], labels[row], NULL)
             if one != NULL:
                 memcpy(&found[row, 0], one, self.width * sizeof(double))
         self.tidy()
@@ -291,7 +390,7 @@ cdef class Notes:
 
     def take_one(self, uint64_t key, double labels):
         """Take out the pending prediction of a key, as `key_of_id` returns it; None if none is."""
-        cdef const double* found = self.take(key, labels)
+        cdef const double* found = self.take(key, labels, NULL)
         if found == NULL:
             return None
         return np.array(<const double[: self.width]>found)
@@ -302,10 +401,25 @@ cdef class Notes:
 
     def take_row(self, const double[::1] row, double labels):
         """Take out the note about a row, now that so many labels are known; None if none is."""
-        cdef const double* found = self.take(row_key(row), labels)
+        cdef const double* found
+        self.check_features(row.shape[0])
+        found = self.take(row_key(row), labels, &row[0] if row.shape[0] else NULL)
         if found == NULL:
             return None
         return np.array(<const double[: self.width]>found)
+
+    def appear_value(self, Py_ssize_t feature, double value, double labels):
+        """Count a value in keys once so many labels are known, and one more; NaN: any value."""
+        self.appear(feature, value, labels)
+
+    def check_features(self, Py_ssize_t features):
+        """Raise unless rows of so many features have all values that have appeared."""
+        cdef Py_ssize_t at
+        for at in range(self.appearance_count):
+            if not 0 <= self.appearances[at].feature < features:
+                raise ValueError(
+                    f"a value of feature {self.appearances[at].feature} of {features} has appeared"
+                )
 
     def state(self):
         """Return its counts, and of all notes that wait keys, ages and contents.
@@ -314,6 +428,7 @@ cdef class Notes:
         """
         cdef Py_ssize_t place, at = 0, count = -1
         cdef int64_t number
+        cdef Appearance each
         cdef uint64_t[::1] keys
         cdef int64_t[::1] ages
         cdef double[:, ::1] view
@@ -331,10 +446,18 @@ cdef class Notes:
                 )
                 at += 1
         counts.append(np.count_nonzero(keys.base >> np.uint64(63)))
+        if self.turn >= self.first or self.appearance_count > 0:
+            counts.append(self.next - self.turn if self.turn >= self.first else 0)
+        for at in range(self.appearance_count):
+            each = self.appearances[at]
+            counts += [each.labels, each.value if each.value == each.value else -1, each.feature]
         return np.array(counts, np.float64), keys.base, ages.base, contents
 
     def restore(self, sizes, keys, const int64_t[::1] ages, contents):
         """Take over what `state` returned; earlier releases had no ids, and two counts less.
+
+        The last counts are there if needed: how many notes ago the last one in order was left, and
+        the labels, value (-1 for any) and feature of each appearance.
 
         Raises
         ------
@@ -363,6 +486,18 @@ cdef class Notes:
             raise ValueError("labels of predictions that there are not cannot be arriving")
         if len(sizes) > 5 and sizes[6] != np.count_nonzero(own.base >> np.uint64(63)):
             raise ValueError(f"there are not {sizes[6]:g} predictions with ids")
+        turn, appeared = 0, np.array(sizes[8:], np.float64).reshape(-1, 3)
+        if len(sizes) > 7:
+            turn = int(sizes[7])
+            if turn != sizes[7] or not 0 <= turn <= room:
+                raise ValueError(f"no label can have been in order {sizes[7]} notes ago")
+            if len(appeared) > (MOST_APPEARANCES if count else 0):
+                raise ValueError(f"there cannot be {len(appeared)} appearances")
+            known, features = appeared[:, 0], appeared[:, 2]
+            if not (np.all((known >= 0) & (known < 2.0**53)) and np.all(np.diff(known) >= 0)):
+                raise ValueError("the appearances are not in order")
+            if not np.all((features >= 0) & (features < 2**31) & (features == np.floor(features))):
+                raise ValueError("the appearances are of no features")
         if len(ages) != count or view.shape[0] != count or view.shape[1] != self.width:
             raise ValueError("there are not as many ages of notes as notes")
         for at in range(count):
@@ -374,6 +509,13 @@ cdef class Notes:
         self.count, self.reach = count, reach
         self.misses, self.left, self.unrecorded, self.owed = misses, left, unrecorded, owed
         self.next = ages[0] if count else 0
+        self.turn = self.next - turn if 0 < turn <= self.next else -1
+        self.appearance_count = 0
+        for known, value, feature in appeared.tolist():
+            self.appearances[self.appearance_count].labels = known
+            self.appearances[self.appearance_count].value = value if value >= 0.0 else NAN
+            self.appearances[self.appearance_count].feature = int(feature)
+            self.appearance_count += 1
         for at in range(count):
             place = self.next - ages[at]
             self.keys[place] = own[at]
@@ -381,6 +523,18 @@ cdef class Notes:
                 self.contents + place * self.width, &view[at, 0], self.width * sizeof(double)
             )
             self.append(place)
+
+
+cdef inline uint64_t appeared_part(
+    const Appearance* appearance, double labels, const double* row
+) noexcept nogil:
+    """The part in the key of a row of a value that appeared before so many labels; 0 if none."""
+    cdef double value = row[appearance.feature]
+    if appearance.labels >= labels:
+        return 0
+    if appearance.value == appearance.value and appearance.value != value:
+        return 0
+    return value_key(value, appearance.feature)
 
 
 cdef uint64_t row_key(const double[::1] row) noexcept nogil:

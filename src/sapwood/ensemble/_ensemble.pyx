@@ -6,7 +6,7 @@ one twice. What the trees said of the block is then taken in row by row, without
 """
 
 import numpy as np
-import numpy as np
+from libc.math cimport NAN
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
@@ -21,7 +21,7 @@ from sapwood.tree._levels cimport HEAD, is_known
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._predict cimport predict_row
 from sapwood.tree._prediction cimport predictions_in, with_levels
-from sapwood.tree._recall cimport has_learned, note_key
+from sapwood.tree._recall cimport has_learned, note_appearances, note_key
 from sapwood.tree._records cimport CATEGORIES
 from sapwood.tree._schema_migration cimport SchemaMigration
 from sapwood.tree._sharing cimport Sharing, give_turn, start_writing, stop_writing, take_turn
@@ -100,9 +100,11 @@ cdef class EnsembleKernel(Members):
         """Set by what the notes about rows are found: the values that they were predicted from.
 
         So neither a fresh feature nor a category of which nothing was learned is among them, up to
-        the row that brings it. Of a feature, `seen` gets a bit for each category that is known.
+        the row that brings it, which is remembered while predictions wait. Of a feature, `seen`
+        gets a bit for each category that is known.
         """
         cdef Py_ssize_t row, feature, code
+        cdef bint is_waiting = self.notes.count > 0
         cdef uint64_t bit
         cdef double value
         cdef const double* many
@@ -121,6 +123,8 @@ cdef class EnsembleKernel(Members):
                 if tree.has_many and tree.places[feature] >= 0:
                     if is_known(many, tree.places[feature], value) or came_before(X, row, feature):
                         keys[row] += value_key(value, feature)
+                    elif is_waiting and value < tree.places[feature]:
+                        self.notes.appear(feature, value, self.rows + row)
                     many += 2 * (HEAD + tree.places[feature])
                     continue
                 if value != value:
@@ -130,6 +134,10 @@ cdef class EnsembleKernel(Members):
                     bit = <uint64_t>1 << <Py_ssize_t>value
                 if seen[feature] & bit:
                     keys[row] += value_key(value, feature)
+                elif is_waiting:
+                    self.notes.appear(
+                        feature, value if tree.is_category[feature] else NAN, self.rows + row
+                    )
                 seen[feature] |= bit
             keys[row] = row_key_of(keys[row])
 
@@ -287,6 +295,8 @@ cdef class EnsembleKernel(Members):
         cdef uint64_t key = id
         if self.tracking and id == 0:
             key = note_key(self.reference(), row, 0, NULL)
+            if self.notes.count > 0:
+                note_appearances(self.reference(), self.notes, self.rows, row, 0, NULL)
         for place in range(trees):
             tree = <TreeKernel>self.trees[place]
             weights[place] = w
@@ -312,7 +322,7 @@ cdef class EnsembleKernel(Members):
                 said[target].trees[place] = found[target].saying.prediction
         for target in range(self.targets):
             self.say_together(target, said + target)
-        self.take_labels(y, w, key, False)
+        self.take_labels(row, y, w, key, False)
         if self.targets > 1 and not self.all_heard:
             for place in range(trees):
                 if weights[place] > 0.0:
@@ -450,6 +460,7 @@ cdef class EnsembleKernel(Members):
     cdef int finish_work(self, double[::1] predictions) except -1:
         """Let all trees learn the rows that were accepted, and take in what they said."""
         cdef double[:, ::1] said
+        cdef const double[:, ::1] X
         cdef const double[::1] y
         cdef const double[:] w
         cdef Py_ssize_t row, place, target, rows, at, targets = self.targets
@@ -461,7 +472,7 @@ cdef class EnsembleKernel(Members):
         if self.work is None:
             return 0
         self.let_trees_learn()
-        said, y, w = self.work.said, self.work.y, self.work.w
+        said, X, y, w = self.work.said, self.work.X, self.work.y, self.work.w
         keys, at_once = self.work.keys, self.work.at_once
         rows = w.shape[0]
         counts = self.counts_of(self.work.w) if hearing else np.zeros((0, 0), "b")
@@ -478,7 +489,9 @@ cdef class EnsembleKernel(Members):
                         predictions[at + target] = (
                             together[target].saying.prediction if self.rows > 0.0 else 0.0
                         )
-                self.take_labels(&y[at], w[row], keys[row], at_once)
+                self.take_labels(
+                    &X[row, 0] if X.shape[1] else NULL, &y[at], w[row], keys[row], at_once
+                )
                 if hearing:
                     for place in range(trees):
                         if counts[place, row]:

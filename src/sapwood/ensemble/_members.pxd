@@ -129,12 +129,14 @@ cdef class Members:
     cdef void take_down_target(
         self, Py_ssize_t target, const MemberPredictions* said, double* note
     ) noexcept nogil
-    cdef const double* recall(self, const MemberPredictions* now, uint64_t key, bint at_once) noexcept nogil
+    cdef const double* recall(
+        self, const MemberPredictions* now, const double* row, uint64_t key, bint at_once
+    ) noexcept nogil
     cdef bint set_then(
         self, Py_ssize_t target, const double* note, bint at_once, const MemberPredictions* now, MemberPredictions* then
     ) noexcept nogil
     cdef void take_labels(
-        self, const double* y, double w, uint64_t key, bint at_once
+        self, const double* row, const double* y, double w, uint64_t key, bint at_once
     ) noexcept nogil
     cdef void take_label(
         self, Py_ssize_t target, double y, double w, const double* note, bint at_once,

@@ -373,7 +373,9 @@ cdef class Members:
         for tree in range(self.members + 1):
             note[2 + tree] = said.trees[tree]
 
-    cdef const double* recall(self, const MemberPredictions* now, uint64_t key, bint at_once) noexcept nogil:
+    cdef const double* recall(
+        self, const MemberPredictions* now, const double* row, uint64_t key, bint at_once
+    ) noexcept nogil:
         """The note about what was said when a row was predicted, or NULL."""
         cdef const double* found
         if not self.tracking:
@@ -381,7 +383,7 @@ cdef class Members:
         if self.notes.count > 0:
             if at_once:
                 self.take_down(now, self.notes.leave(key))
-            found = self.notes.take(key, self.rows)
+            found = self.notes.take(key, self.rows, row)
             if found != NULL:
                 return found
         if at_once:
@@ -444,7 +446,7 @@ cdef class Members:
     # -- how it is judged -----------------------------------------------------------------------
 
     cdef void take_labels(
-        self, const double* y, double w, uint64_t key, bint at_once
+        self, const double* row, const double* y, double w, uint64_t key, bint at_once
     ) noexcept nogil:
         """Judge what was said of a row, which is in the tables' room, by its labels."""
         cdef const double* note = NULL
@@ -452,7 +454,7 @@ cdef class Members:
         cdef Py_ssize_t target
         memset(&tally, 0, sizeof(RowTally))
         if self.rows > self.begun:
-            note = self.recall(self.tables.room, key, at_once)
+            note = self.recall(self.tables.room, row, key, at_once)
         elif self.tracking and not at_once and not is_id(key):
             take_blank(self.notes)
         for target in range(self.targets):

@@ -126,7 +126,7 @@ def restored(kind: type[Kind], state: State, format: int) -> Kind:
     events = _checked_events(header["events"])
     kernel.use_trees(trees, table, tables, detector, lifetime, events)
     kernel.set_stream(*stream.tolist())
-    tree_state.restore_notes(kernel.notes, arrays, float(stream[0]))
+    tree_state.restore_notes(kernel.notes, arrays, float(stream[0]), len(model._features.names))
     return model
 
 

@@ -82,8 +82,9 @@ class Learner:
                 "predict_one and learn_one, or predict_many and learn_many"
             )
         self.model = model
-        self._levels_of: Any = None
+        self._looked_at: Any = None  # the model that the following is known of
         self._levels: tuple[float, ...] = ()
+        self._takes_ids = False
         self.seconds = 0.0
         self.bounds: FloatArray | None = None  # around what was predicted last
         self._in_batches = ways[0] == WAYS[0]
@@ -92,11 +93,16 @@ class Learner:
     @property
     def levels(self) -> tuple[float, ...]:
         """The levels of the prediction intervals of the model; empty if it has none."""
-        if self._levels_of is not self.model:  # asked for each row, as evaluation may change it
+        self._look()
+        return self._levels
+
+    def _look(self) -> None:
+        """See what the model can do; for each row, as evaluation may exchange it."""
+        if self._looked_at is not self.model:
             has_intervals = all(hasattr(self.model, name) for name in TELLING)
             self._levels = tuple(self.model.levels) if has_intervals else ()
-            self._levels_of = self.model
-        return self._levels
+            self._takes_ids = isinstance(self.model, Regressor | Stage)
+            self._looked_at = self.model
 
     def predict_learn(self, columns: Mapping[str, Column], y: FloatArray) -> FloatArray:
         """Return the prediction of each row, made before it was learned."""
@@ -164,7 +170,8 @@ class Learner:
 
     def _identified(self, id: int | None) -> dict[str, int]:
         """Return the id of a row for models that keep pending predictions by it: those of ours."""
-        return {"id": id} if id is not None and isinstance(self.model, Regressor | Stage) else {}
+        self._look()
+        return {"id": id} if id is not None and self._takes_ids else {}
 
     def _predict(self, x: dict[str, Any], **own: int) -> float:
         x = EncodedRow(x) if _encodes(self.model) else x

@@ -356,13 +356,14 @@ class Prequential(Tally):
         moments = self._moments(chunk)
         times = [None] * len(chunk) if chunk.times is None else chunk.times.tolist()
         targets = np.empty(0) if chunk.y is None else chunk.y
+        labels = targets.tolist()
         predictions, predicted = np.empty(targets[:stop].shape), list[Waiting]()
         is_predicted = np.zeros(len(chunk), dtype=np.bool_)
         for place, x in enumerate(itertools.islice(chunk.rows(), stop)):
             delay.advance(times[place])
             if delay.by_time:
                 self._learn_arrived(delay.arrived(), place, step)
-            y = targets[place].tolist()
+            y = labels[place]
             if keys is not None and not is_missing(y) and keys[place] in self.unlabelled:
                 self._join(keys[place], y, place, step)
                 continue

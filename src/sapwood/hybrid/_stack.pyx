@@ -243,7 +243,7 @@ def take(
     if done[0]:
         return
     for row in range(keys.shape[0]):
-        found = pending.take(keys[row], labels + row)
+        found = pending.take(keys[row], labels + row, NULL)
         if found != NULL:
             memcpy(&records[row, 0], found, pending.width * sizeof(double))
     pending.tidy()

@@ -207,7 +207,7 @@ def _fill_pending(core: "HybridCore", arrays: dict[str, Array]) -> None:
     saved = [arrays.get(name, np.empty(0)) for name in PENDING]
     kinds, dimensions = [each.dtype for each in saved], [each.ndim for each in saved]
     good = kinds == [np.float64, np.uint64, np.int64, np.float64] and dimensions == [1, 1, 1, 2]
-    _check(good and len(saved[0]) == 7, "its pending predictions are of another type")
+    _check(good and len(saved[0]) in (7, 8), "its pending predictions are of another type")
     records = saved[3]
     good = records.shape[1] == core.pending.width and not np.isinf(records).any()
     good = good and bool(((records[:, 0] >= 0) & (records[:, 0] <= core.rows)).all())

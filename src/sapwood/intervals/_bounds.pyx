@@ -471,7 +471,7 @@ def learn(
         for row in range(y.shape[0]):
             found = NULL
             if keys is not None and pending.count > 0:
-                found = pending.take(keys[row], labels[0])
+                found = pending.take(keys[row], labels[0], NULL)
             known = labels[0] if labels is not None else 0.0
             if labels is not None:
                 labels[0] += 1.0
@@ -622,7 +622,7 @@ cdef class OneRow:
         cdef double age = 0.0
         self.look(region, prediction, group)
         # Nothing fails from here on.
-        found = self.pending.take(key, self.labels[0]) if self.pending.count > 0 else NULL
+        found = self.pending.take(key, self.labels[0], NULL) if self.pending.count > 0 else NULL
         self.labels[0] += 1.0
         if found != NULL:
             age = self.labels[0] - 1.0 - found[0]

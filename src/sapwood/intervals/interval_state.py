@@ -167,7 +167,8 @@ def _restore_pending(bounds: BoundTable, saved: list[Array], labels: int) -> Non
     sizes, keys, ages, records = saved
     typed = keys.dtype == np.uint64 and ages.dtype == np.int64 and keys.ndim == ages.ndim == 1
     _check(typed and sizes.dtype == records.dtype == np.float64, "what waits is of another type")
-    _check(sizes.shape == (7,) and bool(np.isfinite(sizes).all()), "what waits has other sizes")
+    good = sizes.shape in ((7,), (8,)) and bool(np.isfinite(sizes).all())
+    _check(good, "what waits has other sizes")
     shape = (len(keys), bounds.pending.width)
     _check(records.shape == shape, f"what waits has shape {records.shape}, not {shape}")
     known, predictions = records[:, 0], records[:, 1 :: bounds.record]

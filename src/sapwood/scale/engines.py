@@ -16,6 +16,7 @@ from sapwood.streams.schema import nearest
 __all__ = ["ENGINES", "Engine", "RayExecutor", "engine"]
 
 ENGINES = ("processes", "threads", "dask", "ray")
+ANSWER_SECONDS = 4  # within which a scheduler has to answer
 
 
 class Engine:
@@ -117,7 +118,11 @@ class _DaskExecutor(Executor):
                 n_workers=workers, threads_per_worker=1, dashboard_address=None
             )
         try:
-            self._client = Client(self._cluster or f"tcp://{address}")
+            self._client = (
+                Client(f"tcp://{address}", timeout=ANSWER_SECONDS)
+                if self._cluster is None
+                else Client(self._cluster)
+            )
         except OSError as error:
             place = f"dask://{address}" if address else "dask"
             raise MergeError(

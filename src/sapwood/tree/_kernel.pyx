@@ -24,7 +24,7 @@ from sapwood.tree._model cimport Z_CREDIBLE, Z_REACH
 from sapwood.tree._pace cimport Pace, plan_answer, plan_look, start_pace
 from sapwood.tree._predict cimport predict_row
 from sapwood.tree._prediction cimport predictions_in, with_levels
-from sapwood.tree._recall cimport note_key, take_down
+from sapwood.tree._recall cimport note_appearances, note_key, take_down
 from sapwood.tree._records cimport RATES, TreeNote
 from sapwood.tree._schema_migration cimport SchemaMigration
 from sapwood.tree._sharing cimport (
@@ -277,6 +277,7 @@ cdef class TreeKernel(PredictingTree):
                 self.notes.reserve(1)
             if id == 0:
                 key = note_key(self, raw, number, first_value)
+                note_appearances(self, self.notes, self.rows, raw, number, first_value)
         learn_row(self, leaf, row, raw, y, w, key, at_once, found)
         return 0
 

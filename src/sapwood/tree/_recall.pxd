@@ -1,10 +1,13 @@
 """What a tree said of a row, written down until its label comes; compiled into its callers."""
 
+from libc.math cimport NAN
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
 
 from sapwood.corrector._layer cimport CorrectedPrediction
-from sapwood.corrector._pending cimport count_at_once, is_id, row_key_of, take_blank, value_key
+from sapwood.corrector._pending cimport (
+    Notes, count_at_once, is_id, row_key_of, take_blank, value_key,
+)
 from sapwood.tree._experts cimport FAST
 from sapwood.tree._levels cimport HEAD, is_known
 from sapwood.tree._prediction cimport part_of, rows_of
@@ -45,6 +48,35 @@ cdef inline uint64_t note_key(
     return row_key_of(key)
 
 
+cdef inline void note_appearances(
+    TreeTables tables, Notes notes, double labels, const double* row, Py_ssize_t number,
+    const Py_ssize_t* first_value,
+) noexcept nogil:
+    """Remember which values of a row that is being learned `note_key` counts from now on.
+
+    So many labels are known before it.
+    """
+    cdef const double* many = tables.many_levels
+    cdef Py_ssize_t feature, places
+    cdef double value
+    if first_value == NULL and not tables.has_categories and not tables.has_many:
+        return
+    for feature in range(tables.features):
+        value, places = row[feature], -1
+        if tables.has_many and tables.places[feature] >= 0:
+            places = tables.places[feature]
+            if value < places and not is_known(many, places, value):
+                notes.appear(feature, value, labels)
+            many += 2 * (HEAD + places)
+        elif value != value:
+            continue
+        elif tables.is_category[feature]:
+            if not has_learned(tables, feature, <Py_ssize_t>value):
+                notes.appear(feature, value, labels)
+        elif first_value != NULL and number == first_value[feature]:
+            notes.appear(feature, NAN, labels)
+
+
 cdef inline bint has_learned(TreeTables tables, Py_ssize_t feature, Py_ssize_t code) noexcept nogil:
     """Whether a y of a category was learned, of any target."""
     cdef Py_ssize_t target
@@ -79,8 +111,8 @@ cdef inline void take_down(
 
 
 cdef inline const TreeNote* recall(
-    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, uint64_t key, bint at_once,
-    const TargetPrediction* predictions,
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, const double* raw, uint64_t key,
+    bint at_once, const TargetPrediction* predictions,
 ) noexcept nogil:
     """What was predicted for each target of a row, if that was noted; else NULL."""
     cdef const double* found = NULL
@@ -89,7 +121,7 @@ cdef inline const TreeNote* recall(
     if tables.rows > 0.0 and tables.notes.count > 0:
         if at_once:
             take_down(tables, leaf, predictions, tables.notes.leave(key))
-        found = tables.notes.take(key, tables.rows)
+        found = tables.notes.take(key, tables.rows, raw)
         if found != NULL:
             return notes_in(<double*>found, targets)
     if at_once and tables.rows > 0.0:

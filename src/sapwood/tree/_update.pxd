@@ -64,7 +64,7 @@ cdef inline void learn_targets(
         mix_experts(tables, targets, leaf, target, predictions + target)
         if at_once or targets > 1:
             correct(tables, targets, target, predictions + target)
-    notes = recall(tables, targets, leaf, key, at_once, predictions)
+    notes = recall(tables, targets, leaf, raw, key, at_once, predictions)
     if tables.rows == 0.0:
         # The first review is due after so many rows, whatever they weigh.
         record.due *= w

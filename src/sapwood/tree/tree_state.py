@@ -380,7 +380,7 @@ def fill_kernel(
     kernel.set_stream(*stream.tolist())
     kernel.set_layer(layer)
     kernel.set_unrest(unrest.copy(), changes.copy())
-    restore_notes(kernel.notes, arrays, float(stream[0]))
+    restore_notes(kernel.notes, arrays, float(stream[0]), len(features.names))
     occupied = memory.name_bytes(features, features.known)
     kernel.set_name_bytes(occupied if name_bytes is None else name_bytes)
     _restore_leaves(kernel, models, watching, watches, observers)
@@ -515,19 +515,24 @@ def notes_state(notes: Notes | None) -> tuple[Array, ...]:
     return NO_NOTES if notes is None else notes.state()
 
 
-def restore_notes(memory: Notes | None, arrays: dict[str, Array], rows: float) -> None:
+def restore_notes(
+    memory: Notes | None, arrays: dict[str, Array], rows: float, features: int
+) -> None:
     """Let a model that has learned so many rows remember what it said, if it can have said so."""
     saved = tuple(arrays[name] for name in NOTES)
     if memory is None:
         check(not any(len(each) for each in saved), "there are notes of a model that takes none")
         return
     sizes, keys, ages, notes = saved
-    # Earlier releases had two counts less.
-    doubles(sizes, (5,) if len(sizes) == 5 else (7,), "the sizes of its notes")
+    # Earlier releases had two counts less; those of what has appeared are seldom needed.
+    good = sizes.ndim == 1 and (len(sizes) in (5, 7) or len(sizes) % 3 == 2)
+    check(good and sizes.dtype == np.float64, "the sizes of its notes are no numbers")
+    check(bool(np.isfinite(sizes).all()), "the sizes of its notes are not finite")
     good = keys.dtype == np.uint64 and ages.dtype == np.int64 and keys.ndim == ages.ndim == 1
     check(good, "the keys and ages of its notes are no whole numbers")
     check_notes(doubles(notes, (len(keys), memory.width), "its notes"), rows)
     memory.restore(sizes, keys, ages, notes)
+    memory.check_features(features)
 
 
 def _records(array: Array, record: np.dtype[Any], what: str) -> Array:

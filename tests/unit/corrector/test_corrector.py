@@ -118,9 +118,22 @@ def id_key(number):
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["leave", "take", "leave id", "take id", "copy", "labels", "unrecorded"]),
+        st.sampled_from(
+            [
+                "leave",
+                "leave",
+                "take",
+                "take",
+                "leave id",
+                "take id",
+                "copy",
+                "labels",
+                "unrecorded",
+            ]
+        ),
         st.integers(0, 5),
-    )
+    ),
+    max_size=200,
 )
 
 
@@ -199,6 +212,124 @@ def test_rows_that_are_recognised_do_not_take_notes_of_others():
     for other in (0.5, 1.5, 2.5):
         assert notes.take_row(np.array([other]), 100) is None
     assert notes.count == 1
+
+
+@pytest.mark.parametrize("arrival", ["one by one", "two by two", "by batches", "after a pause"])
+@pytest.mark.parametrize("kinds", [1, 2, 3, 16])
+def test_equal_rows_are_matched_in_the_order_of_arrival(kinds, arrival):
+    found = [number - taken for number, taken in matches(kinds, arrival, never=0)]
+    assert len(found) > 700
+    assert set(found) == {0}
+
+
+@pytest.mark.parametrize("arrival", ["one by one", "two by two", "by batches", "after a pause"])
+@pytest.mark.parametrize(("kinds", "never"), [(2, 20), (3, 20), (3, 7), (16, 7)])
+def test_labels_that_never_come_do_not_move_those_of_equal_rows(kinds, never, arrival):
+    found = np.array([number - taken for number, taken in matches(kinds, arrival, never)])
+    assert found.max() <= 4
+    assert found.min() >= 0  # no label takes a prediction that is too young
+    assert found[-200:].mean() < 0.5
+
+
+def matches(kinds, arrival, never, late=24, rows=900):
+    """Return the numbers of rows, and of those whose prediction their labels took."""
+    rng = np.random.default_rng(kinds)
+    row = rng.integers(0, kinds, rows).astype(float)
+    notes, labels, found = Notes(2, 2048), 0, []
+    for number in range(rows):
+        notes.leave_row(row[number : number + 1], np.array([labels, number], float))
+        due = {
+            "one by one": [number - late],
+            "two by two": [number - late - 1, number - late] if number % 2 else [],
+            "by batches": range(number - 49, number + 1) if number % 50 == 49 else [],
+            "after a pause": [number - late - 99 * (number >= 400)]
+            if not 300 < number < 400
+            else [],
+        }[arrival]
+        for at in due:
+            if at >= 0 and not (never and at % never == 3):
+                taken = notes.take_row(row[at : at + 1], labels)
+                found.append((at, int(taken[1])))
+                labels += 1
+    return found
+
+
+def test_reach_stays_where_labels_never_come():
+    rng = np.random.default_rng(2)
+    row = rng.integers(0, 3, 4_000).astype(float)
+    notes, labels, reach = Notes(2, 2048), 0, []
+    for number in range(len(row)):
+        notes.leave_row(row[number : number + 1], np.array([labels, number], float))
+        if number >= 24 and number % 20:
+            notes.take_row(row[number - 24 : number - 23], labels)
+            labels += 1
+        reach.append(notes.reach)
+    assert max(reach) <= 27
+    assert notes.count < 100  # predictions whose labels never come are dropped
+
+
+def test_values_that_appear_are_no_part_of_keys_of_predictions_before_them():
+    notes, row = Notes(2, 64), np.array([1.0, 5.0, 0.25])
+    before = np.array([1.0, np.nan, np.nan])  # neither the category 5 nor the feature is known
+    between = np.array([1.0, 5.0, np.nan])
+    for number, (labels, said) in enumerate([(1, before), (2, before), (3, between), (5, row)]):
+        notes.leave_row(said, np.array([labels, number], float))
+    notes.appear_value(1, 5.0, 2.0)
+    notes.appear_value(2, np.nan, 4.0)
+    copy = Notes(2, 64)
+    copy.restore(*notes.state())
+    for each in (notes, copy):
+        assert [each.take_row(row, labels)[1] for labels in range(6, 10)] == [0.0, 1.0, 2.0, 3.0]
+        assert (each.count, each.appearance_count) == (0, 0)
+
+
+def test_other_rows_do_not_take_predictions_from_before_an_appearance():
+    notes = Notes(2, 64)
+    notes.leave_row(np.array([1.0, np.nan]), np.array([1.0, 0.0]))
+    notes.appear_value(1, 5.0, 1.0)
+    assert notes.take_row(np.array([1.0, 4.0]), 3) is None  # 4 was known before
+    assert notes.take_row(np.array([2.0, 5.0]), 4) is None
+    assert notes.take_row(np.array([1.0, 5.0]), 5) is not None
+
+
+def test_of_many_appearances_the_latest_are_remembered():
+    notes = Notes(2, 256)
+    for number in range(100):
+        notes.leave_row(np.array([number / 7, np.nan]), np.array([1.0, number]))
+    for value in range(70):
+        notes.appear_value(1, float(value), 1.0 + value)
+    assert notes.appearance_count == 64
+    assert notes.take_row(np.array([1 / 7, 69.0]), 80)[1] == 1.0
+    assert notes.take_row(np.array([2 / 7, 5.0]), 81) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ([-1], "in order -1"),
+        ([17], "in order 17"),
+        ([0.5], "in order 0.5"),
+        ([0, 2, 1, 0, 1, 1, 0], "not in order"),
+        ([0, np.nan, 1, 0], "not in order"),
+        ([0, 1, 1, -1], "of no features"),
+        ([0, 1, 1, 0.5], "of no features"),
+        ([0, *[1, 1, 0] * 65], "65 appearances"),
+    ],
+)
+def test_appearances_that_cannot_be_are_not_restored(more, words):
+    notes = Notes(1, 16)
+    sizes = np.array([16, 0, 0, 0, 0, 0, 0, *more], dtype=float)
+    with pytest.raises(ValueError, match=words):
+        notes.restore(sizes, np.ones(1, np.uint64), np.array([1]), np.ones((1, 1)))
+    assert notes.count == 0
+
+
+def test_appearances_of_features_that_there_are_not_are_rejected():
+    notes = Notes(2, 16)
+    notes.leave_row(np.array([1.0]), np.array([1.0, 0.0]))
+    notes.appear_value(3, 1.0, 1.0)
+    with pytest.raises(ValueError, match="feature 3 of 2 has appeared"):
+        notes.take_row(np.array([1.0, 2.0]), 3)
 
 
 def test_rows_are_known_by_their_values_and_where_they_stand():

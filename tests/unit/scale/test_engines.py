@@ -10,6 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from cases import PATIENCE
+from sapwood.merge.errors import MergeError
 from sapwood.scale import Rounds, train
 from sapwood.scale.engines import Engine, engine
 from sapwood.scale.worker import learn_shard
@@ -178,3 +179,20 @@ def test_ray_with_a_driver_that_is_killed(rows, tmp_path):
     )
     assert rounds[0] == 1
     assert content(found) == content(trained(rows, workers=2))
+
+
+def test_a_dask_scheduler_that_does_not_answer_is_reported_soon(monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    client, waited = distributed.Client, []
+
+    def recorded(address, timeout):
+        waited.append(timeout)
+        return client(address, timeout=0.2)
+
+    monkeypatch.setattr(distributed, "Client", recorded)
+    with (
+        engine("dask://127.0.0.1:1", 2) as opened,
+        pytest.raises(MergeError, match=r"--engine dask://127\.0\.0\.1:1: no scheduler answers"),
+    ):
+        opened.submit(os.getpid)
+    assert 0 < waited[0] <= 5  # by default Dask waits for 30 seconds and longer
