@@ -272,7 +272,6 @@ def test_a_checkpoint_goes_on(file):
 
 
 REFUSED = [
-    (["evaluate", "--monitor"], "--monitor is for one; name one target"),
     (["evaluate", "-m", "mean"], "this RunningMean learns one target, and there are 2"),
     (["evaluate", "-t", "power"], "the target 'power' is named twice"),
     (["evaluate", "-t", "nope"], "has no column 'nope' to predict"),

@@ -171,12 +171,6 @@ def _check_several(
     """Complain of what is not there for several targets."""
     if is_topic(name):
         reading.check_one_target("topics of Kafka are read for one")
-    given = {
-        "--monitor": scoring.monitor,
-    }
-    for option, is_given in given.items():
-        if is_given:
-            reading.check_one_target(f"{option} is for one")
 
 
 def _monitor(scoring: Scoring, stream: Stream) -> Monitor | None:
