@@ -73,7 +73,7 @@ def test_each_member_predicts_as_it_did_alone(one_names, other_names, seed, leaf
     assert (one.to_bytes(), other.to_bytes()) == before
     assert both.targets == list(NAMES)
     assert both.summary.rows == 1200
-    for columns, y in (site(2 * seed, one_names), site(2 * seed + 1, other_names, 500, late)):
+    for columns, _ in (site(2 * seed, one_names), site(2 * seed + 1, other_names, 500, late)):
         alone = [stacked(each.predict_many(columns)) for each in (one, other)]
         for place, own in enumerate(alone):
             found = stacked(both.member(place).predict_many(columns))
@@ -81,7 +81,7 @@ def test_each_member_predicts_as_it_did_alone(one_names, other_names, seed, leaf
         together = stacked(both.predict_many(columns))[:, :2]
         expected = (700 * alone[0] + 500 * alone[1])[:, :2] / 1200
         np.testing.assert_allclose(together, expected, **CLOSE)
-    same_from_now_on(both, columns, y)
+    same_from_now_on(both, *site(2 * seed + 1, other_names, 500, late))
 
 
 def test_what_trees_know_of_features_and_gaps_is_in_its_place():
