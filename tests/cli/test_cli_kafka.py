@@ -138,6 +138,33 @@ def test_an_interrupted_run_says_how_to_go_on_and_ends_with_what_is_there(url, t
     assert model.to_bytes() == (tmp_path / "b").read_bytes()
 
 
+def test_several_targets_are_learned_once_although_a_run_is_killed(url, tmp_path):
+    rows = rows_of(1_500)
+    for place, row in enumerate(rows):
+        row["z"] = None if place % 7 == 3 else round(10.0 - 2.0 * row["y"] + row["a"], 4)
+        row["y"] = None if place % 11 == 5 else row["y"]
+    fill(url, spread(rows))
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    whole.mkdir()
+    killed.mkdir()
+    command = ("evaluate", url, "-t", "y", "-t", "z", "--predictions", "p.csv", "--save", "model")
+    expected = run(*command, "--until-end", "--json", cwd=whole)
+    assert expected.code == 0, expected.stderr
+    assert expected.json()["rows"]["read"] == 1_500
+    command += ("--json", "--checkpoint", "C", "--every", "100")
+    process = start(*command, cwd=killed)
+    assert wait_until(lambda: rows_in(killed / "C") >= 500, process)
+    assert stop(process, signal.SIGKILL).code == -signal.SIGKILL
+    found = run(*command, "--until-end", cwd=killed)
+    assert found.code == 0, found.stderr
+    assert found.json() == expected.json()
+    assert set(found.json()["targets"]) == {"y", "z"}
+    for name in ("model", "p.csv"):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+    places = [(row["partition"], row["offset"]) for row in read_csv(killed / "p.csv")]
+    assert len(places) == len(set(places)) == 1_500
+
+
 def test_a_run_goes_on_although_its_first_messages_are_removed_and_stops_if_unread_ones_are(
     url, tmp_path
 ):

@@ -117,3 +117,23 @@ def test_an_alarm_is_restored_from_what_it_told_and_nothing_else():
     for wrong in ({}, 3, {**alarm.to_dict(), "row": 0}, {**alarm.to_dict(), "words": 3}):
         with pytest.raises((TypeError, ValueError)):
             Alarm.from_dict(wrong)
+
+
+def test_alerts_of_several_targets_name_them_in_events_and_reports(folder):
+    x, y = columns()
+    rows = zip(x["a"].tolist(), x["city"], y.tolist(), (y**2).tolist(), strict=True)
+    lines = ["a,city,y,z", *(",".join(map(str, row)) for row in rows)]
+    (folder / "b.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run = ("evaluate", "b.csv", "-t", "y", "-t", "z", "--monitor", "--once-in", "100000")
+    ended = invoke(*run, "--events", "e.jsonl", "--json", "--report", "r.html")
+    events = [json.loads(line) for line in (folder / "e.jsonl").read_text("utf-8").splitlines()]
+    assert events == ended.json()["changes"]
+    named = [event["name"] for event in events if event["what"] == "feature"]
+    assert sorted(named) == ["a", "city"]
+    about = {event["target"] for event in events if event["what"] != "feature"}
+    assert about == {"y", "z"}
+    for event in events:
+        if event["what"] == "error":
+            assert event["words"].startswith(f"{event['target']}: error")
+    assert "y: error" in (folder / "r.html").read_text("utf-8")
+    assert "drift: a: median 0." in invoke(*run).stdout

@@ -272,7 +272,6 @@ def test_a_checkpoint_goes_on(file):
 
 
 REFUSED = [
-    (["evaluate", "--monitor"], "--monitor is for one; name one target"),
     (["evaluate", "-m", "mean"], "this RunningMean learns one target, and there are 2"),
     (["evaluate", "-t", "power"], "the target 'power' is named twice"),
     (["evaluate", "-t", "nope"], "has no column 'nope' to predict"),
@@ -302,7 +301,6 @@ def test_models_and_streams_of_other_targets_are_refused(file):
             "tree.sap predicts heating, power",
         ),
         (["train", file, "-m", "one.sap", *TARGETS], "one.sap predicts heating"),
-        (["train", "kafka://localhost:1/x", *TARGETS], "topics of Kafka are read for one"),
         (["train", "friedman", *TARGETS], "the target of friedman is y; name one target"),
     ):
         found = invoke(*typed, "--save", "other.sap")

@@ -95,10 +95,8 @@ def make_run(
             f"{learning.model} is a saved model: its parameters cannot be set any more"
         )
     reading = replace(reading.for_model(saved, learning.model), keys=tuple(learning.by))
-    if reading.has_several:
-        _check_several(name, reading, learning, scoring)
-        if learning.transform:
-            reading.check_one_target("--transform is for one")
+    if learning.transform and reading.has_several:
+        reading.check_one_target("--transform is for one")
     stream = _opened(name, reading, targets)
     reading.check_opened(stream, learning.model)
     late = _late_by(targets.delay, stream)
@@ -164,23 +162,6 @@ def _complete_schema(model: StoredModel, stream: Stream, reading: Reading, is_ne
     completed = replace(known, rules=rules, targets=known.targets or found.targets)
     if completed != known:
         model.schema = completed
-
-
-def _check_several(
-    name: str | list[str],
-    reading: Reading,
-    learning: Learning,
-    scoring: Scoring,
-) -> None:
-    """Complain of what is not there for several targets."""
-    if is_topic(name):
-        reading.check_one_target("topics of Kafka are read for one")
-    given = {
-        "--monitor": scoring.monitor,
-    }
-    for option, is_given in given.items():
-        if is_given:
-            reading.check_one_target(f"{option} is for one")
 
 
 def _monitor(scoring: Scoring, stream: Stream) -> Monitor | None:

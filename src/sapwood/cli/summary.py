@@ -23,6 +23,7 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
     terminal.say(f"{found.stream}: errors in predicting {found.target}")
     if found.targets:
         _print_targets(found, terminal)
+        _print_drift(found, terminal)
         print_counts(found, terminal)
         return
     table = Table()
@@ -46,6 +47,12 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
                 table.add_row(f"{title} {level:g}", *told, "")
     terminal.print(table)
     terminal.say(found.headline)
+    _print_drift(found, terminal)
+    print_counts(found, terminal)
+
+
+def _print_drift(found: Evaluation, terminal: Terminal) -> None:
+    """Print the last drift alerts, if there was a monitor."""
     alarms = found.alarms or ()
     for alarm in alarms[-MOST_CHANGES:]:
         terminal.say(f"drift: {alarm}")
@@ -53,7 +60,6 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
         terminal.say(f"and {len(alarms) - MOST_CHANGES:,} earlier drift events")
     if found.alarms is not None and not alarms:
         terminal.say("drift: none detected")
-    print_counts(found, terminal)
 
 
 def _print_targets(found: Evaluation, terminal: Terminal) -> None:

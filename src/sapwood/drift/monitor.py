@@ -67,6 +67,8 @@ class Alarm:
         a tenth are moderate, by a half major.
     time, since_time : float, optional
         The times of both rows, in seconds since 1970, if the rows have times.
+    target : str, optional
+        Of several targets, the one that a change of y, of errors or of their mean is about.
     """
 
     what: str
@@ -78,19 +80,26 @@ class Alarm:
     severity: str = "minor"
     time: float | None = None
     since_time: float | None = None
+    target: str | None = None
 
     def __str__(self) -> str:
         began = "" if self.since_time is None else f" ({_moment(self.since_time)})"
         return f"{self.words} since row {self.since:,}{began}, {self.severity}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the alarm in terms of JSON."""
-        return asdict(self)
+        """Return the alarm in terms of JSON, without a target if it names none."""
+        found = asdict(self)
+        if self.target is None:
+            del found["target"]
+        return found
 
     @classmethod
     def from_dict(cls, told: Any) -> Self:
         """Return the alarm that `to_dict` returned, or raise TypeError or ValueError."""
-        if not isinstance(told, dict) or told.keys() != {each.name for each in fields(cls)}:
+        names = {each.name for each in fields(cls)}
+        if not isinstance(told, dict) or told.keys() | {"target"} != names:
+            raise TypeError(f"{validation.shown(told)} is no alarm")
+        if "target" in told and type(told["target"]) is not str:
             raise TypeError(f"{validation.shown(told)} is no alarm")
         if not all(type(told[name]) is str for name in ("what", "name", "words", "severity")):
             raise TypeError(f"{validation.shown(told)} is no alarm")

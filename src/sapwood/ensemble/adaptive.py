@@ -116,6 +116,26 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
         )
         super().__init__(parameters, features, [self._plain] * 2, rules, Challenger)
 
+    def merge(self, other: Any) -> Any:
+        """Raise `MergeError`: an adaptive tree cannot be merged.
+
+        It replaces its tree when the stream changes, which trees of other rows cannot take part
+        in. Its tree by itself can be merged, as `model.tree.merge(other)`.
+
+        Parameters
+        ----------
+        other : HoeffdingTreeRegressor or ForestRegressor
+            Any model.
+
+        Raises
+        ------
+        sapwood.merge.MergeError
+            Always.
+        """
+        from sapwood.merge.union import merged
+
+        return merged(self, other)
+
     def _next_role(self, number: int) -> Role:
         return self._plain
 

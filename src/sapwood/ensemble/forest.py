@@ -186,7 +186,7 @@ class ForestRegressor(Ensemble):
         ------
         sapwood.merge.MergeError
             If they cannot be one model: of other parameters, of features that are numbers here and
-            labels there, of several targets, or of the same rows.
+            labels there, of other targets, or of the same rows.
 
         Examples
         --------

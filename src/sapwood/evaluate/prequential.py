@@ -59,8 +59,6 @@ class Prequential(Tally):
     ) -> None:
         if stream.target is None:
             raise StreamError(f"{stream.name} has no target: name the column to predict")
-        if stream.targets and monitor is not None:
-            raise StreamError(f"{stream.name}: a monitor is for one target, and there are several")
         if not stream.targets and getattr(model, "several_targets", False) and model.targets:
             told = ", ".join(map(str, model.targets))
             raise ValueError(f"the targets of the model are {told}: name all of them")
@@ -154,10 +152,12 @@ class Prequential(Tally):
         """Return what was found, with the labels that are still to come."""
         self.learn_rest()
         if not self.stream.targets:
-            return self._evaluation(self.records[0], self.stream.target or "")
+            found = self._evaluation(self.records[0], self.stream.target or "")
+            return replace(found, alarms=None if self.drift is None else list(self.alarms))
         results = {
             str(name): replace(
                 self._evaluation(record, str(name)),
+                alarms=None if self.drift is None else self.drift.of_target(str(name)),
                 rows_learned=record.rows_learned,
                 rows_without_target=self.rows_predicted - record.rows_learned,
             )
@@ -168,6 +168,7 @@ class Prequential(Tally):
         return replace(
             self._evaluation(empty, self.stream.target or ""),
             **empty.merge(list(results.values())),
+            alarms=None if self.drift is None else list(self.alarms),
             first_unscored=self.first_unscored,
             targets=results,
         )

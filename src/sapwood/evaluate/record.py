@@ -8,68 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.drift import Alarm, Monitor
 from sapwood.evaluate.baseline_scores import BaselineScores
 from sapwood.evaluate.curve import Curve
 from sapwood.evaluate.history import History
 from sapwood.evaluate.interval_scores import IntervalScores
 from sapwood.evaluate.model_log import ImportanceLog, MemberLog
-from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder, packed, unpacked
+from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder
 from sapwood.evaluate.scores import Scores
 
-__all__ = ["DriftLog", "Record"]
-
-MONITOR, ALARMS = "monitor", "alarms"
-
-
-class DriftLog(Recorder):
-    """The drift alerts of a monitor.
-
-    Parameters
-    ----------
-    monitor : Monitor
-        It watches the rows.
-    ignored : frozenset
-        Features that it does not watch, as they change with the calendar alone.
-    """
-
-    def __init__(self, monitor: Monitor, ignored: frozenset[str] = frozenset()) -> None:
-        self.monitor, self._ignored = monitor, ignored
-        self.alarms: list[Alarm] = []
-
-    def record(self, rows: LabelledRows) -> None:
-        """Let the monitor watch rows."""
-        if isinstance(rows.features, Mapping):
-            self.alarms += self.monitor.update_many(
-                self._watched(rows.features), rows.y, rows.predictions, rows.times
-            )
-            return
-        times = np.full(len(rows.y), np.nan) if rows.times is None else rows.times
-        columns = (rows.y.tolist(), rows.predictions.tolist(), times.tolist())
-        for x, *own in zip(rows.features, *columns, strict=True):
-            self.alarms += self.monitor.update(self._watched(x), *own)
-
-    def _watched(self, features: Mapping[Any, Any]) -> dict[Any, Any]:
-        return {name: own for name, own in features.items() if name not in self._ignored}
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the state, to be saved."""
-        return {
-            MONITOR: np.frombuffer(self.monitor.to_bytes(), np.uint8),
-            ALARMS: packed([alarm.to_dict() for alarm in self.alarms]),
-        }
-
-    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return one in a state that `to_arrays` returned."""
-        made = type(self)(
-            Monitor.from_bytes(arrays[MONITOR].tobytes(), "the monitor"), self._ignored
-        )
-        made.alarms = [Alarm.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
-        return made
-
-    def results(self, end: Moment) -> dict[str, Any]:
-        """Return the alerts."""
-        return {"alarms": list(self.alarms)}
+__all__ = ["Record"]
 
 
 class Record:
@@ -81,18 +28,13 @@ class Record:
         Of the prediction intervals, if the model has some.
     fade, window
         As for `Scores`.
-    drift : DriftLog, optional
-        If a monitor watches the rows.
     """
 
-    def __init__(
-        self, levels: Sequence[float], fade: float, window: int, drift: DriftLog | None = None
-    ) -> None:
+    def __init__(self, levels: Sequence[float], fade: float, window: int) -> None:
         self.scores, self.curve = Scores(fade, window), Curve()
         self.baselines = BaselineScores(self.scores.fade, self.scores.window_rows)
         self._others: list[Recorder] = [History(), ImportanceLog(), MemberLog()]
         self._others += [IntervalScores(levels, self.scores.fade)] if levels else []
-        self._others += [] if drift is None else [drift]
         self.rows_learned = 0
         self.time = math.nan  # of the last row that was scored
         self.first_unscored: str | None = None
@@ -192,8 +134,6 @@ class Record:
 
     def restored(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return a record of the same settings in a state that `to_state` returned."""
-        if (self.find(DriftLog) is None) != (MONITOR not in arrays):
-            raise ValueError("only one of the saved run and this one had a monitor")
         made = type(self).__new__(type(self))
         made.scores, made.curve = self.scores.restored(arrays), self.curve.restored(arrays)
         made.baselines = self.baselines.restored(arrays)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sapwood import validation
 from sapwood.drift import Alarm, Monitor
 from sapwood.evaluate.delay import Delay, Late
+from sapwood.evaluate.drift_log import ALARMS, DriftLog
 from sapwood.evaluate.learner import Learner
-from sapwood.evaluate.record import DriftLog, Record, saved_seconds
+from sapwood.evaluate.record import Record, saved_seconds
 from sapwood.evaluate.recorder import LabelledRows, packed, unpacked
 from sapwood.evaluate.refusals import RefusalLog
 from sapwood.evaluate.result import Errors
@@ -139,10 +140,11 @@ class Tally:
         self.learner = learner
         self.on_bad_row = on_bad_row
         self.delay = delay
-        drift = None if monitor is None else DriftLog(monitor, _calendar_columns(stream))
-        self.records = [
-            Record(learner.levels, fade, window, drift) for _ in stream.targets or (stream.target,)
-        ]
+        names = [str(name) for name in stream.targets]
+        self.drift = None
+        if monitor is not None:
+            self.drift = DriftLog(monitor, names, _calendar_columns(stream))
+        self.records = [Record(learner.levels, fade, window) for _ in names or (stream.target,)]
         self.unlabelled = Unlabelled()
         self.refusals = RefusalLog()
         self.position: Position | None = None
@@ -182,15 +184,13 @@ class Tally:
 
     @property
     def monitor(self) -> Monitor | None:
-        """What watches the rows, if something does."""
-        drift = self.records[0].find(DriftLog)
-        return None if drift is None else drift.monitor
+        """What watches the rows, if something does; of several targets, the monitor of the first."""
+        return None if self.drift is None else self.drift.monitors[0]
 
     @property
     def alarms(self) -> list[Alarm]:
         """The drift alerts of the monitor so far."""
-        drift = self.records[0].find(DriftLog)
-        return [] if drift is None else drift.alarms
+        return [] if self.drift is None else self.drift.alarms
 
     # -- recording --------------------------------------------------------------------------------
 
@@ -216,18 +216,18 @@ class Tally:
         for place in range(len(self.records)):
             columns = part.predictions[:, place], part.y[:, place]
             bounds = None if part.bounds is None else part.bounds[:, place]
-            own = LabelledRows(*columns, times, bounds, features, where)
-            found.append(own.some(np.flatnonzero(~np.isnan(own.y))))
-        self._update(found)
+            found.append(LabelledRows(*columns, times, bounds, features, where))
+        self._update([own.some(np.flatnonzero(~np.isnan(own.y))) for own in found], found)
 
     def _record_late(self, parts: Sequence[Late]) -> None:
         """Record rows whose labels have arrived, for each target."""
-        self._update([self._labelled(late) for late in parts])
+        every = [self._labelled(late, with_missing=True) for late in parts]
+        self._update([self._labelled(late) for late in parts], every)
 
-    def _labelled(self, late: Late) -> LabelledRows:
+    def _labelled(self, late: Late, with_missing: bool = False) -> LabelledRows:
         """Return the rows of a target whose labels have arrived."""
         order = -1 - late.events[late.events < 0]
-        order = order[~np.isnan(late.y[order])]
+        order = order if with_missing else order[~np.isnan(late.y[order])]
         rows = [late.rows[place] for place in order]
         own = late.predictions[order], late.y[order], late.times[order], late.bounds[order]
 
@@ -236,8 +236,13 @@ class Tally:
 
         return LabelledRows(*own, [row.x for row in rows], where, late, late.events)
 
-    def _update(self, targets: Sequence[LabelledRows]) -> None:
-        """Record rows of each target, after which the model is as it is now."""
+    def _update(
+        self, targets: Sequence[LabelledRows], every: Sequence[LabelledRows] | None = None
+    ) -> None:
+        """Record rows of each target, after which the model is as it is now.
+
+        Monitors watch `every`: the same rows of each target, with NaN where it is missing.
+        """
         seconds = self.seconds + time.perf_counter() - self._resumed_at
         size = self._size()
         for rows, record in zip(targets, self.records, strict=True):
@@ -245,6 +250,8 @@ class Tally:
                 record.update(rows, self.learner.model, size, seconds)
             if self.first_unscored is None:
                 self.first_unscored = record.first_unscored
+        if self.drift is not None:
+            self.drift.update(targets if every is None else every)
 
     def _times(self, chunk: Chunk) -> FloatArray | None:
         """Return the times of a chunk's rows, if they are known."""
@@ -302,6 +309,8 @@ class Tally:
         arrays: dict[str, NDArray[Any]] = {UNLABELLED: packed(self.unlabelled.to_header())}
         if self.delay is not None:
             arrays[DELAY] = packed(self.delay.to_header())
+        if self.drift is not None:
+            arrays |= self.drift.to_arrays()
         if self.stream.targets:
             header[TARGETS] = []
         for place, record in enumerate(self.records):
@@ -324,6 +333,9 @@ class Tally:
         headers = header[TARGETS] if self.stream.targets else [header]
         if not isinstance(headers, list) or len(headers) != len(self.records):
             raise ValueError("it has another number of targets")
+        if (self.drift is None) != (ALARMS not in arrays):
+            raise ValueError("only one of the saved run and this one had a monitor")
+        drift = None if self.drift is None else self.drift.restored(arrays)
         records = []
         for place, (own, record) in enumerate(zip(headers, self.records, strict=True)):
             start = f"{place}." if self.stream.targets else ""
@@ -351,7 +363,7 @@ class Tally:
         if self.delay is not None:
             self.delay.restore(unpacked(arrays[DELAY]))
         self.records, self.refusals, self.position = records, refusals, position
-        self.unlabelled = unlabelled
+        self.unlabelled, self.drift = unlabelled, drift
         for name, count in counts.items():
             setattr(self, name, count)
         self.first_unscored, self.first_refused = first_unscored, first_refused

@@ -79,7 +79,8 @@ def prequential(
     progress : bool
         Whether a bar on standard error shows how far the evaluation is.
     monitor : sapwood.drift.Monitor, optional
-        It watches all rows; `Evaluation.alarms` lists drift alerts.
+        It watches all rows; `Evaluation.alarms` lists drift alerts. Of several targets, each gets a
+        monitor like it, and features are watched once; alerts name their target.
     listener : callable, optional
         Called with each alarm of the monitor, once the rows up to it were learned.
 

@@ -198,6 +198,7 @@ def flatten(model: Readable) -> FlatTree:
     [3.5, 2.0, 5.0]
     """
     tree = readable_in(model)
+    check_one_target(tree)
     if isinstance(tree, Ensemble):
         raise ExportError(
             f"tree = {shown(tree)}: it has several trees, of which one is expected; export "
@@ -209,11 +210,6 @@ def flatten(model: Readable) -> FlatTree:
 
 def _flattened(tree: Any) -> FlatTree:
     kernel, features = tree._kernel, tree._features
-    if kernel.targets > 1:
-        raise ExportError(
-            f"the tree has {kernel.targets} targets: export one of them, as "
-            f"model.of_target({shown(tree.targets[0])})"
-        )
     if kernel.rows == 0 or not features.names:
         raise ExportError("the tree has learned no features yet; let it learn some rows first")
     picture = snapshot.picture(kernel, features)
@@ -240,6 +236,15 @@ def readable_in(model: Any) -> Any:
             "AdaptiveTreeRegressor is expected"
         )
     return found
+
+
+def check_one_target(model: Any) -> None:
+    """Raise ExportError if a tree or an ensemble has several targets."""
+    if model.targets:
+        raise ExportError(
+            f"the model has {len(model.targets)} targets: export one of them, as "
+            f"model.of_target({shown(model.targets[0])}), or all of them by to_onnx"
+        )
 
 
 def _in_order(

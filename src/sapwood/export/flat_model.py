@@ -11,6 +11,7 @@ from sapwood.export.flat import (
     FlatTree,
     FloatArray,
     Tracking,
+    check_one_target,
     flatten,
     readable_in,
     tracking_of,
@@ -87,6 +88,7 @@ def flatten_model(model: Readable) -> FlatModel:
     ([3, 3], 1.0)
     """
     found = readable_in(model)
+    check_one_target(found)
     if isinstance(found, Ensemble):
         flat: FlatModel = found._kernel.read_locked(_flattened, found)
         return flat

@@ -14,6 +14,7 @@ from sapwood.export.flat import (
     Tracking,
     codes_in,
     needed,
+    readable_in,
 )
 from sapwood.export.flat_model import FlatModel, flatten_model
 from sapwood.model import Readable
@@ -43,8 +44,8 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
     Parameters
     ----------
     tree : HoeffdingTreeRegressor, ForestRegressor or AdaptiveTreeRegressor
-        Of any kind. What recent errors add (`track`) is contained in the model, and so are the
-        weights of members.
+        Of any kind, of one target or several. What recent errors add (`track`) is contained in the
+        model, and so are the weights of members.
     path : str or path-like, optional
         Where to write the model too, whole or not at all.
 
@@ -52,9 +53,9 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
     -------
     onnx.ModelProto
         Its input "X" is what `encode` returns, (rows, features) of doubles, categories and
-        missing values among it; its output "prediction" is (rows,) of doubles. The names of
-        the features, and the categories of each in the order of their codes, are in its
-        metadata as JSON.
+        missing values among it; its output "prediction" is (rows,) of doubles, or (rows, targets)
+        of several. The names of the features, the categories of each in the order of their codes,
+        and the names of several targets are in its metadata as JSON.
 
     Raises
     ------
@@ -79,22 +80,30 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
     >>> np.allclose(twin, tree.predict_many({"x": x}), rtol=1e-12)
     True
     """
-    flat = flatten_model(tree)
-    _check_size(flat.trees)
+    found = readable_in(tree)
+    names = list(found.targets)
+    if names:
+        found = found.copy()  # so that all targets are those of one moment
+    models = [flatten_model(found.of_target(name)) for name in names] or [flatten_model(found)]
+    _check_size([tree for flat in models for tree in flat.trees])
     graph = _Graph(needed("onnx", "onnx", "to_onnx"))
+    model = graph.model(len(models[0].names), [_predictions(graph, flat) for flat in models])
+    facts: dict[str, Any] = {"features": models[0].names, "categories": models[0].labels}
+    facts |= {"targets": names} if names else {}
+    graph.helper.set_model_props(model, {name: json.dumps(fact) for name, fact in facts.items()})
+    if path is not None:
+        write_atomically(path, model.SerializeToString())
+    return model
+
+
+def _predictions(graph: "_Graph", flat: FlatModel) -> str:
+    """Add what a model of one target predicts, (rows, 1)."""
     said = [
         _said(graph, each, _columns(graph, flat, each, levels))
         for each, levels in zip(flat.trees, flat.levels, strict=True)
     ]
     result = _together(graph, said, flat.shares) if len(said) > 1 else said[0]
-    if flat.tracking is not None:
-        result = _track(graph, flat.tracking, result)
-    model = graph.model(len(flat.names), result)
-    facts = {"features": flat.names, "categories": flat.labels}
-    graph.helper.set_model_props(model, {name: json.dumps(fact) for name, fact in facts.items()})
-    if path is not None:
-        write_atomically(path, model.SerializeToString())
-    return model
+    return result if flat.tracking is None else _track(graph, flat.tracking, result)
 
 
 def _check_size(trees: list[FlatTree]) -> None:
@@ -134,16 +143,21 @@ class _Graph:
         self.constants.append(self.to_tensor(np.ascontiguousarray(value, dtype=dtype), name))
         return name
 
-    def model(self, width: int, result: str) -> Any:
-        """Return the model whose prediction is a result, (rows, 1)."""
+    def model(self, width: int, results: list[str]) -> Any:
+        """Return the model whose prediction of each target is a result, (rows, 1)."""
         helper, doubles = self.helper, self.types.DOUBLE
-        axis = self.constant([1], np.int64)
-        self.nodes.append(helper.make_node("Squeeze", [result, axis], ["prediction"], "Squeeze"))
+        shape: list[str | int] = ["rows"] if len(results) == 1 else ["rows", len(results)]
+        if len(results) == 1:
+            inputs = [results[0], self.constant([1], np.int64)]
+            last = helper.make_node("Squeeze", inputs, ["prediction"], "Squeeze")
+        else:
+            last = helper.make_node("Concat", results, ["prediction"], "Concat", axis=1)
+        self.nodes.append(last)
         graph = helper.make_graph(
             self.nodes,
             "sapwood",
             [helper.make_tensor_value_info("X", doubles, ["rows", width])],
-            [helper.make_tensor_value_info("prediction", doubles, ["rows"])],
+            [helper.make_tensor_value_info("prediction", doubles, shape)],
             self.constants,
         )
         return helper.make_model(

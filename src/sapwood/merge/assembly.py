@@ -19,6 +19,7 @@ from sapwood.ensemble.rules import ROLES
 from sapwood.merge import _delta
 from sapwood.merge.errors import MergeError
 from sapwood.merge.recoding import Order, check_labels, known_by_both, listed_labels, recoded
+from sapwood.merge.target_records import errors_of_tree, no_targets, targets_of_tree
 from sapwood.model import State
 from sapwood.rows.features import OTHERS, Features, labels_within
 from sapwood.schema import Schema
@@ -77,12 +78,16 @@ class Part:
         The outstanding decision of each, -1 for none.
     records : array of TREE_RECORD
         What is known of each of them.
-    weights : array
-        What each of them counts in the model.
+    weights : array, shape (targets, trees)
+        What each of them counts in the model, for each target.
     stream : dict of str to float
         What the model knows of all of its rows.
     schema : Schema
         How columns became features.
+    targets : array of TARGET_RECORD
+        What the model knows of each of several targets; empty of one.
+    errors : array, shape (trees, targets, 2)
+        The errors of its trees for each of several targets.
     """
 
     parameters: dict[str, Any]
@@ -93,6 +98,8 @@ class Part:
     weights: Array
     stream: dict[str, float]
     schema: Schema
+    targets: Array
+    errors: Array
 
     def __post_init__(self) -> None:
         self.known = self.reader.known
@@ -109,7 +116,8 @@ class Part:
         kernel = tree._kernel
         known = min(kernel.rows, ERROR_ROWS)
         record = np.zeros(1, TREE_RECORD)
-        record[0] = (0, ROLES.index("plain"), 0.0, 0.0, kernel.usual * known, known, 0, 1)
+        own = (kernel.usual * known, known) if kernel.targets == 1 else (0.0, 0.0)
+        record[0] = (0, ROLES.index("plain"), 0.0, 0.0, *own, 0, 1)
         default = TreeSettings.checked(**{**_own(tree), "observer": None}).parameters["observer"]
         observer = tree._parameters["observer"]
         is_default = tree_state.observer_header(observer) == tree_state.observer_header(default)
@@ -127,16 +135,20 @@ class Part:
             [kernel],
             [kernel.pending],
             record,
-            np.ones(1),
+            np.ones((kernel.targets, 1)),
             {**stream, "begun": 0.0},
             tree.schema,
+            targets_of_tree(kernel),
+            errors_of_tree(kernel, ERROR_ROWS),
         )
 
     @classmethod
     def _of(cls, forest: ForestRegressor) -> "Part":
         kernel = forest._kernel
         learned = [place for place in range(kernel.members) if kernel.trees[place].rows > 0]
-        weights = np.maximum(np.array(kernel.weights())[learned], 0.0)
+        each = [kernel.weights(place) for place in range(kernel.targets)]
+        weights = np.maximum(np.array(each)[:, learned], 0.0)
+        several = kernel.targets > 1
         names = ("rows", "weight", "low", "high", "usual", "begun")
         return cls(
             {name: forest._parameters[name] for name in (*SHAPING, "max_bytes", "seed", "threads")},
@@ -144,24 +156,31 @@ class Part:
             [kernel.trees[place] for place in learned],
             [kernel.trees[place].pending for place in learned],
             kernel.tree_table[learned],
-            weights / weights.sum()
-            if weights.sum() > 0
-            else np.full(len(learned), 1 / len(learned)),
+            _shares(weights),
             {name: float(getattr(kernel, name)) for name in names},
             forest.schema,
+            kernel.tables.record_table.copy() if several else no_targets(),
+            kernel.tables.error_table[learned] if several else np.zeros((len(learned), 0, 2)),
         )
 
     def only(self, places: Sequence[int], **parameters: Any) -> "Part":
         """Return a part with some of the trees, and other parameters."""
-        weights = self.weights[[*places]]
         return replace(
             self,
             parameters={**self.parameters, **parameters},
             kernels=[self.kernels[place] for place in places],
             pending=[self.pending[place] for place in places],
             records=self.records[[*places]],
-            weights=weights / weights.sum() if weights.sum() > 0 else np.ones(len(weights)),
+            weights=_shares(self.weights[:, [*places]]),
+            errors=self.errors[[*places]],
         )
+
+
+def _shares(weights: Array) -> Array:
+    """Return weights of trees that sum up to 1 for each target; equal ones if all are 0."""
+    totals = weights.sum(axis=1, keepdims=True)
+    equal = np.full(weights.shape, 1 / weights.shape[1])
+    return np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), equal)
 
 
 def _own(tree: HoeffdingTreeRegressor) -> dict[str, Any]:
@@ -172,6 +191,7 @@ def assembled(
     parts: Sequence[Part],
     shares: Sequence[float],
     stream: dict[str, float],
+    targets: Array,
     layer: Array | None = None,
 ) -> ForestRegressor:
     """Return a forest of the trees of some models, which are used up.
@@ -184,6 +204,8 @@ def assembled(
         What the trees of each weigh together.
     stream : dict of str to float
         What is known of all rows.
+    targets : array of TARGET_RECORD
+        The same of each of several targets; empty of one.
     layer : array, optional
         The last layer; it begins anew by default.
 
@@ -207,7 +229,7 @@ def assembled(
             arrays = recoded(kernel, order, features["names"])
             arrays |= _unlike_a_member(kernel)
             if not order.is_that_of_before:
-                arrays |= _no_trial(kernel)
+                arrays |= _no_trial(kernel, arrays)
             trees.append((arrays, pending))
             part.reader.known = part.known  # as the next tree is read by it
     if limit is not None:
@@ -223,8 +245,9 @@ def assembled(
         features,
         parts,
         trees,
-        weights=np.concatenate(weights),
+        weights=_shares(np.concatenate(weights, axis=1)),
         stream=stream,
+        targets=targets,
         layer=layer,
     )
     forest = ForestRegressor.from_state(state, ForestRegressor.format)
@@ -309,11 +332,11 @@ def _unlike_a_member(kernel: TreeKernel) -> dict[str, Array]:
     }
 
 
-def _no_trial(kernel: TreeKernel) -> dict[str, Array]:
-    return {
-        "trial": no_trial(),
-        "trial_watches": np.zeros((0, kernel.watch_doubles)),
-    }
+def _no_trial(kernel: TreeKernel, arrays: dict[str, Array]) -> dict[str, Array]:
+    found = {"trial": no_trial(), "trial_watches": np.zeros((0, kernel.watch_doubles))}
+    if "target_trial" in arrays:
+        found["target_trial"] = np.zeros_like(arrays["target_trial"])
+    return found
 
 
 # -- the forest ------------------------------------------------------------------------------------
@@ -346,6 +369,7 @@ def _state(
     *,
     weights: Array,
     stream: dict[str, float],
+    targets: Array,
     layer: Array | None,
 ) -> State:
     """Return the state of a forest of some trees, and of one that begins to wait."""
@@ -360,10 +384,19 @@ def _state(
     found |= {
         "trees": _records(parts, kernel.tree_table, stream["rows"]),
         "stream": np.array([stream.get(name, 0.0) for name in STREAM_OF_FOREST]),
-        "blend": _blend(arrays["blend"], weights),
+        "blend": np.concatenate([_blend(arrays["blend"], own) for own in weights]),
+        "layer": np.tile(arrays["layer"], len(weights)),
     }
+    if len(targets):
+        waits = np.zeros((1, len(targets), 2))
+        errors = [*(part.errors for part in parts), waits]
+        found |= {"targets": targets, "errors": np.concatenate(errors)}
+        if kernel.tracking:
+            notes = tree_state.notes_state(forest._new_notes(len(targets)))
+            found |= dict(zip(tree_state.NOTES, notes, strict=True))
     if kernel.tracking:
-        found["layer"] = _fresh_layer(stream) if layer is None else layer
+        found["layer"] = _fresh_layers(stream, targets, arrays["layer"])
+        found["layer"] = found["layer"] if layer is None else layer
     if parameters["max_bytes"] is not None:
         _share_memory(found["trees"], parts, waiting, parameters["max_bytes"], forest)
     for place, (own, _) in enumerate([*trees, (tree_state.kernel_arrays(waiting), -1)]):
@@ -393,8 +426,21 @@ def _records(parts: Sequence[Part], fresh: Array, rows: float) -> Array:
 def _blend(fresh: Array, weights: Array) -> Array:
     """Return weights of trees that hold until labels tell more."""
     blend = fresh.copy()
-    blend[2 : 2 + len(weights)] = weights / weights.sum()
+    blend[2 : 2 + len(weights)] = weights
     return blend
+
+
+def _fresh_layers(stream: dict[str, float], targets: Array, unseen: Array) -> Array:
+    """Return the last layers of all targets; of one without rows, that of a new model."""
+    if not len(targets):
+        return _fresh_layer(stream)
+    ranges = [{"low": float(own["low"]), "high": float(own["high"])} for own in targets]
+    known = targets["rows"] > 0
+    layers = [
+        _fresh_layer(own) if has_rows else unseen
+        for own, has_rows in zip(ranges, known.tolist(), strict=True)
+    ]
+    return np.concatenate(layers)
 
 
 def _fresh_layer(stream: dict[str, float]) -> Array:

@@ -43,7 +43,8 @@ def parted(forest: ForestRegressor, count: int) -> list[ForestRegressor]:
         places = range(number, members, count)
         share = None if limit is None else limit * (len(places) + 1) // (members + count)
         own = whole.only(places, threads=1, max_bytes=share)
-        part = assembled([own], [1.0], _stream(whole), None if layer is None else layer.copy())
+        corrector = None if layer is None else layer.copy()
+        part = assembled([own], [1.0], _stream(whole), whole.targets.copy(), corrector)
         part._kernel.tree_table["number"][-1] += (number + 1) * APART
         parts.append(part)
     return parts
@@ -94,7 +95,7 @@ def rejoined(parts: list[ForestRegressor], forest: ForestRegressor) -> ForestReg
     shares = np.array([len(whole.kernels) for whole in wholes], float)
     first = parts[0]._kernel
     layer = first.layer_table.copy() if first.tracking else None
-    return assembled(wholes, shares.tolist(), _stream(wholes[0]), layer)
+    return assembled(wholes, shares.tolist(), _stream(wholes[0]), wholes[0].targets, layer)
 
 
 def _stream(part: Part) -> dict[str, float]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sapwood import validation
 from sapwood.merge.errors import MergeError
 from sapwood.rows.column import CATEGORY, IDENTIFIER, OTHERS, UNKNOWN
-from sapwood.rows.features import Features
+from sapwood.rows.features import TARGETS, Features
 from sapwood.tree import tree_state
 from sapwood.tree._column_tables import GRID_DOUBLES, LEVEL_HEAD
 from sapwood.tree._kernel import TreeKernel
@@ -38,7 +38,7 @@ def known_by_both(one: Header, other: Header, listed: dict[Label, list[Label]]) 
     Parameters
     ----------
     one, other : dict
-        What `Features.to_header` tells of each.
+        What `Features.to_header` tells of each, of the same targets.
     listed : dict of lists
         Labels that splits tell apart one by one: where there are many, these come first.
 
@@ -70,7 +70,8 @@ def known_by_both(one: Header, other: Header, listed: dict[Label, list[Label]]) 
         if name in declared and kind not in (CATEGORY, IDENTIFIER):
             raise _of_two_kinds(name)
     order = sorted(declared, key=lambda name: (isinstance(name, str), name))
-    return {"names": names, "kinds": kinds, "labels": labels, "categorical": order}
+    targets = {TARGETS: one[TARGETS]} if TARGETS in one else {}
+    return {"names": names, "kinds": kinds, "labels": labels, "categorical": order, **targets}
 
 
 def check_labels(features: Header, most_labels: int) -> None:
@@ -181,7 +182,9 @@ def recoded(kernel: TreeKernel, order: Order, names: list[Label]) -> dict[str, A
     return {
         **arrays,
         "nodes": _nodes(arrays["nodes"], order, places, names),
-        "levels": _levels(arrays["levels"], order, places),
+        "levels": np.concatenate(
+            [_levels(own, order, places) for own in arrays["levels"].reshape(kernel.targets, -1, 2)]
+        ),
         "facts": arrays["facts"][order.features],
         "samples": _samples(arrays["samples"], order),
         "units": arrays["units"][np.append(0, 1 + order.features)],
@@ -189,7 +192,16 @@ def recoded(kernel: TreeKernel, order: Order, names: list[Label]) -> dict[str, A
         "models": _models(arrays["models"], order, kernel),
         "watches": _watches(arrays["watches"], order, kernel),
         **_observers(arrays["observer_sizes"], arrays["observers"], order),
+        **_costs(arrays, order, kernel.targets),
     }
+
+
+def _costs(arrays: dict[str, Array], order: Order, targets: int) -> dict[str, Array]:
+    """Return what features cost each of several targets."""
+    if "target_costs" not in arrays:
+        return {}
+    costs = arrays["target_costs"].reshape(-1, targets)
+    return {"target_costs": np.ascontiguousarray(costs[order.features]).reshape(-1)}
 
 
 def _nodes(nodes: Array, order: Order, places: Array, names: list[Label]) -> Array:
@@ -267,30 +279,39 @@ def _models(pages: Array, order: Order, kernel: TreeKernel) -> Array:
     moved = np.append(0, 1 + order.features)
     known = len(moved)
     pages = pages.copy()
-    coefficients = pages[:, :centres].reshape(-1, terms, RATES)
-    coefficients[:, :known] = coefficients[:, moved]
-    for start in (centres, scales):
-        own = pages[:, start : start + known - 1]
-        own[:] = own[:, order.features]
-    rest = pages[:, covariance:]
-    if rest.shape[1] == terms:  # a diagonal, as there are many terms
-        rest[:, :known] = rest[:, moved]
-    else:
-        square = rest.reshape(-1, terms, terms)
-        square[:, :known, :known] = square[:, moved[:, None], moved[None, :]]
+    starts, rests = zip(*(kernel.model_place(each) for each in range(kernel.targets)), strict=True)
+    for start in starts:
+        coefficients = pages[:, start : start + centres].reshape(len(pages), terms, RATES)
+        coefficients[:, :known] = coefficients[:, moved]
+        pages[:, start : start + centres] = coefficients.reshape(len(pages), -1)
+    for at in sorted({*rests}):  # which targets may share
+        for start in (at + centres, at + scales):
+            own = pages[:, start : start + known - 1]
+            own[:] = own[:, order.features]
+        rest = pages[:, at + covariance : at + kernel.page_size]
+        if rest.shape[1] == terms:  # a diagonal, as there are many terms
+            rest[:, :known] = rest[:, moved]
+        else:
+            square = rest.reshape(len(pages), terms, terms).copy()
+            square[:, :known, :known] = square[:, moved[:, None], moved[None, :]]
+            rest[:] = square.reshape(len(pages), -1)
     return pages
 
 
 def _watches(pages: Array, order: Order, kernel: TreeKernel) -> Array:
-    count, size = len(order.features), kernel.slot_doubles
+    count = len(order.features)
     grids = pages[:, : GRID_DOUBLES * count].reshape(len(pages), count, GRID_DOUBLES)
     parts = [grids[:, order.features].reshape(len(pages), -1)]
-    for old, codes in zip(order.features.tolist(), order.codes, strict=True):
-        start, end = kernel.slot_start(old), kernel.slot_start(old + 1)
-        own = pages[:, start:end].reshape(len(pages), -1, size).copy()
-        if kernel.columns.is_category[old]:
-            own[:, : len(codes)] = own[:, codes]
-        parts.append(own.reshape(len(pages), -1))
+    tables = [(kernel.slot_start, kernel.slot_doubles)]
+    if kernel.targets > 1:
+        tables.append((kernel.gap_start, kernel.targets))
+    for start_of, size in tables:
+        for old, codes in zip(order.features.tolist(), order.codes, strict=True):
+            own = pages[:, start_of(old) : start_of(old + 1)]
+            own = own.reshape(len(pages), -1, size).copy()
+            if kernel.columns.is_category[old]:
+                own[:, : len(codes)] = own[:, codes]
+            parts.append(own.reshape(len(pages), -1))
     return np.ascontiguousarray(np.hstack(parts))
 
 

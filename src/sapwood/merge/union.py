@@ -7,13 +7,19 @@ each with a weight by the rows that its model has learned, and all of them go on
 
 from typing import Any
 
+import numpy as np
+
+from sapwood import validation
+from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
 from sapwood.ensemble.forest import MOST, ForestRegressor
 from sapwood.merge.assembly import SHAPING, Part, assembled
 from sapwood.merge.errors import MergeError
 from sapwood.merge.same_rows import have_same_rows
+from sapwood.merge.target_records import joined_targets
 from sapwood.tree import tree_state
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.regressor import HoeffdingTreeRegressor
+from sapwood.validation import Label
 
 __all__ = ["merged"]
 
@@ -24,7 +30,7 @@ def merged(one: Any, other: Any) -> ForestRegressor:
     Parameters
     ----------
     one, other : HoeffdingTreeRegressor or ForestRegressor
-        That have learned different rows of the same target, with the same parameters.
+        That have learned different rows of the same targets, with the same parameters.
 
     Raises
     ------
@@ -41,7 +47,8 @@ def merged(one: Any, other: Any) -> ForestRegressor:
             "fewer members in each"
         )
     rows = [part.stream["rows"] - part.stream["begun"] for part in parts]
-    return assembled(parts, rows if any(rows) else [1.0, 1.0], _stream(parts))
+    targets = joined_targets([part.targets for part in parts])
+    return assembled(parts, rows if any(rows) else [1.0, 1.0], _stream(parts), targets)
 
 
 def _stream(parts: list[Part]) -> dict[str, float]:
@@ -64,15 +71,15 @@ def _stream(parts: list[Part]) -> dict[str, float]:
 
 def _check_models(one: Any, other: Any) -> None:
     for model in (one, other):
+        if type(model) is AdaptiveTreeRegressor:
+            raise MergeError(
+                "an AdaptiveTreeRegressor cannot be merged, as it replaces its tree when the stream "
+                "changes: merge its tree by itself, as model.tree"
+            )
         if type(model) not in (HoeffdingTreeRegressor, ForestRegressor):
             raise MergeError(
                 f"a {type(model).__name__} cannot be merged: trees (HoeffdingTreeRegressor) and "
                 "forests (ForestRegressor) can be"
-            )
-        if model._features.known.targets:
-            raise MergeError(
-                f"a model of {len(model._features.known.targets)} targets cannot be merged: merge "
-                "those of one target each, as tree.of_target(name)"
             )
         if not model._kernel.rows:
             raise MergeError("a model has learned nothing yet: there is nothing to merge")
@@ -83,6 +90,19 @@ def _check_models(one: Any, other: Any) -> None:
             "both models are copies or parts of one that had learned rows, which would count "
             "twice: merge models of different rows"
         )
+    mine, theirs = one.targets, other.targets
+    if mine != theirs:
+        raise MergeError(
+            f"{_named(mine)} in one model and {_named(theirs)} in the other: models of the same "
+            "targets in the same order can be merged, or those of one target, as "
+            "model.of_target(name)"
+        )
+
+
+def _named(targets: list[Label]) -> str:
+    """Return words for the targets of a model."""
+    names = ", ".join(map(validation.shown, targets))
+    return f"the targets are {names}" if targets else "there is one target"
 
 
 def _check_apart(one: Part, other: Part) -> None:
@@ -114,4 +134,10 @@ def _check_apart(one: Part, other: Part) -> None:
 
 def _fingerprint(kernel: TreeKernel) -> tuple[float, ...]:
     """Return numbers that only a tree that has learned the same rows has."""
-    return kernel.rows, kernel.weight, kernel.first, kernel.low, kernel.high, kernel.usual
+    names = ("first", "low", "high", "usual")
+    if kernel.targets > 1:
+        streams = kernel.target_stream_table
+        own = np.concatenate([streams[name] for name in names]).tolist()
+    else:
+        own = [getattr(kernel, name) for name in names]
+    return kernel.rows, kernel.weight, *own

@@ -291,4 +291,8 @@ def _trial(arrays: dict[str, Array], cut: Cut) -> dict[str, Array]:
 
 
 def _no_trial(arrays: dict[str, Array]) -> dict[str, Array]:
-    return {"trial": no_trial(), "trial_watches": arrays["trial_watches"][:0]}
+    """Return the arrays of a split on trial, as they are while there is none."""
+    found = {"trial": no_trial(), "trial_watches": arrays["trial_watches"][:0]}
+    if "target_trial" in arrays:
+        found["target_trial"] = np.zeros_like(arrays["target_trial"])
+    return found

@@ -429,7 +429,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         ------
         sapwood.merge.MergeError
             If they cannot be one model: of other parameters, of features that are numbers here and
-            labels there, of several targets, or of the same rows.
+            labels there, of other targets, or of the same rows.
 
         Examples
         --------

@@ -11,7 +11,7 @@ from sapwood.evaluate.baselines import RunningMean
 from sapwood.evaluate.checkpoint import CheckpointFile
 from sapwood.evaluate.prequential import Prequential
 from sapwood.report import write_report
-from sapwood.streams.memory import ArrayStream
+from sapwood.streams.memory import ArrayStream, as_stream
 from sapwood.streams.stream import BadRowError, StreamError
 from target_cases import NAMES, arrays_of, stream_of
 
@@ -230,8 +230,12 @@ def test_what_is_not_there_for_several_targets_is_refused():
     X, Y = tables(100, "plain")
     with pytest.raises(ValueError, match="this RunningMean learns one target, and there are 3"):
         prequential(RunningMean(), X, Y)
-    with pytest.raises(StreamError, match="a monitor is for one target"):
-        prequential(tree(), X, Y, monitor=sapwood.drift.Monitor())
+    monitor = sapwood.drift.Monitor()
+    monitor.update_many(X, Y[:, 0])
+    with pytest.raises(
+        ValueError, match="the monitor has seen 100 rows: several targets need a new"
+    ):
+        prequential(tree(), X, Y, monitor=monitor)
     with pytest.raises(StreamError, match="losses and keep_predictions are for one target"):
         prequential(tree(), X, Y, losses=["mape"])
     model = tree()
@@ -246,3 +250,62 @@ def test_what_is_not_there_for_several_targets_is_refused():
         prequential(one, X, Y)
     with pytest.raises(ValueError, match="targets of the model are 0, 1, 2: name them in lags"):
         sapwood.lags.LaggedModel(model, sapwood.lags.Lags([1]))
+
+
+def drifting(rows=6000, at=4000):
+    """A feature of which only target b depends, and which changes; target a grows noisy."""
+    rng = np.random.default_rng(5)
+    x = {"u": rng.random(rows), "v": rng.random(rows)}
+    later = np.arange(rows) >= at
+    a = 3 * x["u"] + np.where(later, 2.0, 0.1) * rng.normal(size=rows)
+    b = np.where(later, 40.0, 4.0) * x["v"] + 0.1 * rng.normal(size=rows)
+    x["v"] += 5.0 * later
+    b[rng.random(rows) < 0.2] = np.nan
+    return x, {"a": a, "b": b}
+
+
+@pytest.mark.parametrize("delay", [None, 50])
+def test_drift_alerts_name_the_target_and_watch_features_once(delay):
+    x, y = drifting()
+    listed = []
+    monitor = sapwood.drift.Monitor(100_000)
+    found = prequential(tree(), x, y, monitor=monitor, delay=delay, listener=listed.append)
+    assert listed == list(found.alarms)
+    assert [alarm.row for alarm in listed] == sorted(alarm.row for alarm in listed)
+    features = [alarm for alarm in listed if alarm.what == "feature"]
+    assert [(alarm.name, alarm.target) for alarm in features] == [("v", None)]
+    for name in "ab":
+        own = [alarm for alarm in listed if alarm.target == name]
+        assert {"error", "target"} <= {alarm.what for alarm in own}
+        assert all(alarm.words.startswith(f"{name}: ") for alarm in own)
+        assert all(alarm.since > 3500 for alarm in own)  # counted over all rows, gaps included
+        assert list(found.targets[name].alarms) == own
+    # Each is what a monitor of that target alone finds at its part of the rate of false alarms.
+    if delay is None:
+        predictions = tree().predict_learn_many(x, y)
+        first = sapwood.drift.Monitor(200_000, "a").update_many(x, y["a"], predictions["a"])
+        nothing = np.empty((len(y["b"]), 0))
+        second = sapwood.drift.Monitor(200_000, "b").update_many(nothing, y["b"], predictions["b"])
+        both = sorted([*first, *second], key=lambda alarm: alarm.row)
+        assert [(each.what, each.row, each.since) for each in both] == [
+            (each.what, each.row, each.since) for each in listed
+        ]
+
+
+def test_drift_alerts_do_not_depend_on_the_sizes_of_steps_and_are_resumed():
+    x, y = drifting()
+    whole = prequential(tree(), x, y, monitor=sapwood.drift.Monitor(100_000)).alarms
+    assert whole
+    run = Prequential(tree(), as_stream(x, y), monitor=sapwood.drift.Monitor(100_000))
+    steps = run.steps(700)
+    for _ in range(7):
+        next(steps)
+    header, arrays = run.to_state()
+    later = Prequential(run.model, as_stream(x, y), monitor=sapwood.drift.Monitor(100_000))
+    later.restore(json.loads(json.dumps(header)), arrays)
+    for _ in later.steps(900):
+        pass
+    assert later.finish().alarms == whole
+    without = Prequential(tree(), as_stream(x, y))
+    with pytest.raises(ValueError, match="only one of the saved run and this one had a monitor"):
+        without.restore(header, arrays)

@@ -511,3 +511,25 @@ def test_intervals_follow_a_tree_that_was_pruned(way):
     assert min(before[:2]) <= after[0] <= max(before[:2]) * 1.01
     model.learn_many({"x": x, "z": z}, y + noise * rng.normal(size=12_000))
     assert len(model.widths) == model.region_tree.n_leaves
+
+
+@pytest.mark.parametrize("change", ["prune", "no_splits"])
+def test_a_trial_of_several_targets_ends_if_its_leaf_or_its_feature_goes(change):
+    X, y = on_trial(8000)
+    y += 12.0 * (X[:, 5] > 0)
+    y = np.stack([y, X[:, 1] - 2.0 * y], 1)
+    tree = Tree()
+    for start in range(0, len(X), 100):
+        tree.learn_many(X[start : start + 100], y[start : start + 100])
+        trial = tree._kernel.trial_table[0]
+        if tree.n_leaves > 1 and trial["leaf"][0] >= 0:
+            break
+    else:
+        pytest.fail("no trial beside a split")
+    if change == "prune":
+        at = tree._kernel.leaf_table["node"][trial["leaf"][0]]
+        tree.prune(int(tree._kernel.node_table["parent"][at]))
+    else:
+        tree.no_splits = [tree.features[int(trial["feature"][0])]]
+    assert not tree._kernel.has_trial
+    same_from_now_on(tree, X[:400], y[:400])

@@ -146,7 +146,7 @@ def test_what_is_for_one_target_says_so():
     X, Y = tables()
     with pytest.raises(MergeError, match="the tree has 3 targets, and deltas are of a tree of one"):
         take_snapshot(learned(X, Y))
-    with pytest.raises(ExportError, match="the tree has 3 targets: export one of them"):
+    with pytest.raises(ExportError, match="the model has 3 targets: export one of them"):
         to_sklearn(learned(X, Y))
 
 

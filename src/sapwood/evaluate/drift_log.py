@@ -1,0 +1,115 @@
+"""The drift alerts of an evaluation: one monitor of the features, and of each target and its errors."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.drift import Alarm, Monitor
+from sapwood.evaluate.recorder import LabelledRows, packed, unpacked
+
+__all__ = ["DriftLog"]
+
+MONITOR, ALARMS = "monitor", "alarms"
+
+
+class DriftLog:
+    """The monitors of the targets of a stream, and their drift alerts.
+
+    Features are watched once, with the first target. Of several targets, each has a monitor of its
+    own for its values and its errors. They share the rate of false alarms of the given monitor.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        Of one target, it watches the rows. Of several, those of the targets are made like it.
+    targets : sequence of str
+        The names of several targets; none for a single one.
+    ignored : frozenset
+        Features that are not watched, as they change with the calendar alone.
+
+    Raises
+    ------
+    ValueError
+        If there are several targets and the monitor has seen rows already.
+    """
+
+    def __init__(
+        self, monitor: Monitor, targets: Sequence[str] = (), ignored: frozenset[str] = frozenset()
+    ) -> None:
+        if targets and monitor.rows:
+            raise ValueError(
+                f"the monitor has seen {monitor.rows:,} rows: several targets need a new one, as "
+                "each gets a monitor like it"
+            )
+        once_in = monitor.parameters["once_in"] * len(targets)
+        self.monitors = [Monitor(once_in, name) for name in targets] or [monitor]
+        self.alarms: list[Alarm] = []
+        self._targets, self._ignored = tuple(targets), ignored
+
+    def update(self, parts: Sequence[LabelledRows]) -> None:
+        """Let the monitors watch the same rows of each target; y is NaN where a target is missing."""
+        found = []
+        for place, (monitor, rows) in enumerate(zip(self.monitors, parts, strict=True)):
+            alarms = _watch(monitor, rows, self._watched(rows, with_features=place == 0))
+            found += [self._named(alarm, place) for alarm in alarms]
+        # In the order of rows, however many are taken in at once.
+        self.alarms += sorted(found, key=lambda alarm: alarm.row)
+
+    def of_target(self, name: str) -> list[Alarm]:
+        """Return the alerts of one of several targets and its errors."""
+        return [alarm for alarm in self.alarms if alarm.target == name]
+
+    def _named(self, alarm: Alarm, place: int) -> Alarm:
+        """Return an alert that names the one of several targets that it is about."""
+        if not self._targets or alarm.what == "feature":
+            return alarm
+        name = self._targets[place]
+        words = alarm.words if alarm.what == "target" else f"{name}: {alarm.words}"
+        return replace(alarm, words=words, target=name)
+
+    def _watched(self, rows: LabelledRows, with_features: bool) -> Any:
+        """Return the features of rows that are watched."""
+        if not with_features:
+            return np.empty((len(rows.y), 0))
+        if isinstance(rows.features, Mapping):
+            return self._without_ignored(rows.features)
+        return [self._without_ignored(x) for x in rows.features]
+
+    def _without_ignored(self, features: Mapping[Any, Any]) -> dict[Any, Any]:
+        return {name: own for name, own in features.items() if name not in self._ignored}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the state, to be saved."""
+        monitors = {
+            name: np.frombuffer(monitor.to_bytes(), np.uint8)
+            for name, monitor in zip(self._names, self.monitors, strict=True)
+        }
+        return {**monitors, ALARMS: packed([alarm.to_dict() for alarm in self.alarms])}
+
+    def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return a log of the same settings in a state that `to_arrays` returned."""
+        made = type(self).__new__(type(self))
+        made._targets, made._ignored = self._targets, self._ignored
+        made.monitors = [
+            Monitor.from_bytes(arrays[name].tobytes(), "the monitor") for name in self._names
+        ]
+        made.alarms = [Alarm.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
+        return made
+
+    @property
+    def _names(self) -> list[str]:
+        """The arrays of the monitors."""
+        return [f"{MONITOR}.{place}" for place, _ in enumerate(self._targets)] or [MONITOR]
+
+
+def _watch(monitor: Monitor, rows: LabelledRows, features: Any) -> list[Alarm]:
+    """Let a monitor watch rows; return its alerts."""
+    if isinstance(features, list):
+        times = np.full(len(rows.y), np.nan) if rows.times is None else rows.times
+        columns = (rows.y.tolist(), rows.predictions.tolist(), times.tolist())
+        every = zip(features, *columns, strict=True)
+        return [alarm for row in every for alarm in monitor.update(*row)]
+    return monitor.update_many(features, rows.y, rows.predictions, rows.times)
