@@ -1,7 +1,6 @@
 """What all classifiers share: labels in, probabilities out, and a multi-target model inside."""
 
 import sys
-import warnings
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from sapwood.classify._calibration import Calibrator
 from sapwood.classify.growth import ClassGrowth
 from sapwood.classify.labels import CodedLabels, class_label, coded, label_array, label_values
 from sapwood.classify.parts import check_rows, part_of
-from sapwood.classify.widening import can_be_widened, restore_latest, widened
+from sapwood.classify.widening import restore_latest, widened
 from sapwood.corrector._pending import Notes, key_of_id, key_of_row, keys_of_columns, keys_of_ids
 from sapwood.model import State
 from sapwood.regressor import Regressor
@@ -292,10 +291,7 @@ class Classifier(Stage):
         model, calibrator, pending = held.model, held.calibrator, held.pending
         if known > 2:
             first, second = calibrator.class_weights[:2].tolist()
-            if not model.targets and not can_be_widened(model):
-                model = self._started_over(model)
-            else:
-                model = widened(model, second / (first + second))
+            model = widened(model, second / (first + second))
             sizes, keys, ages, contents = pending.state()
             pending = self._new_pending(known)
             contents = np.hstack(
@@ -307,17 +303,6 @@ class Classifier(Stage):
         calibrator.widen(known)
         codes = {label: code for code, label in enumerate(classes)}
         self._held = Held(model, classes, codes, calibrator, pending)
-
-    def _started_over(self, model: Regressor) -> Regressor:
-        """Return an empty model, as a third class came to features of very many categories."""
-        warnings.warn(
-            "a third class appeared after a feature had more than 63 categories: the model starts "
-            "over, as target encoding is for two classes; show it rows of all classes first",
-            stacklevel=6,
-        )
-        made = type(model)(**model.parameters)
-        made.schema = model.schema
-        return made
 
     # -- predicting -----------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ one twice. What the trees said of the block is then taken in row by row, without
 """
 
 import numpy as np
-import numpy as np
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
@@ -17,11 +16,11 @@ from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, first_inadmissible
 from sapwood.tree._kernel cimport TreeKernel
 from sapwood.tree._learning cimport learn_row
-from sapwood.tree._levels cimport HEAD, is_known
+from sapwood.tree._levels cimport HEAD
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._predict cimport predict_row
 from sapwood.tree._prediction cimport predictions_in, with_levels
-from sapwood.tree._recall cimport has_learned, note_key
+from sapwood.tree._recall cimport has_learned, is_known_of_any, note_key
 from sapwood.tree._records cimport CATEGORIES
 from sapwood.tree._schema_migration cimport SchemaMigration
 from sapwood.tree._sharing cimport Sharing, give_turn, start_writing, stop_writing, take_turn
@@ -119,7 +118,9 @@ cdef class EnsembleKernel(Members):
             for feature in range(X.shape[1]):
                 value = X[row, feature]
                 if tree.has_many and tree.places[feature] >= 0:
-                    if is_known(many, tree.places[feature], value) or came_before(X, row, feature):
+                    if is_known_of_any(tree, many, feature, value) or came_before(
+                        X, row, feature
+                    ):
                         keys[row] += value_key(value, feature)
                     many += 2 * (HEAD + tree.places[feature])
                     continue
@@ -212,6 +213,7 @@ cdef class EnsembleKernel(Members):
         """Predict several targets of a row as a list, or None if `predict` has to do it."""
         cdef TreeKernel tree
         cdef TargetPrediction* found
+        cdef const double* row
         cdef Py_ssize_t place, target, leaf
         cdef unsigned char[::1] room = np.zeros(self.targets * sizeof(MemberPredictions), np.uint8)
         cdef MemberPredictions* said = <MemberPredictions*>&room[0]
@@ -221,9 +223,10 @@ cdef class EnsembleKernel(Members):
                 return None
             for place in range(self.asked):
                 tree = <TreeKernel>self.trees[place]
-                leaf = leaf_of(tree.nodes, reader.values)
+                row = with_levels(tree, reader.values, tree.room)
+                leaf = leaf_of(tree.nodes, row)
                 found = predictions_in(tree, tree.scratch, NULL)
-                predict_row(tree, leaf, reader.values, tree.scratch, found)
+                predict_row(tree, leaf, row, tree.scratch, found)
                 for target in range(self.targets):
                     said[target].trees[place] = found[target].saying.prediction
             for target in range(self.targets):

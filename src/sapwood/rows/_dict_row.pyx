@@ -167,7 +167,6 @@ cdef class RowReader:
             raise ValueError("the features are in disorder")
         categorical = self.features.categorical
         cdef Py_ssize_t most = self.features.most_labels
-        cdef bint few = bool(known.targets)
         row = np.full(width, np.nan)
         view = row
         cdef Py_ssize_t[::1] counts = np.zeros(2 * width + 1, np.intp)
@@ -180,7 +179,7 @@ cdef class RowReader:
         # Nothing fails from here on.
         self.known, self.kind_array = known, counts.base
         self.kinds, self.width = kinds, width
-        self.counts, self.most, self.few = &counts[0], most, few
+        self.counts, self.most = &counts[0], most
         self.index, self.tables, self.row = index, tables, row
         self.values = &view[0] if width > 0 else NULL
         for place in range(self.room):
@@ -383,7 +382,7 @@ cdef class RowReader:
         if count > FEW_LABELS and (count >= self.most or self.is_long(label)):
             self.values[column] = self.most + place_by_hash(label, self.most // SHARED)
             return True
-        if learn and not (self.few and count == FEW_LABELS):
+        if learn:
             return False
         if count >= FEW_LABELS:
             self.values[column] = (

@@ -13,7 +13,15 @@ cdef class Columns:
     cdef readonly Py_ssize_t features
     cdef readonly Py_ssize_t targets
     cdef bint has_categories
-    cdef bint has_many
+    cdef readonly bint has_many
+    cdef readonly bint split_encoded   # whether splits read categories of many by other numbers than
+                                       # the levels of a target; see _encodings.pyx
+    cdef readonly object split_encoding_table  # these: of a new category, then of each place
+    cdef readonly object encoding_weight_table # for each feature: the weight of the levels of each
+                                       # target; 0 while there is no such number, or it is fixed
+    cdef double* split_encodings       # of `split_encoding_table`
+    cdef double* encoding_weights      # of `encoding_weight_table`, and then room for as many more
+    cdef Py_ssize_t level_doubles      # of `level_table`, for each target
     cdef bint separate                 # whether each target has a whole model page of its own
     cdef Py_ssize_t slot_size          # doubles of a slot
     cdef list buffers                  # the arrays to which these point:

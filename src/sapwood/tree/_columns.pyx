@@ -10,11 +10,10 @@ from sapwood.tree._facts cimport (
     MOST_MOVING, PERMUTED, RENEWED, SAMPLES, ColumnFacts, add_cost, hashed, keep_of, slope_of,
     stride_of,
 )
-from sapwood.tree._levels cimport set_many_levels
 from sapwood.tree._model cimport standardise
 from sapwood.tree._prediction cimport (
     highest_of, lowest_of, mix_experts, part_of, predict_experts, predictions_in, rows_of,
-    set_levels,
+    set_levels, with_encodings,
 )
 from sapwood.tree._records cimport EXPERTS, LEAF, RATES, TargetPart, centres_at, scales_at
 from sapwood.tree._target_records cimport coefficients_of, model_of, terms_doubles
@@ -82,10 +81,7 @@ cdef inline void permute(
     cdef uint64_t stride = stride_of(tables.rows)
     w, keep = w * <double>stride / PERMUTED, keep_of(stride)
     if tables.has_many:
-        past = set_many_levels(
-            sample, tables.permuted + tables.features, tables.places, tables.many_levels,
-            tables.features, tables.weight / tables.rows,
-        )
+        past = with_encodings(tables, sample, tables.permuted + tables.features)
     count = find_moving(tables.nodes, row, past, moving)
     for target in range(targets if targets > 1 and tables.separate else 1):
         find_changes(tables, targets, leaf, target, past, moving, count)
@@ -167,7 +163,7 @@ cdef inline void find_changes(
     cdef double* values = room_aside(tables) + model * terms_doubles(features)
     cdef double* changes = values + features
     if tables.linear:
-        if tables.has_categories:
+        if tables.has_categories or tables.split_encoded:
             set_levels(tables, model, past, values)
             past = values
         standardise(
@@ -227,10 +223,7 @@ cdef inline void predict_aside(
     cdef const double* row = values
     cdef Py_ssize_t leaf, target
     if tables.has_many:
-        row = set_many_levels(
-            values, room, tables.places, tables.many_levels, tables.features,
-            tables.weight / tables.rows if tables.rows > 0.0 else 1.0,
-        )
+        row = with_encodings(tables, values, room)
     leaf = leaf_of(tables.nodes, row)
     predict_experts(tables, targets, leaf, row, room_aside(tables), predictions)
     for target in range(targets):

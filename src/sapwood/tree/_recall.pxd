@@ -32,7 +32,7 @@ cdef inline uint64_t note_key(
     for feature in range(tables.features):
         value = row[feature]
         if tables.has_many and tables.places[feature] >= 0:
-            if is_known(many, tables.places[feature], value):
+            if is_known_of_any(tables, many, feature, value):
                 key += value_key(value, feature)
             many += 2 * (HEAD + tables.places[feature])
             continue
@@ -45,11 +45,25 @@ cdef inline uint64_t note_key(
     return row_key_of(key)
 
 
-cdef inline bint has_learned(TreeTables tables, Py_ssize_t feature, Py_ssize_t code) noexcept nogil:
+cdef inline bint has_learned(
+    TreeTables tables, Py_ssize_t feature, Py_ssize_t code
+) noexcept nogil:
     """Whether a y of a category was learned, of any target."""
+    cdef const double* levels = tables.levels + 2 * (CATEGORIES * feature + code)
     cdef Py_ssize_t target
     for target in range(tables.targets):
-        if tables.levels[2 * (CATEGORIES * (target * tables.features + feature) + code)] > 0.0:
+        if levels[tables.level_doubles * target] > 0.0:
+            return True
+    return False
+
+
+cdef inline bint is_known_of_any(
+    TreeTables tables, const double* many, Py_ssize_t feature, double code
+) noexcept nogil:
+    """The same of a category of many, given where its levels of the first target are."""
+    cdef Py_ssize_t target
+    for target in range(tables.targets):
+        if is_known(many + tables.level_doubles * target, tables.places[feature], code):
             return True
     return False
 

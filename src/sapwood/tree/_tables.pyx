@@ -24,7 +24,7 @@ from sapwood.tree._units cimport (
 from sapwood.tree._watch cimport most_kept, slot_at
 
 from sapwood.corrector._layer import fresh_layer
-from sapwood.tree._column_tables import GRID_DOUBLES, level_rows
+from sapwood.tree._column_tables import GRID_DOUBLES, are_separate, level_rows
 from sapwood.tree.layout import (
     CHANGE_RECORD,
     FACTS_RECORD,
@@ -305,7 +305,10 @@ cdef class TreeTables:
         self.columns = columns
         self.features, self.has_categories = columns.features, columns.has_categories
         self.has_many, self.places, self.room = columns.has_many, columns.places, columns.room
-        self.many_levels = columns.many_levels
+        self.many_levels, self.level_doubles = columns.many_levels, columns.level_doubles
+        self.split_encoded = columns.split_encoded
+        self.split_encodings = columns.split_encodings
+        self.encoding_weights = columns.encoding_weights
         self.targets, self.separate = columns.targets, columns.separate
         self.slot_size = columns.slot_size
         self.is_category, self.slot_starts = columns.kinds, columns.slot_starts
@@ -389,7 +392,9 @@ cdef class TreeTables:
         categories = int(np.count_nonzero(is_category))
         slots = features + categories * CATEGORIES + (features - categories) * self.slots
         return (
-            models_size(features, targets, targets > 1 and categories > 0) if self.linear else 0,
+            models_size(features, targets, are_separate(is_category, places, targets))
+            if self.linear
+            else 0,
             GRID_DOUBLES * features + (slot_doubles(targets) + gap_doubles(targets)) * slots,
             2 * targets * level_rows(places),
         )
