@@ -19,6 +19,7 @@ from sapwood.regressor import Regressor
 from sapwood.rows import frames, targets
 from sapwood.stages import EncodedBatch, Stage
 from sapwood.stages.stage import passed_on
+from sapwood.tasks import CLASSES
 from sapwood.tree.memory import most_notes
 from sapwood.validation import Label
 
@@ -222,7 +223,7 @@ class Classifier(Stage):
         """Learn rows of known classes; of the first one of a class, only those before are scored."""
         held = self._held
         known, calibrator = len(held.classes), held.calibrator
-        values = _columns(codes, known)
+        values = CLASSES.columns(codes, known)
         before = np.empty(values.shape)
         labels = calibrator.labels
         found: list[Any] = []
@@ -509,15 +510,6 @@ class Classifier(Stage):
 
 def _keys_of(ids: Any) -> Any:
     return None if ids is None else keys_of_ids(ids)
-
-
-def _columns(codes: IntArray, known: int) -> FloatArray:
-    """Return the targets of classes: of two, whether it is the second; of more, one for each."""
-    if known < 3:
-        return codes.astype(np.float64)
-    values = np.zeros((len(codes), known))
-    values[np.arange(len(codes)), codes] = 1.0
-    return values
 
 
 def _ratings(predictions: FloatArray, known: int) -> FloatArray:
