@@ -214,6 +214,12 @@ def _flattened(tree: Any) -> FlatTree:
             f"the tree has {kernel.targets} targets: export one of them, as "
             f"model.of_target({shown(tree.targets[0])})"
         )
+    if kernel.columns.split_encoded:
+        raise ExportError(
+            "its splits read a feature of more than 63 categories by an encoding of several targets, "
+            "its linear models by one of their own, and exported trees know one encoding a feature; "
+            "train a model of this target alone to export it"
+        )
     if kernel.rows == 0 or not features.names:
         raise ExportError("the tree has learned no features yet; let it learn some rows first")
     picture = snapshot.picture(kernel, features)

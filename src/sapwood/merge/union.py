@@ -74,6 +74,13 @@ def _check_models(one: Any, other: Any) -> None:
                 f"a model of {len(model._features.known.targets)} targets cannot be merged: merge "
                 "those of one target each, as tree.of_target(name)"
             )
+        trees = getattr(model._kernel, "trees", [model._kernel])
+        if any(tree.columns.split_encoded for tree in trees):
+            raise MergeError(
+                "a model whose splits read a feature of more than 63 categories by an encoding of "
+                "several targets cannot be merged: the encodings of two models differ; merge models "
+                "that were trained with one target"
+            )
         if not model._kernel.rows:
             raise MergeError("a model has learned nothing yet: there is nothing to merge")
     if one is other:

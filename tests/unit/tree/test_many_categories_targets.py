@@ -5,6 +5,9 @@ import pytest
 
 import sapwood.model
 from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor
+from sapwood.export.flat import ExportError, flatten
+from sapwood.merge.errors import MergeError
+from sapwood.merge.union import merged
 from sapwood.tree._rescaling import in_other_units
 from sapwood.tree.layout import NUMBER
 
@@ -85,6 +88,17 @@ def test_a_copy_of_one_target_goes_on_learning():
     predicted = alone.predict_learn_many(later, 1000.0 * y[2000:, 1])
     assert np.isfinite(predicted).all()
     assert sapwood.model.from_bytes(alone.to_bytes()).to_bytes() == alone.to_bytes()
+
+
+def test_a_copy_of_one_target_is_neither_exported_nor_merged():
+    X, y = shops(1200)
+    first, second = HoeffdingTreeRegressor(), HoeffdingTreeRegressor()
+    first.learn_many(X, y)
+    second.learn_many(*shops(1200, seed=2))
+    with pytest.raises(ExportError, match="more than 63 categories"):
+        flatten(first.of_target(0))
+    with pytest.raises(MergeError, match="more than 63 categories"):
+        merged(first.of_target(0), second.of_target(0))
 
 
 def test_memory_is_limited_with_them():
