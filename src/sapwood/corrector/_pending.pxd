@@ -41,7 +41,7 @@ cdef class Notes:
     cdef readonly double reach       # how many labels lately came before that of a note
     cdef readonly Py_ssize_t misses  # labels, since one was, that came in turn and were not found
     cdef readonly Py_ssize_t left    # notes since the last label
-    cdef readonly Py_ssize_t unrecorded  # predictions before the first label, whose own did not come
+    cdef readonly Py_ssize_t unrecorded  # predictions before the first label, without their own
     cdef readonly bint owed          # whether labels of these are arriving
     cdef int64_t first               # the number of the oldest note that waits, and of the next
     cdef int64_t next

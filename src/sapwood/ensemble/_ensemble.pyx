@@ -10,7 +10,9 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
 from sapwood.corrector._pending cimport Notes, count_blanks, row_key_of, value_key
-from sapwood.ensemble._members cimport MOST_TREES, Members, MemberPredictions, TargetTables, TreeRecord
+from sapwood.ensemble._members cimport (
+    MOST_TREES, MemberPredictions, Members, TargetTables, TreeRecord,
+)
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, first_inadmissible
@@ -169,7 +171,6 @@ cdef class EnsembleKernel(Members):
         cdef TargetPrediction found
         cdef TreeKernel tree
         cdef Py_ssize_t place
-        cdef uint64_t key
         cdef const double* row
         self.begin_reading()
         try:
@@ -193,7 +194,9 @@ cdef class EnsembleKernel(Members):
             self.sharing.end_reading()
         return said.saying.prediction
 
-    cdef int note_one(self, const double* row, const MemberPredictions* said, uint64_t id) except -1:
+    cdef int note_one(
+        self, const double* row, const MemberPredictions* said, uint64_t id
+    ) except -1:
         """Remember what was said of a row, until its label comes."""
         cdef uint64_t key
         if self.tracking and self.rows == self.begun:
@@ -219,7 +222,9 @@ cdef class EnsembleKernel(Members):
         cdef MemberPredictions* said = <MemberPredictions*>&room[0]
         self.begin_reading()
         try:
-            if len(room) != self.targets * sizeof(MemberPredictions) or not self.can_read(reader, x, False):
+            if len(room) != self.targets * sizeof(MemberPredictions):
+                return None
+            if not self.can_read(reader, x, False):
                 return None
             for place in range(self.asked):
                 tree = <TreeKernel>self.trees[place]
@@ -246,7 +251,7 @@ cdef class EnsembleKernel(Members):
             if self.targets > 1 or not self.can_read(reader, x, True):
                 return False
             self.settle()
-            self.learn_row(reader.values, &y, w, id)
+            self.learn_one_row(reader.values, &y, w, id)
             self.tidy_notes()
             self.look_if_due()
         finally:
@@ -266,7 +271,7 @@ cdef class EnsembleKernel(Members):
             if not self.can_read(reader, x, True):
                 return False
             self.settle()
-            self.learn_row(reader.values, &y[0], w, id)
+            self.learn_one_row(reader.values, &y[0], w, id)
             self.tidy_notes()
             self.look_if_due()
         finally:
@@ -274,7 +279,7 @@ cdef class EnsembleKernel(Members):
             give_turn(self.sharing)
         return True
 
-    cdef int learn_row(
+    cdef int learn_one_row(
         self, const double* row, const double* y, double w, uint64_t id
     ) except -1:
         """Learn a row: first what may fail, then what cannot, then what may be done later."""
@@ -583,7 +588,8 @@ cdef class EnsembleKernel(Members):
             elif self.tracking and asked:
                 noted = min(rows, self.notes.most)
             notes = np.empty((noted, self.notes.width if noted else 0))
-            keys, room = np.empty(noted, np.uint64), np.zeros(targets * sizeof(MemberPredictions), np.uint8)
+            keys = np.empty(noted, np.uint64)
+            room = np.zeros(targets * sizeof(MemberPredictions), np.uint8)
             together = <MemberPredictions*>&room[0]
             tree = self.reference()
             while start < rows:

@@ -11,7 +11,7 @@ cdef struct Place:
 
 cdef class FeatureTable:
     cdef public object known        # what is known at the moment; another object after a change
-    cdef public object encoding     # the schema that rows are encoded by first, None if there is none
+    cdef public object encoding     # the schema that rows are encoded by first, if there is one
 
 
 cdef class RowReader:

@@ -42,7 +42,7 @@ def are_separate(is_category, places, Py_ssize_t targets):
 
 
 def encoding_rows(places):
-    """Return how many split encodings there are: of each category of many that of a new one, too."""
+    """Return how many split encodings there are: for each feature, that of a new category too."""
     cdef Py_ssize_t count
     return sum([1 + count for count in places if count >= 0])
 
@@ -137,7 +137,7 @@ cdef class Columns:
             self.splittable += self.may_split[feature]
 
     def set_encodings(self, encodings):
-        """Copy by which numbers splits read categories of many; nothing is known of them if None."""
+        """Copy by which numbers splits read categories of many; none are known if it is None."""
         rows = encoding_rows(self.place_table) if self.split_encoded else 0
         weights = self.features if self.split_encoded else 0
         cdef double[::1] found = np.full(rows + 1, np.nan)

@@ -66,8 +66,8 @@ cdef inline void permute(
     """Note what it costs to have the value of a row of the past in a column, for each of them.
 
     The y of each target is the first of two numbers, and NaN if it is missing. Where a value leads
-    to the same leaf, a term of its models changes, and no more. With each of the columns in which it
-    leads elsewhere the row is predicted once more.
+    to the same leaf, a term of its models changes, and no more. With each column in which it leads
+    elsewhere the row is predicted once more.
     """
     cdef const double* sample = tables.samples + (
         <Py_ssize_t>((bits >> 32) % SAMPLES) * tables.features
@@ -153,7 +153,7 @@ cdef inline void find_changes(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t model, const double* past,
     const Py_ssize_t* moving, Py_ssize_t count,
 ) noexcept nogil:
-    """Set, in the room for terms of a model, by how much they change with the values of another row;
+    """Set, in the room for terms of a model, how much they change with the values of another row;
     to NaN where its leaf would be another."""
     cdef Py_ssize_t features = tables.features, feature
     cdef const double* page = model_of(

@@ -4,8 +4,8 @@ Each target has levels of its own (see _levels.pxd), but a split divides the row
 reads the *split encoding* of a category: the weighted sum of its levels. The weights are those of
 the first principal component of the levels, in the units in which the merits of splits are added
 up: so targets that rise and fall with the same categories support each other, whatever their signs,
-and one that does not depend on them hardly counts. A tree of one target that was taken out of one of
-several keeps the numbers by which its splits were made.
+and one that does not depend on them hardly counts. A tree of one target, taken out of one of
+several, keeps the numbers by which its splits were made.
 
 The weights are found once, when so many rows of categories that had been seen were learned. They
 stay, as thresholds would mean something else by others; levels go on following y. Until then the
@@ -119,7 +119,7 @@ cdef double encoding_of(
 cdef void choose_weights(TreeTables tables, const Encoded* own, double* weights) noexcept nogil:
     """Find the first principal component of the levels, in the units of merits."""
     cdef double* moved = tables.encoding_weights + tables.targets * tables.features
-    cdef Py_ssize_t target, step, lead = 0
+    cdef Py_ssize_t target, _step, lead = 0
     cdef double most = 0.0, norm
     # From the target that categories explain most of, with the signs of its covariances.
     for target in range(own.targets):
@@ -130,7 +130,7 @@ cdef void choose_weights(TreeTables tables, const Encoded* own, double* weights)
         weights[target] = sqrt(moved[target])
         if covariance_of(tables, own, target, lead) < 0.0:
             weights[target] = -weights[target]
-    for step in range(STEPS):
+    for _step in range(STEPS):
         multiply(tables, own, weights, moved)
         norm = 0.0
         for target in range(own.targets):

@@ -21,8 +21,8 @@ its levels; see _encodings.pyx. It is what a row with levels holds then.
 from libc.math cimport NAN
 
 cdef enum:
-    HEAD = 3     # pairs before the places: of y; of squares within a category; of squares about
-                 # the mean of all
+    # Pairs before the places: of y; of squares within a category, and about the mean of all.
+    HEAD = 3
     REPEATS = 10  # rows of categories that had been seen, before squares are believed
     MOST_PRIOR = 16  # rows, and one over the fewest, by which a mean is shrunk
     MEMORY = 256  # rows of usual weight that the mean of a category remembers

@@ -17,7 +17,7 @@ from sapwood.tree._growth cimport error_of
 from sapwood.tree._levels cimport HEAD
 from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
-    CATEGORIES, LeafRecord, NodeRecord, model_size, terms_of,
+    CATEGORIES, LeafRecord, NodeRecord, terms_of,
 )
 from sapwood.tree._tables cimport Ranked, TreeTables, Watchers
 from sapwood.tree._target_records cimport (
@@ -129,7 +129,8 @@ cdef int64_t rest_bytes(TreeTables tables) noexcept nogil:
     return (
         tables.memory.fixed_bytes
         + tables.name_bytes
-        + table_bytes(tables.leaf_count + 1, tables.targets)  # there is, or soon will be, room for a split
+        # There is, or soon will be, room for a split.
+        + table_bytes(tables.leaf_count + 1, tables.targets)
         + tables.leaf_count * model_bytes(tables)
         + tables.features * (tables.memory.feature_bytes + 2 * CATEGORIES * 8 * tables.targets)
         + per_feature * (tables.features + 1)

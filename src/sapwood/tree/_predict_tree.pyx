@@ -182,7 +182,7 @@ cdef class PredictingTree(TreeTables):
     def levels_of(self, Py_ssize_t feature, bint from_first=False):
         """Return by which number splits read each code of a category of many, and last a new one.
 
-        That is its level, of y itself or from the first y, or its split encoding; NaN where there is
+        That is its level, of y itself or from the first y, or its split encoding; NaN where it has
         none.
         """
         cdef double row_weight = self.weight / self.rows if self.rows > 0.0 else 1.0

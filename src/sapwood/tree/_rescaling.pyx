@@ -181,7 +181,7 @@ cdef void move_grid(
 cdef void rescale_target(TreeTables tables, double scale, double shift) noexcept nogil:
     """Let y be in other units, for all who know of it but the last layer."""
     cdef double square = scale * scale
-    cdef Py_ssize_t node, leaf, feature, place, expert
+    cdef Py_ssize_t node, leaf, feature, place
     cdef NodeRecord* record
     tables.first = scale * tables.first + shift
     tables.low = scale * tables.low + shift

@@ -19,7 +19,7 @@ from sapwood.tree._records cimport (
     CATEGORIES, CATEGORY, LISTED, NUMBER, RATES, SQUARE_TERMS, NodeRecord, centres_at,
     covariance_at, scales_at, terms_of,
 )
-from sapwood.tree._tables cimport TargetRecords, TreeTables, Watchers, set_fresh_models
+from sapwood.tree._tables cimport TreeTables, Watchers, set_fresh_models
 from sapwood.tree._target_records cimport coefficients_of, model_of, models_size
 from sapwood.tree._watch cimport Grid, Slot, slot_at
 

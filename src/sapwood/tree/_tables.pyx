@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from sapwood.corrector._layer cimport layer_rules
-from sapwood.tree._column_tables cimport Columns, clear_watch
+from sapwood.tree._column_tables cimport Columns
 from sapwood.tree._facts cimport NO_GRID, ColumnFacts
 from sapwood.tree._model cimport PRIOR, PRIOR_OF_CONSTANT
 from sapwood.tree._pages cimport give_back
@@ -38,6 +38,7 @@ from sapwood.tree.layout import (
     UNITS_RECORD,
     UNREST_RECORD,
 )
+
 
 def most_kept_rows(Py_ssize_t slots):
     """Return how many rows a leaf keeps before it lays the grid of a number."""

@@ -50,7 +50,8 @@ cdef inline void learn_targets(
     cdef LeafRecord* record = tables.leaves + leaf
     cdef const TreeNote* notes
     cdef double sums[3]
-    cdef double* added = &sums[0] if targets == 1 else room  # the weight, then y and residual of each
+    # The weight, then y and residual of each target.
+    cdef double* added = &sums[0] if targets == 1 else room
     cdef Py_ssize_t target
     cdef bint any_missing = False, is_odd = False, errs = False, is_sampled
     if record.watching:
