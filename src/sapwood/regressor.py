@@ -467,7 +467,7 @@ class Regressor(StoredModel, ForeignCalls):
         bad = self._kernel.check(flat, weights, *([len(names)] if names else []))
         if bad >= 0:
             _refuse(names, values[bad], weights[bad], bad if len(values) > 1 or not names else None)
-        if len(plan.starts(bool(names), self._is_limited)) > 1 and not self._has_room(plan, names):
+        if len(plan.starts(self._is_limited)) > 1 and not self._has_room(plan, names):
             # There is room for all that is new, or none of the rows is learned: a copy shows it.
             copy = self.copy()
             copy._learn_parts(plan.for_features(copy._features), names, values, weights)
@@ -490,17 +490,19 @@ class Regressor(StoredModel, ForeignCalls):
         register: Callable[[], SchemaMigration | None] | None
         given = {"regions": regions, "ids": ids}
         arrays = {name: array for name, array in given.items() if array is not None}
-        for span, is_turn, rows in plan.parts(bool(names), self._is_limited):
+        for span, is_turn, rows in plan.parts(self._is_limited):
             part, register = span, partial(self._registration, rows, names)
-            matrix = rows.few_codes(names) if names else rows.matrix
+            matrix = rows.matrix
             if is_turn and predictions is not None:
                 # The first row is predicted before anything new is registered, and then learned.
                 first = slice(part.start, part.start + 1)
                 own = {name: array[first] for name, array in arrays.items()}
                 row = rows.first_row_before()
-                self._kernel.predict(row, predictions[first], asked=asked, **own)
+                self._kernel.predict(row, predictions[first].reshape(-1), asked=asked, **own)
                 own.pop("regions", None)
-                self._kernel.learn(matrix[:1], values[first], weights[first], None, register, **own)
+                self._kernel.learn(
+                    matrix[:1], values[first].reshape(-1), weights[first], None, register, **own
+                )
                 part, matrix, register = slice(first.stop, part.stop), matrix[1:], None
             own = {name: array[part] for name, array in arrays.items()}
             said = None if predictions is None else predictions[part].reshape(-1)

@@ -32,7 +32,7 @@ def test_streams(kind, leaf, split_on, track):
 
 
 @pytest.mark.parametrize("kind", ["many", "whole"])
-def test_more_categories_than_have_codes_and_cuts_that_are_round(kind):
+def test_rare_categories_and_cuts_that_are_round(kind):
     tree, twin = made(leaf="adaptive", split_on="best", track="auto", grace_period=40, tau=0.15)
     stream = stream_of(kind, 420)
     learned(stream, tree, twin)
@@ -41,11 +41,29 @@ def test_more_categories_than_have_codes_and_cuts_that_are_round(kind):
     same_leaves(tree, twin)
     if kind == "many":
         assert len({x["k"] for x, _, _ in stream}) > 250
-        assert [len(labels) for labels in tree._features.categories] == [0, 0, 0, 0, 63]
         x = {**stream[-1][0], "k": "never seen"}
         assert tree.predict_one(x) == tree.predict_one({**x, "k": "nor this"})
         alone = tree.of_target("b")
         assert alone.predict_one(x) == tree.predict_one(x)["b"]
+
+
+@pytest.mark.parametrize("leaf", ["adaptive", "mean"])
+def test_splits_that_read_more_than_63_categories_by_one_number(leaf):
+    tree, twin = made(leaf=leaf, grace_period=60, tau=0.15)
+    stream = stream_of("encoded", 900)
+    learned(stream, tree, twin)
+    same_splits(tree, twin)
+    same_leaves(tree, twin)
+    columns = tree._kernel.columns
+    assert columns.split_encoded
+    feature = tree._features.index["k"]
+    own = twin.faces[0].encodings["k"]
+    weights = columns.encoding_weight_table[feature]
+    np.testing.assert_allclose(weights, own.weights, rtol=1e-6)
+    codes = len(twin.faces[0].labels["k"])
+    numbers = [own.of(code) for code in range(codes)]
+    np.testing.assert_allclose(tree._kernel.levels_of(feature)[:codes], numbers, rtol=1e-6)
+    assert any(cut.cut.feature == "k" for cut in twin.splits)
 
 
 def test_labels_that_are_late():

@@ -5,11 +5,20 @@ decides when to split, and where: that they do together, by the mean of the shar
 a cut explains. Of a row without their y they see all but the y.
 """
 
+import math
+
 import naive_tree
+from naive_encodings import Encodings
 from naive_layer import Layer, Memory
 from naive_leaf import Categories, Cut, Moments, Slots, Sums, merit_of
-from naive_tree import NaiveTree, Node
+from naive_tree import MOST_PRIOR, REPEATS, NaiveTree, Node
 from naive_trial import TRIAL_CLEARER, TRIAL_EVIDENCE, TRIAL_SHARE, Trial, round_cut
+
+
+class Row(dict):
+    """The values of a row as splits read them, and the codes of its categories."""
+
+    codes = None
 
 
 class Face(NaiveTree):
@@ -18,15 +27,38 @@ class Face(NaiveTree):
     def __init__(self, **parameters):
         super().__init__(**parameters)
         self.all_rows, self.memory, self.seen = 0, Memory(), Moments()
-        self.most_codes = naive_tree.OTHERS
+        self.all_weight, self.encodings = 0.0, {}
 
-    def become_many(self, name):
-        """All labels from the 64th on count as one."""
+    @property
+    def row_weight(self):
+        return self.all_weight / self.all_rows if self.all_rows else 1.0
 
-    def register(self, x):
-        super().register(x)
-        for labels in self.labels.values():
-            labels.update({label: min(code, self.most_codes) for label, code in labels.items()})
+    def read_by_splits(self, name, code):
+        """One number for all targets; there is none at first."""
+        return self.encodings[name].of(code) if name in self.encodings else None
+
+    def find(self, x):
+        leaf, row, codes = super().find(x)
+        row = Row(row)
+        row.codes = codes
+        return leaf, row, codes
+
+    def read_by_models(self, row):
+        values = super().read_by_models(row)
+        for name in self.many:
+            code = row.codes[name]
+            values[name] = None if code is None else self.level(name, code)
+        return values
+
+    def scale_of(self, name, watch):
+        """That of the levels of a category of many over all rows: of what lies between them."""
+        if name not in self.many:
+            return super().scale_of(name, watch)
+        whole, within, about = self.many[name]
+        between = about.mean
+        if within.weight >= REPEATS * self.row_weight:
+            between = max(between - within.mean, between / (1 + MOST_PRIOR))
+        return whole.mean, math.sqrt(between), 1.0
 
     def known_values(self, codes):
         return {
@@ -50,12 +82,12 @@ class Face(NaiveTree):
                 said, saying = self.layer.say(said)
                 note = saying, experts, self.rows
         if self.track and self.all_rows:
-            self.memory.leave(self.known_values(row), self.all_rows, note)
+            self.memory.leave(self.known_values(row.codes), self.all_rows, note)
         return said
 
     def take(self, x, y, w):
         """Learn a row, whose y may be missing; return its leaf."""
-        predicted_from = self.known_values(self.find(x)[1])  # before it brings something new
+        predicted_from = self.known_values(self.find(x)[2])  # before it brings something new
         self.register(x)
         leaf, row, _ = self.find(x)
         self.see_decimals(row)
@@ -67,24 +99,23 @@ class Face(NaiveTree):
             self.pass_by(leaf, row, w)
         else:
             self.learn_y(leaf, row, y, w, note)
-        self.all_rows += 1
+        self.all_rows, self.all_weight = self.all_rows + 1, self.all_weight + w
         leaf.all_rows += 1
+        if y is not None:
+            for name in self.levels:
+                if row.codes[name] is not None:
+                    self.learn_level(name, row.codes[name], self.learned_y, w)
         return leaf
 
     def pass_by(self, leaf, row, w):
         for name, value in row.items():
             leaf.watches[name].add(value, w, None, None)
-        leaf.models.learn_row(self.terms(leaf, row), w, leaf.all_rows)
-
-    def terms(self, leaf, row):
-        values = dict(row)
-        for name, levels in self.levels.items():
-            values[name] = levels[row[name]].mean if row[name] in levels else None
-        return leaf.models.standardise(values.values())
+        terms = leaf.models.standardise(self.read_by_models(row).values())
+        leaf.models.learn_row(terms, w, leaf.all_rows)
 
     def learn_y(self, leaf, row, y, w, note):
         if self.rows == 0:
-            self.low = self.high = y
+            self.first = self.low = self.high = y
             self.layer = Layer(y)
             for each in self.leaves:
                 each.mean = y
@@ -114,8 +145,7 @@ class Face(NaiveTree):
         leaf.residual.add(residual, w)
         for name, value in row.items():
             leaf.watches[name].add(value, w, y, residual)
-            if name in self.levels and value is not None:
-                self.levels[name].setdefault(value, Moments()).add(y, w)
+        self.learned_y = y - self.first
 
     def split_by(self, leaf, name, lefts, missing_left):
         """Make two leaves of one, by the places of a feature that go left."""
@@ -252,19 +282,37 @@ class NaiveTargets(NaiveTree):
         pairs = zip(self.targets, self.faces, strict=True)
         nodes = [face.take(x, y.get(name), w) for name, face in pairs]
         leaf = next(each for each in self.leaves if each.nodes == nodes)
+        row = self.faces[0].find(x)[1]
         if self.rows == 0:
             leaf.due, leaf.next_review = leaf.due * w, leaf.next_review * w
         self.rows, self.weight, leaf.rows = self.rows + 1, self.weight + w, leaf.rows + 1
         leaf.weight += w
         if self.trial and self.trial.leaf is leaf:
-            row = self.faces[0].find(x)[1]
             residuals = [
                 None if y.get(name) is None else face.residual
                 for name, face in zip(self.targets, self.faces, strict=True)
             ]
             self.trial.add(row, residuals, w)
+        self.learn_encodings(row)
         if leaf.weight >= leaf.due:
             self.attempt(leaf)
+
+    def learn_encodings(self, row):
+        """Let the numbers by which splits read categories of many follow their levels."""
+        own = self.faces[0].encodings
+        for name in self.faces[0].many:
+            if name not in own:
+                self.end_trial_of(name)
+                for face in self.faces:
+                    face.encodings[name] = own.setdefault(name, Encodings(self.faces, name))
+            own[name].learn(row.codes[name], self.root.units)
+
+    def end_trial_of(self, name):
+        """A split on trial does not outlive its feature, nor watch what it watched of another."""
+        self.trial = None if self.trial and self.trial.feature == name else self.trial
+        for side in self.trial.sides if self.trial else ():
+            for node in side.nodes:
+                node.watches.pop(name, None)
 
     def is_outdated(self, leaf):
         known = [node for node in leaf.nodes if node.rows]
@@ -275,7 +323,8 @@ class NaiveTargets(NaiveTree):
         self.trial = None if self.trial and self.trial.leaf is leaf else self.trial
         for face, node in zip(self.faces, leaf.nodes, strict=True):
             for name, labels in face.labels.items():
-                node.watches[name] = Categories() if labels else face.watch_number()
+                few = labels and name not in face.many
+                node.watches[name] = Categories() if few else face.watch_number()
 
     def review(self, leaf):
         for face, node in zip(self.faces, leaf.nodes, strict=True):

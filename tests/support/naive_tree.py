@@ -146,6 +146,14 @@ class NaiveTree:
             leaf.watches[name] = self.watch_number()
             leaf.watches[name].missing = missing
 
+    @property
+    def row_weight(self):
+        return self.weight / self.rows
+
+    def read_by_splits(self, name, code):
+        """The number that stands for a category of many in splits."""
+        return self.level(name, code)
+
     def level(self, name, code):
         """The mean y of a category, shrunk towards that of all as far as rows within a category
         differ more than categories do; no value before anything is known of any."""
@@ -155,7 +163,7 @@ class NaiveTree:
             return None
         if own is None:
             return whole.mean
-        row, prior = self.weight / self.rows, 1.0
+        row, prior = self.row_weight, 1.0
         if within.weight >= REPEATS * row:
             between = max(about.mean - within.mean, 1e-300)
             prior = min(max(within.mean / between, 1 / MOST_PRIOR), MOST_PRIOR)
@@ -167,7 +175,7 @@ class NaiveTree:
         if name not in self.many:
             own.add(y, w)
             return
-        row = self.weight / self.rows
+        row = self.row_weight
         whole, within, about = self.many[name]
         for known, squares in ((own, within), (whole, about)):
             if known.weight:
@@ -185,24 +193,20 @@ class NaiveTree:
                 codes[name] = labels.get(codes[name], new)
         row = dict(codes)
         for name in self.many:
-            row[name] = None if codes[name] is None else self.level(name, codes[name])
+            row[name] = None if codes[name] is None else self.read_by_splits(name, codes[name])
         node = self.root
         while node.children:
             value, left = row[node.cut.feature], node.missing_left
-            if value is not None and node.threshold is not None:
-                left = value < node.threshold
-            elif value is not None:  # a category that was not seen goes as if it were missing
+            if node.threshold is None:  # a category that was not seen goes as if it were missing
                 left = node.codes.get(codes[node.cut.feature], left)
+            elif value is not None:
+                left = value < node.threshold
             node = node.children[not left]
         return node, row, codes
 
     def look(self, leaf, row):
         """What the experts of a leaf say, what they say together, and the terms of the row."""
-        values = dict(row)
-        for name, levels in self.levels.items():  # a category stands for the mean y of its rows
-            if name not in self.many:
-                values[name] = levels[row[name]].mean if row[name] in levels else None
-        z = leaf.models.standardise(values.values())
+        z = leaf.models.standardise(self.read_by_models(row).values())
         margin = MARGIN * (self.high - self.low)
         linear = [min(dot(beta, z), self.high + margin) for beta in leaf.models.betas]
         said = [leaf.mean, *(max(each, self.low - margin) for each in linear)]
@@ -213,6 +217,14 @@ class NaiveTree:
         weights = [(least / max(error, least)) ** 4 for error in errors]
         beyond = dot(weights, [each - experts[0] for each in experts])  # exactly 0 if all agree
         return said, experts[0] + beyond / sum(weights), z
+
+    def read_by_models(self, row):
+        """The values of a row for linear models: a category stands for the mean y of its rows."""
+        values = dict(row)
+        for name, levels in self.levels.items():
+            if name not in self.many:
+                values[name] = levels[row[name]].mean if row[name] in levels else None
+        return values
 
     def predict(self, x):
         if not self.rows:
@@ -447,7 +459,7 @@ class NaiveTree:
     def review(self, leaf):
         """Look at all grids; and at the scales, in the first leaf and in those of many rows."""
         for place, (name, watch) in enumerate(leaf.watches.items()):
-            centre, deviation, share = watch.scale(self.levels.get(name))
+            centre, deviation, share = self.scale_of(name, watch)
             sure = len(self.leaves) == 1 or leaf.rows >= MANY_ROWS
             if deviation > 1e-300 and (
                 sure or (leaf.models.scales[place] is None and share >= 0.5)
@@ -455,6 +467,10 @@ class NaiveTree:
                 leaf.models.rescale(place, centre, deviation)
             if isinstance(watch, Slots):
                 watch.review()
+
+    def scale_of(self, name, watch):
+        """Mean and deviation of what stands for a feature in linear models."""
+        return watch.scale(self.levels.get(name))
 
     def offered(self, watches):
         """Those of the features that leaves may split on."""

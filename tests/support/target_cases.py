@@ -18,25 +18,28 @@ def stream_of(kind, rows):
     """Rows of a dict of features, a dict of targets, and a weight.
 
     Of a kind: plain; with gaps in features and targets; with categories, and gaps; with weights;
-    with a target that comes late; with more categories than have codes; or with whole numbers.
+    with a target that comes late; with more than 63 categories, most of them rare; with whole numbers; or
+    with more than 63 categories that repeat, gaps and weights.
     """
-    kinds = ["plain", "gaps", "categories", "weights", "late", "many", "whole"]
+    kinds = ["plain", "gaps", "categories", "weights", "late", "many", "whole", "encoded"]
     rng = np.random.default_rng(kinds.index(kind))
     X, y = columns_of(rng, rows)
     if kind == "whole":
         X = np.round(20 * X) / 20
         X[:, 0] *= 1000
     labels = rng.choice(list("pqrst"), rows).tolist()
-    labels = [f"{label}{at % 90 if kind == 'many' else ''}" for at, label in enumerate(labels)]
+    numbers = {"many": 90, "encoded": 15}.get(kind)
+    labels = [f"{label}{at % numbers if numbers else ''}" for at, label in enumerate(labels)]
     features = [dict(zip(("x0", "x1", "x2", "x3"), row, strict=True)) for row in X.tolist()]
     targets = [{name: float(column[at]) for name, column in y.items()} for at in range(rows)]
     weights = np.ones(rows)
-    if kind in ("categories", "many"):
+    if kind in ("categories", "many", "encoded"):
         for at, label in enumerate(labels):
             features[at]["k"] = label
-            targets[at]["b"] += 8 * (label[0] == "p") - 5 * (label[0] == "q")
-            targets[at]["a"] += 6 * (label[0] == "t")
-    if kind in ("gaps", "categories"):
+            strength = 4 if kind == "encoded" else 1
+            targets[at]["b"] += 8 * strength * (label[0] == "p") - 5 * (label[0] == "q")
+            targets[at]["a"] += 6 * strength * (label[0] == "t")
+    if kind in ("gaps", "categories", "encoded"):
         for x, own in zip(features, targets, strict=True):
             for name in list(x):
                 if rng.random() < 0.1:
@@ -44,7 +47,7 @@ def stream_of(kind, rows):
             for name in ("a", "b"):
                 if rng.random() < 0.25:
                     own[name] = None
-    if kind == "weights":
+    if kind in ("weights", "encoded"):
         weights = rng.uniform(0.2, 4, rows)
     if kind == "late":
         for own in targets[: rows // 2]:

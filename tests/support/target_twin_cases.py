@@ -87,9 +87,8 @@ def same_model(kernel, number, target, node, origin):
     betas[:, 0] += origin
     close(betas, models.betas)
     own = page[rest : rest + kernel.page_size]
-    for place, (watch, scale) in enumerate(zip(node.watches.values(), models.scales, strict=True)):
-        first = 0.0 if isinstance(watch, Slots) else kernel.target_stream_table[target]["first"]
-        expected = [scale[0] - first, 1 / scale[1]] if scale else [0.0, 0.0]
+    for place, scale in enumerate(models.scales):
+        expected = [scale[0], 1 / scale[1]] if scale else [0.0, 0.0]
         close(own[[centres + place, scales + place]], expected)
     close(own[covariance:].reshape(terms, terms)[:known, :known], models.P)
 

@@ -1,6 +1,6 @@
-"""Ratings of classes become probabilities, calibrated by the labels of predictions that were issued.
+"""Ratings of classes become probabilities, calibrated by the labels of issued predictions.
 
-A model rates each class by a number that is near its probability. Four candidates make probabilities
+A model rates each class by a number near its probability. Four candidates make probabilities
 of ratings r of K classes: p is proportional to clip(r, e / K, 1) ** a, for e in .3, .1, .03, .01,
 where each exponent a is learned by Newton steps of the log-loss. They are mixed by weights that are
 proportional to exp(-L), where L is the exponentially weighted sum of a candidate's log-loss. All of
@@ -37,7 +37,7 @@ EXPONENT_RANGE = SMALLEST, LARGEST
 
 
 cdef inline const double* taken(Notes pending, uint64_t key, double labels) noexcept nogil:
-    """Take out what is pending of a row; NULL if it was not predicted, or before any class was known."""
+    """Take out what is pending of a row; NULL if it was not predicted, or no class was known."""
     if pending.count > 0:
         return pending.take(key, labels, NULL)
     if not is_id(key):

@@ -1,7 +1,6 @@
 """What all classifiers share: labels in, probabilities out, and a multi-target model inside."""
 
 import sys
-import warnings
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,13 +12,14 @@ from sapwood.classify._calibration import Calibrator
 from sapwood.classify.growth import ClassGrowth
 from sapwood.classify.labels import CodedLabels, class_label, coded, label_array, label_values
 from sapwood.classify.parts import check_rows, part_of
-from sapwood.classify.widening import can_be_widened, restore_latest, widened
+from sapwood.classify.widening import restore_latest, widened
 from sapwood.corrector._pending import Notes, key_of_id, key_of_row, keys_of_columns, keys_of_ids
 from sapwood.model import State
 from sapwood.regressor import Regressor
 from sapwood.rows import frames, targets
 from sapwood.stages import EncodedBatch, Stage
 from sapwood.stages.stage import passed_on
+from sapwood.tasks import CLASSES
 from sapwood.tree.memory import most_notes
 from sapwood.validation import Label
 
@@ -223,7 +223,7 @@ class Classifier(Stage):
         """Learn rows of known classes; of the first one of a class, only those before are scored."""
         held = self._held
         known, calibrator = len(held.classes), held.calibrator
-        values = _columns(codes, known)
+        values = CLASSES.columns(codes, known)
         before = np.empty(values.shape)
         labels = calibrator.labels
         found: list[Any] = []
@@ -292,10 +292,7 @@ class Classifier(Stage):
         model, calibrator, pending = held.model, held.calibrator, held.pending
         if known > 2:
             first, second = calibrator.class_weights[:2].tolist()
-            if not model.targets and not can_be_widened(model):
-                model = self._started_over(model)
-            else:
-                model = widened(model, second / (first + second))
+            model = widened(model, second / (first + second))
             sizes, keys, ages, contents = pending.state()
             pending = self._new_pending(known)
             contents = np.hstack(
@@ -307,17 +304,6 @@ class Classifier(Stage):
         calibrator.widen(known)
         codes = {label: code for code, label in enumerate(classes)}
         self._held = Held(model, classes, codes, calibrator, pending)
-
-    def _started_over(self, model: Regressor) -> Regressor:
-        """Return an empty model, as a third class came to features of very many categories."""
-        warnings.warn(
-            "a third class appeared after a feature had more than 63 categories: the model starts "
-            "over, as target encoding is for two classes; show it rows of all classes first",
-            stacklevel=6,
-        )
-        made = type(model)(**model.parameters)
-        made.schema = model.schema
-        return made
 
     # -- predicting -----------------------------------------------------------------------------
 
@@ -524,15 +510,6 @@ class Classifier(Stage):
 
 def _keys_of(ids: Any) -> Any:
     return None if ids is None else keys_of_ids(ids)
-
-
-def _columns(codes: IntArray, known: int) -> FloatArray:
-    """Return the targets of classes: of two, whether it is the second; of more, one for each."""
-    if known < 3:
-        return codes.astype(np.float64)
-    values = np.zeros((len(codes), known))
-    values[np.arange(len(codes)), codes] = 1.0
-    return values
 
 
 def _ratings(predictions: FloatArray, known: int) -> FloatArray:

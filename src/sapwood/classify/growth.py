@@ -9,6 +9,7 @@ rules of their own.
 from dataclasses import dataclass, replace
 from math import sqrt
 
+from sapwood.tasks import CLASSES
 from sapwood.tree.bounds import NoBound
 from sapwood.tree.growth import GrowthRules
 
@@ -64,10 +65,10 @@ class ClassGrowth:
             return growth
         return replace(
             growth,
-            bound=NoBound(growth.bound.delta),
+            bound=growth.bound if CLASSES.waits_for_bound else NoBound(growth.bound.delta),
             grace_period=growth.grace_period * (SOONER if self.sooner else 1.0),
             least_evidence=least_evidence(
                 self.classes, MEMBER_DEVIATIONS if rate > 0.0 else TREE_DEVIATIONS
             ),
-            equal_units=1,
+            task=CLASSES,
         )

@@ -7,6 +7,7 @@ then on it is the model that would have known the class from its first row on, t
 
 Two classes are one target: 1 in the rows of the second. With the third class it becomes two, of
 which the first is its mirror image; the corrector and predictions that wait for labels start over.
+Splits on features of more than 63 categories go on reading the levels of the second class.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,12 +24,12 @@ from sapwood.ensemble.ensemble_state import STREAM as ENSEMBLE_STREAM
 from sapwood.ensemble.layout import TARGET_RECORD
 from sapwood.ensemble.one_target import SUMS
 from sapwood.model import State
-from sapwood.regressor import Regressor
 from sapwood.rows.features import TARGETS
 from sapwood.tree import memory, tree_state
-from sapwood.tree._column_tables import GRID_DOUBLES
+from sapwood.tree._column_tables import GRID_DOUBLES, LEVEL_HEAD, level_rows
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.layout import (
+    CODES,
     LEAF,
     STREAM,
     TARGET_COST,
@@ -40,7 +41,7 @@ from sapwood.tree.layout import (
 )
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 
-__all__ = ["can_be_widened", "widened"]
+__all__ = ["restore_latest", "widened"]
 
 Array = NDArray[Any]
 Column = Callable[[Array], Array]
@@ -59,17 +60,6 @@ class Source(NamedTuple):
 
     place: int | None  # of an earlier target, or None of a class that was never seen
     sign: int = SAME
-
-
-def can_be_widened(model: Regressor) -> bool:
-    """Whether all that a model knows can be kept when it meets another class.
-
-    It cannot where a model of two classes has features of more than 63 categories, as splits on
-    their levels have no counterpart with three.
-    """
-    features = model._features
-    many = memory.column_kinds(features, features.known)[1] >= 0
-    return not many.any()
 
 
 def widened(model: Any, share: float) -> Any:
@@ -115,7 +105,7 @@ def _tree(
     count = kernel.features
     found |= {
         "layer": _layers(arrays["layer"], kernel.targets, sources),
-        "levels": _levels(arrays["levels"], kernel.targets, sources),
+        "levels": _levels(arrays["levels"], kernel, sources),
         "models": _models(arrays["models"], kernel, sources),
         "watches": _watches(arrays["watches"], kernel, sources),
         "target_streams": _streams(arrays, is_one, sources, share),
@@ -143,6 +133,8 @@ def _tree(
         found["target_trial"] = _records(
             arrays["target_trial"], TARGET_TRIAL, is_one, sources, lambda own: own
         )
+    if kernel.columns.has_many:
+        found |= _encodings(arrays, kernel, sources)
     notes = memory.new_notes(kernel.max_bytes, targets) if kernel.tracking else None
     return found | _notes(notes, None if is_one else arrays, kernel.targets)
 
@@ -235,13 +227,43 @@ def _layers(layers: Array, old: int, sources: Sequence[Source]) -> Array:
     return np.concatenate([unseen if s.place is None else of_targets[s.place] for s in sources])
 
 
-def _levels(levels: Array, old: int, sources: Sequence[Source]) -> Array:
+def _levels(levels: Array, kernel: TreeKernel, sources: Sequence[Source]) -> Array:
     """Return weights and means of categories; the means are 0 of a class that was never seen."""
-    of_targets = levels.reshape(old, -1, 2)
+    of_targets = levels.reshape(kernel.targets, -1, 2)
     made = [of_targets[source.place or 0].copy() for source in sources]
+    is_mean = ~_squares(kernel)
     for own, source in zip(made, sources, strict=True):
-        own[:, 1] *= 0.0 if source.place is None else source.sign
+        if source.place is None:
+            own[:, 1] = 0.0
+        else:
+            own[is_mean, 1] *= source.sign
     return np.concatenate(made)
+
+
+def _squares(kernel: TreeKernel) -> NDArray[np.bool_]:
+    """Return which levels of a target are means of squares: two of each category of many."""
+    places = kernel.columns.place_table
+    found = np.zeros(level_rows(places), np.bool_)
+    start = CODES * len(places)
+    for count in places[places >= 0].tolist():
+        found[start + 1 : start + LEVEL_HEAD] = True
+        start += LEVEL_HEAD + count
+    return found
+
+
+def _encodings(
+    arrays: dict[str, Array], kernel: TreeKernel, sources: Sequence[Source]
+) -> dict[str, Array]:
+    """Return by which numbers splits read categories of many: the same as before."""
+    columns = kernel.columns
+    weights = np.zeros((kernel.features, len(sources)))
+    if columns.split_encoded:
+        weights[:, : kernel.targets] = arrays["encoding_weights"]
+        return {"split_encodings": arrays["split_encodings"].copy(), "encoding_weights": weights}
+    many = np.flatnonzero(columns.place_table >= 0).tolist()
+    weights[many, sources.index(Source(0))] = 1.0
+    levels = [np.roll(kernel.levels_of(feature, from_first=True), 1) for feature in many]
+    return {"split_encodings": np.concatenate(levels), "encoding_weights": weights}
 
 
 # -- pages -------------------------------------------------------------------------------------
@@ -285,7 +307,7 @@ def _mirror(coefficients: Array, page: Array, is_category: Array, kernel: TreeKe
 
 
 def _categories(kernel: TreeKernel) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = np.asarray(kernel.columns.is_category, dtype=np.bool_)
+    found: NDArray[np.bool_] = kernel.columns.is_category | (kernel.columns.place_table >= 0)
     return found
 
 
@@ -385,7 +407,11 @@ def _ensemble(
     }
     notes = model._new_notes(len(sources)) if kernel.tracking else None
     found |= _notes(notes, None if is_one else arrays, old)
-    names = (*tree_state.ARRAYS, *(() if is_one else tree_state.TARGET_ARRAYS))
+    names = (
+        *tree_state.ARRAYS,
+        *(() if is_one else tree_state.TARGET_ARRAYS),
+        *tree_state.ENCODINGS,
+    )
     for place, tree in enumerate(kernel.trees):
         own = {name: arrays[f"{place} {name}"] for name in names if f"{place} {name}" in arrays}
         made = _tree(tree, own, sources, share)

@@ -90,11 +90,11 @@ cdef inline void settle_blend(
     for a few candidates, if it is done often.
     """
     cdef const BlendErrors* errors = <const BlendErrors*>blend
-    cdef Py_ssize_t sweep
+    cdef Py_ssize_t _sweep
     cdef double ridge
     if errors.weight > 0.0:
         ridge = errors.square / errors.weight * rules.precision
-        for sweep in range(sweeps):
+        for _sweep in range(sweeps):
             descend(
                 blend + 2 + 2 * n, blend + 2 + n, n, ridge, rules.centre, rules.most,
                 weights_of(blend),

@@ -1,8 +1,8 @@
 """The last layer of a model: its prediction, levels and a transfer model, blended.
 
-A prediction is `say`, which leaves in a CorrectedPrediction all that has to be known when the label comes:
-`judge` takes that, however late. `follow` is for every label, as soon as it is there; the levels
-and the pairs that are known go on by it, whether or not its row was ever predicted.
+A prediction is `say`, which leaves in a CorrectedPrediction all that is needed when the label
+arrives: `judge` takes that, however late. `follow` is for every label, as soon as it is there; the
+levels and the pairs that are known go on by it, whether or not its row was ever predicted.
 """
 
 from sapwood.corrector._blend cimport (
@@ -58,7 +58,8 @@ cdef inline void start_layer(LayerState* layer, const LayerRules* rules, double 
 
 
 cdef inline void say(
-    const LayerState* layer, const LayerRules* rules, double model, double known, CorrectedPrediction* saying
+    const LayerState* layer, const LayerRules* rules, double model, double known,
+    CorrectedPrediction* saying,
 ) noexcept nogil:
     """Say what comes of a model's prediction, when so many labels are known."""
     cdef double margin = rules.margin * (layer.high - layer.low)
@@ -71,8 +72,8 @@ cdef inline void say(
 
 
 cdef inline void judge(
-    LayerState* layer, const LayerRules* rules, const CorrectedPrediction* saying, double y, double w,
-    double known,
+    LayerState* layer, const LayerRules* rules, const CorrectedPrediction* saying, double y,
+    double w, double known,
 ) noexcept nogil:
     """Take the label of what was said, when so many others are known."""
     cdef double share = worth(&layer.evidence, known - saying.known)

@@ -154,7 +154,9 @@ cdef class LastLayer:
             self.take(predictions[row], y[row], 1.0, &saying if self.rows > 0.0 else NULL)
         return said.base
 
-    cdef void take(self, double model, double y, double w, const CorrectedPrediction* saying) noexcept nogil:
+    cdef void take(
+        self, double model, double y, double w, const CorrectedPrediction* saying
+    ) noexcept nogil:
         if self.rows == 0.0:
             start_layer(self.layer, &RULES, y)
         else:

@@ -61,7 +61,7 @@ cdef class Notes:
     cdef readonly double reach       # how many labels lately came before that of a note
     cdef readonly Py_ssize_t misses  # labels, since one was, that came in turn and were not found
     cdef readonly Py_ssize_t left    # notes since the last label
-    cdef readonly Py_ssize_t unrecorded  # predictions before the first label, whose own did not come
+    cdef readonly Py_ssize_t unrecorded  # predictions before the first label, without their own
     cdef readonly bint owed          # whether labels of these are arriving
     cdef readonly Py_ssize_t appearance_count
     cdef int64_t turn                # the number of the note that was last taken in order, or -1

@@ -72,7 +72,7 @@ cdef class Notes:
         return 0
 
     cdef double* leave(self, uint64_t key) noexcept nogil:
-        """Leave a note, for which there is room, or the oldest gives way; where its content goes."""
+        """Leave a note; the oldest gives way if there is no room. Where its content goes."""
         cdef Py_ssize_t place
         if is_id(key) and self.count > 0:
             self.take_id(key)  # an earlier prediction of the same id is replaced

@@ -16,9 +16,7 @@ Beside each R goes the largest of the products alone (Page's statistic). It bega
 which a change most likely happened.
 """
 
-from libc.math cimport exp, fabs, sqrt
-
-import numpy as np
+from libc.math cimport exp, sqrt
 
 __all__ = ["FIELDS", "LARGEST", "watch"]
 

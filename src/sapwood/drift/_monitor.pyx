@@ -3,7 +3,8 @@
 A column is watched by bins: of a number, nine edges between the quantiles of its first rows make
 ten, of which the outer two are beyond what was seen; of a category each label has one; and one is
 that of missing values. Of any two rows one is counted, now the first, now the second, in blocks
-of BLOCK rows. With p the shares of bins before, and q those of the last RECENT blocks (drawn towards p), a block of counts c is more
+of BLOCK rows. With p the shares of bins before, and q those of the last RECENT blocks (drawn
+towards p), a block of counts c is more
 likely under q than under p by the product of (q / p)^c. The evidence for a change is gathered as
 in _detector.pyx,
 
@@ -64,7 +65,7 @@ cdef double DRAWN = 100.0       # rows of p in q
 cdef double SPAN_MEMORY = 50.0  # spans of a length
 cdef double LARGEST_JUMP = 8.0  # of the unrest, by one span
 cdef double LARGEST_U = 4.0     # deviations of an error
-cdef double LEAST_KNOWN = 200.0 # errors, before sums count
+cdef double LEAST_KNOWN = 200.0  # errors, before sums count
 cdef double LEAST_SUMS = 6.0
 cdef double SUSPICION = 100.0     # evidence from which on values beyond the edges are kept apart
 cdef double CAUTION = 0.75      # of the gain that blocks of a slow column have without a change
@@ -177,7 +178,7 @@ cdef inline double calm_of_errors(
 
 
 cdef inline bint is_counted(Py_ssize_t place) noexcept nogil:
-    """Whether a row of a block is counted: of each pair one, so that no period of rows is missed."""
+    """Whether a row of a block is counted: one of each pair, so that no period is missed."""
     return (place & 1) == ((<uint32_t>(place >> 1) * <uint32_t>2654435761) >> 31)
 
 

@@ -18,7 +18,9 @@ cdef class EnsembleKernel(Members):
 
     cdef int note_one(self, const double* row, const MemberPredictions* said, uint64_t id) except -1
     cdef bint can_read(self, RowReader reader, x, bint learn) except -1
-    cdef int learn_row(self, const double* row, const double* y, double w, uint64_t id) except -1
+    cdef int learn_one_row(
+        self, const double* row, const double* y, double w, uint64_t id
+    ) except -1
     cdef void become_several(self, TargetTables tables, Notes notes) noexcept
     cdef double copies(
         self, const TreeRecord* record, const uint64_t* thresholds, Py_ssize_t later

@@ -11,17 +11,19 @@ from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
 from sapwood.corrector._pending cimport Notes, count_blanks, row_key_of, value_key
-from sapwood.ensemble._members cimport MOST_TREES, Members, MemberPredictions, TargetTables, TreeRecord
+from sapwood.ensemble._members cimport (
+    MOST_TREES, MemberPredictions, Members, TargetTables, TreeRecord,
+)
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._growth cimport decide
 from sapwood.tree._guard cimport admissible, first_inadmissible
 from sapwood.tree._kernel cimport TreeKernel
 from sapwood.tree._learning cimport learn_row
-from sapwood.tree._levels cimport HEAD, is_known
+from sapwood.tree._levels cimport HEAD
 from sapwood.tree._memory cimport measure_if_due
 from sapwood.tree._predict cimport predict_row
 from sapwood.tree._prediction cimport predictions_in, with_levels
-from sapwood.tree._recall cimport has_learned, note_appearances, note_key
+from sapwood.tree._recall cimport has_learned, is_known_of_any, note_appearances, note_key
 from sapwood.tree._records cimport CATEGORIES
 from sapwood.tree._schema_migration cimport SchemaMigration
 from sapwood.tree._sharing cimport Sharing, give_turn, start_writing, stop_writing, take_turn
@@ -121,7 +123,9 @@ cdef class EnsembleKernel(Members):
             for feature in range(X.shape[1]):
                 value = X[row, feature]
                 if tree.has_many and tree.places[feature] >= 0:
-                    if is_known(many, tree.places[feature], value) or came_before(X, row, feature):
+                    if is_known_of_any(tree, many, feature, value) or came_before(
+                        X, row, feature
+                    ):
                         keys[row] += value_key(value, feature)
                     elif is_waiting and value < tree.places[feature]:
                         self.notes.appear(feature, value, self.rows + row)
@@ -176,7 +180,6 @@ cdef class EnsembleKernel(Members):
         cdef TargetPrediction found
         cdef TreeKernel tree
         cdef Py_ssize_t place
-        cdef uint64_t key
         cdef const double* row
         self.begin_reading()
         try:
@@ -200,7 +203,9 @@ cdef class EnsembleKernel(Members):
             self.sharing.end_reading()
         return said.saying.prediction
 
-    cdef int note_one(self, const double* row, const MemberPredictions* said, uint64_t id) except -1:
+    cdef int note_one(
+        self, const double* row, const MemberPredictions* said, uint64_t id
+    ) except -1:
         """Remember what was said of a row, until its label comes."""
         cdef uint64_t key
         if self.tracking and self.rows == self.begun:
@@ -220,18 +225,22 @@ cdef class EnsembleKernel(Members):
         """Predict several targets of a row as a list, or None if `predict` has to do it."""
         cdef TreeKernel tree
         cdef TargetPrediction* found
+        cdef const double* row
         cdef Py_ssize_t place, target, leaf
         cdef unsigned char[::1] room = np.zeros(self.targets * sizeof(MemberPredictions), np.uint8)
         cdef MemberPredictions* said = <MemberPredictions*>&room[0]
         self.begin_reading()
         try:
-            if len(room) != self.targets * sizeof(MemberPredictions) or not self.can_read(reader, x, False):
+            if len(room) != self.targets * sizeof(MemberPredictions):
+                return None
+            if not self.can_read(reader, x, False):
                 return None
             for place in range(self.asked):
                 tree = <TreeKernel>self.trees[place]
-                leaf = leaf_of(tree.nodes, reader.values)
+                row = with_levels(tree, reader.values, tree.room)
+                leaf = leaf_of(tree.nodes, row)
                 found = predictions_in(tree, tree.scratch, NULL)
-                predict_row(tree, leaf, reader.values, tree.scratch, found)
+                predict_row(tree, leaf, row, tree.scratch, found)
                 for target in range(self.targets):
                     said[target].trees[place] = found[target].saying.prediction
             for target in range(self.targets):
@@ -251,7 +260,7 @@ cdef class EnsembleKernel(Members):
             if self.targets > 1 or not self.can_read(reader, x, True):
                 return False
             self.settle()
-            self.learn_row(reader.values, &y, w, id)
+            self.learn_one_row(reader.values, &y, w, id)
             self.tidy_notes()
             self.look_if_due()
         finally:
@@ -271,7 +280,7 @@ cdef class EnsembleKernel(Members):
             if not self.can_read(reader, x, True):
                 return False
             self.settle()
-            self.learn_row(reader.values, &y[0], w, id)
+            self.learn_one_row(reader.values, &y[0], w, id)
             self.tidy_notes()
             self.look_if_due()
         finally:
@@ -279,7 +288,7 @@ cdef class EnsembleKernel(Members):
             give_turn(self.sharing)
         return True
 
-    cdef int learn_row(
+    cdef int learn_one_row(
         self, const double* row, const double* y, double w, uint64_t id
     ) except -1:
         """Learn a row: first what may fail, then what cannot, then what may be done later."""
@@ -593,7 +602,8 @@ cdef class EnsembleKernel(Members):
             elif self.tracking and asked:
                 noted = min(rows, self.notes.most)
             notes = np.empty((noted, self.notes.width if noted else 0))
-            keys, room = np.empty(noted, np.uint64), np.zeros(targets * sizeof(MemberPredictions), np.uint8)
+            keys = np.empty(noted, np.uint64)
+            room = np.zeros(targets * sizeof(MemberPredictions), np.uint8)
             together = <MemberPredictions*>&room[0]
             tree = self.reference()
             while start < rows:

@@ -1,4 +1,4 @@
-"""The trees of an ensemble: what is known of them, what they say together, and how that is judged."""
+"""The trees of an ensemble: what is known of them, what they predict together, and its score."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -82,7 +82,7 @@ cdef class TargetTables:
     cdef double* blends
     cdef LayerState* layers
     cdef TreeError* errors
-    cdef char* has_seen_target                   # of each tree and target whether it has learned one's y
+    cdef char* has_seen_target                      # whether a tree has learned a y of a target
     cdef MemberPredictions* room                    # for what is said of a row that is learned
     cdef object heard_table
     cdef object room_table
@@ -133,7 +133,8 @@ cdef class Members:
         self, const MemberPredictions* now, const double* row, uint64_t key, bint at_once
     ) noexcept nogil
     cdef bint set_then(
-        self, Py_ssize_t target, const double* note, bint at_once, const MemberPredictions* now, MemberPredictions* then
+        self, Py_ssize_t target, const double* note, bint at_once, const MemberPredictions* now,
+        MemberPredictions* then,
     ) noexcept nogil
     cdef void take_labels(
         self, const double* row, const double* y, double w, uint64_t key, bint at_once

@@ -1,6 +1,6 @@
 """The trees of an ensemble: what is known of them, what they say together, and how that is judged.
 
-With several targets, all that concerns predictions is there for each: the range of y, the errors and
+With several targets, all that concerns predictions is there for each: range of y, errors and
 the weights of trees, and the last layer. Who is replaced is decided for all together, by squared
 errors as shares of each target's variance. A tree that has not learned a y of some target yet has
 nothing to say of it: for that target it counts as saying what the others do.
@@ -15,9 +15,11 @@ from sapwood.corrector._blend cimport (
     BlendRules, blend_doubles, blended, judge_blend, settle_blend, start_blend, weights_of,
 )
 from sapwood.corrector._evidence cimport LATE
-from sapwood.corrector._layer cimport CorrectedPrediction, follow, judge, layer_rules, say, start_layer
+from sapwood.corrector._layer cimport (
+    CorrectedPrediction, follow, judge, layer_rules, say, start_layer,
+)
 from sapwood.corrector._pending cimport (
-    LEAST_ROOM, Notes, count_at_once, count_blanks, is_id, take_blank,
+    LEAST_ROOM, count_at_once, count_blanks, is_id, take_blank,
 )
 from sapwood.drift._detector cimport SHIFTS, Detector, Found, see
 from sapwood.tree._guard cimport held_near
@@ -393,7 +395,8 @@ cdef class Members:
         return NULL
 
     cdef bint set_then(
-        self, Py_ssize_t target, const double* note, bint at_once, const MemberPredictions* now, MemberPredictions* then
+        self, Py_ssize_t target, const double* note, bint at_once, const MemberPredictions* now,
+        MemberPredictions* then,
     ) noexcept nogil:
         """Set what was said of a target when a row was predicted; what is said now if it never was.
 
@@ -433,13 +436,13 @@ cdef class Members:
         """Let what the last tree said be remembered as said by the one whose place it takes."""
         cdef double* note
         cdef int64_t number
-        cdef Py_ssize_t target
+        cdef Py_ssize_t _target
         if not self.tracking:
             return
         for number in range(self.notes.first, self.notes.next):
             note = self.notes.contents + (number & (self.notes.room - 1)) * self.notes.width
             note += SAYING_DOUBLES + 2 + (self.targets > 1)
-            for target in range(self.targets):
+            for _target in range(self.targets):
                 note[place] = note[self.members]
                 note += note_size(self.members + 1)
 

@@ -6,7 +6,7 @@ cdef extern from "pythread.h" nogil:
 
 cdef class Worker:
     cdef PyThread_type_lock wanted   # is let go when there is something to do
-    cdef PyThread_type_lock finished # is let go when it is done
+    cdef PyThread_type_lock finished  # is let go when it is done
     cdef object task
     cdef object argument
     cdef object error

@@ -86,10 +86,15 @@ def restored(kind: type[Kind], state: State, format: int) -> Kind:
     kernel = model._kernel
     places = range(len(kernel.trees))
     targets = max(1, len(model._features.known.targets))
-    of_trees = (*tree_state.ARRAYS, *(tree_state.TARGET_ARRAYS if targets > 1 else ()))
+    of_trees = (
+        *tree_state.ARRAYS,
+        *(tree_state.TARGET_ARRAYS if targets > 1 else ()),
+        *tree_state.ENCODINGS,
+    )
     names = {*OWN, *(f"{place} {name}" for place in places for name in of_trees)}
     names |= set(OWN_OF_TARGETS if targets > 1 else ())
-    later = {f"{place} {name}" for place in places for name in older_formats.LATER}
+    optional = (*older_formats.LATER, *tree_state.ENCODINGS)
+    later = {f"{place} {name}" for place in places for name in optional}
     good = names - later <= arrays.keys() <= names
     check(good, "its arrays are others than those of its trees")
     table = arrays["trees"].copy()

@@ -210,6 +210,12 @@ def flatten(model: Readable) -> FlatTree:
 
 def _flattened(tree: Any) -> FlatTree:
     kernel, features = tree._kernel, tree._features
+    if kernel.columns.split_encoded:
+        raise ExportError(
+            "its splits read a feature of more than 63 categories by an encoding of several targets, "
+            "its linear models by one of their own, and exported trees know one encoding a feature; "
+            "train a model of this target alone to export it"
+        )
     if kernel.rows == 0 or not features.names:
         raise ExportError("the tree has learned no features yet; let it learn some rows first")
     picture = snapshot.picture(kernel, features)

@@ -50,15 +50,27 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
         targets = [str(name) for name in known.targets]
         of_targets = _of_targets(kernel, at)
         return TreePicture(
-            nodes, names, labels, facts=facts, targets=targets, of_targets=of_targets
+            nodes,
+            names,
+            labels,
+            _levels(kernel, features),
+            facts=facts,
+            targets=targets,
+            of_targets=of_targets,
         )
-    levels = {}
-    for feature in np.flatnonzero(kernel.columns.place_table >= 0).tolist():
-        levels[feature] = kernel.levels_of(feature)[: known.counts[feature]]
-        by_level = (nodes["kind"] == NUMBER) & (nodes["feature"] == feature)
+    levels = _levels(kernel, features)
+    if not kernel.columns.split_encoded:  # levels are those of y itself
+        by_level = (nodes["kind"] == NUMBER) & np.isin(nodes["feature"], [*levels])
         nodes["threshold"][by_level] += kernel.first
     ids = [name for name, kind in zip(names, known.kinds, strict=True) if kind == IDENTIFIER]
     return TreePicture(nodes, names, labels, levels, ids, facts)
+
+
+def _levels(kernel: TreeKernel, features: Features) -> dict[int, FloatArray]:
+    """Return by which number splits read each label of the features with more than 63."""
+    many = np.flatnonzero(kernel.columns.place_table >= 0).tolist()
+    counts = features.known.counts
+    return {feature: kernel.levels_of(feature)[: counts[feature]] for feature in many}
 
 
 def _facts(kernel: TreeKernel) -> NDArray[Any]:

@@ -24,10 +24,11 @@ prediction and its own:
 
 With labels at once the share is 1.
 
-Rows may belong to groups as well, such as the hours of the day: the size of errors varies with these
+Rows may belong to groups as well, such as the hours of the day: errors vary with these
 in ways that leaves do not follow. Each group has a factor of its own for each level, which moves as
-that of all rows does, so that the level is held in each group. Of k groups, each gets one in k labels,
-so that its lateness counts one kth. Group 0 is that of rows without one, and its factors stay 1.
+that of all rows does, so that the level is held in each group. Each of k groups gets one in k
+labels, so that its lateness counts one kth. Group 0 is that of rows without one, and its factors
+stay 1.
 
 Of several targets each has all of that for itself, but for the regions, which they share.
 """
@@ -171,8 +172,8 @@ cdef inline void judge(
 ) noexcept nogil:
     """Learn what came of what was said; a region that has just been met was prepared before.
 
-    `group` is NULL for rows without one. `moves` are those of a row of weight 1, as `set_moves` sets
-    them; `age` is the number of labels since the row was predicted, `groups` how many groups there
+    `group` is NULL for rows without one. `moves` are those of a row of weight 1, from `set_moves`;
+    `age` is the number of labels since the row was predicted, `groups` how many groups there
     are.
     """
     cdef double size, ratio, rate, step, miss, moved, heavy, share, of_group
@@ -371,7 +372,7 @@ def publish(
     double[:, ::1] overall not None,
     double[:, ::1] bounds not None,
 ):
-    """Turn what was said of rows into bounds to be told: nested, and not beyond what y never passes.
+    """Turn predictions of rows into bounds: nested, and not beyond what y never passes.
 
     Parameters
     ----------

@@ -438,8 +438,8 @@ cdef void add_leaf(LeafRecord* record, const LeafDelta* delta) noexcept nogil:
     )
     record.part.mean_weight += delta.weight
     join_moments(
-        &record.weight, &record.part.target_mean, &record.part.target_m2, delta.weight, delta.target_mean,
-        delta.target_m2,
+        &record.weight, &record.part.target_mean, &record.part.target_m2, delta.weight,
+        delta.target_mean, delta.target_m2,
     )
     join_moments(
         &record.weight, &record.part.residual_mean, &record.part.residual_m2, delta.weight,

@@ -81,6 +81,13 @@ def _check_models(one: Any, other: Any) -> None:
                 f"a {type(model).__name__} cannot be merged: trees (HoeffdingTreeRegressor) and "
                 "forests (ForestRegressor) can be"
             )
+        trees = getattr(model._kernel, "trees", [model._kernel])
+        if any(tree.columns.split_encoded for tree in trees):
+            raise MergeError(
+                "a model whose splits read a feature of more than 63 categories by an encoding of "
+                "several targets cannot be merged: the encodings of two models differ; merge models "
+                "that were trained with one target"
+            )
         if not model._kernel.rows:
             raise MergeError("a model has learned nothing yet: there is nothing to merge")
     if one is other:

@@ -45,7 +45,7 @@ cdef inline void row_merge(
     """Merge another row of positive weight into a row; an empty one becomes its copy."""
     cdef double before = row[WEIGHT]
     cdef double added = other[WEIGHT]
-    cdef Py_ssize_t target
+    cdef Py_ssize_t _target
     cdef double* cell = row + CELLS
     cdef const double* other_cell = other + CELLS
     if before == 0.0:
@@ -53,7 +53,7 @@ cdef inline void row_merge(
         return
     row[WEIGHT] = before + added
     row[PROTOTYPE] += (other[PROTOTYPE] - row[PROTOTYPE]) * (added / row[WEIGHT])
-    for target in range(targets):
+    for _target in range(targets):
         cell[M2] += other_cell[M2] + cell_merge(
             cell, before, other_cell[PIVOT], other_cell[SHIFT], added
         )

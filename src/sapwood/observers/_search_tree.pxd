@@ -13,7 +13,8 @@ cdef enum:
 @cython.final
 cdef class SearchTreeStore(Store):
     cdef readonly double scale  # x is rounded to multiples of 1 / scale; 0: not at all
-    cdef int32_t[:, ::1] links  # the children: twice the row (or twice -1), odd if that side is higher
+    # The children: twice the row (or twice -1), odd if that side is higher.
+    cdef int32_t[:, ::1] links
     cdef Py_ssize_t root
 
     cdef double rounded(self, double x) noexcept nogil

@@ -2,7 +2,7 @@
 
 The paper's node holds the rows that passed it and went left or stayed. Ours holds only those that
 stayed. The candidates and their merits are the same, prefixes and suffixes need no subtraction,
-a row changes one node, and the tree may be balanced: an ascending stream costs no more than another.
+a row changes one node, and the tree may be balanced: an ascending stream costs no more than others.
 """
 
 cimport cython

@@ -94,7 +94,8 @@ cdef class Watch:
                 self.row[target] = number(y[target], "y")
         weight = self._weight
         if admit_rows(self.trial, &weight, self.targets, &x_value, self.row, &w_value, 1, 1) < 1:
-            validation.refuse_row(x_value, np.array([self.row[t] for t in range(self.targets)]), w_value)
+            targets = np.array([self.row[target] for target in range(self.targets)])
+            validation.refuse_row(x_value, targets, w_value)
         self.ready = False
         try:
             while not self._store.take_one(x_value, self.row, w_value):

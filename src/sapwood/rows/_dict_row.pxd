@@ -11,7 +11,7 @@ cdef struct Place:
 
 cdef class FeatureTable:
     cdef public object known        # what is known at the moment; another object after a change
-    cdef public object encoding     # the schema that rows are encoded by first, None if there is none
+    cdef public object encoding     # the schema that rows are encoded by first, if there is one
 
 
 cdef class RowReader:
@@ -26,7 +26,6 @@ cdef class RowReader:
     cdef Py_ssize_t* kinds          # of each column: in `kind_array`, as the next
     cdef Py_ssize_t* counts         # labels of each column that count
     cdef Py_ssize_t most            # labels of a column that may have codes of their own
-    cdef bint few                   # whether there are no categories of many
     cdef Place* places              # of a dict, in its order
     cdef Py_ssize_t room            # how many places there are
     cdef Py_ssize_t holding         # how many scalars are held

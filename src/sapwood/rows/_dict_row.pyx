@@ -48,9 +48,9 @@ cdef enum:
     NUMBER = 1
     CATEGORY = 2
     DECLARED = 3  # a category of which whole floats are labels too
-    FEW_LABELS = 63  # of a category of few, and the code of all others: OTHERS of sapwood.rows.column
+    FEW_LABELS = 63  # of a category of few: OTHERS of sapwood.rows.column
     LONG_LABEL = 64  # characters of a label, as in sapwood.rows.column
-    ALL_LABELS = 65_536  # that may have codes of their own, if memory is not limited: MOST_LABELS there
+    ALL_LABELS = 65_536  # that may have codes, if memory is not limited: MOST_LABELS there
     SHARED = 4  # as there
     MOST_KEYS = 4096  # there are no more features
     SOME_KEYS = 16  # that are remembered beside twice as many as there are features
@@ -167,7 +167,6 @@ cdef class RowReader:
             raise ValueError("the features are in disorder")
         categorical = self.features.categorical
         cdef Py_ssize_t most = self.features.most_labels
-        cdef bint few = bool(known.targets)
         row = np.full(width, np.nan)
         view = row
         cdef Py_ssize_t[::1] counts = np.zeros(2 * width + 1, np.intp)
@@ -180,7 +179,7 @@ cdef class RowReader:
         # Nothing fails from here on.
         self.known, self.kind_array = known, counts.base
         self.kinds, self.width = kinds, width
-        self.counts, self.most, self.few = &counts[0], most, few
+        self.counts, self.most = &counts[0], most
         self.index, self.tables, self.row = index, tables, row
         self.values = &view[0] if width > 0 else NULL
         for place in range(self.room):
@@ -383,7 +382,7 @@ cdef class RowReader:
         if count > FEW_LABELS and (count >= self.most or self.is_long(label)):
             self.values[column] = self.most + place_by_hash(label, self.most // SHARED)
             return True
-        if learn and not (self.few and count == FEW_LABELS):
+        if learn:
             return False
         if count >= FEW_LABELS:
             self.values[column] = (
@@ -419,10 +418,10 @@ cdef class RowReader:
 
 
 cdef bint all_finite(const double* values, Py_ssize_t count) noexcept nogil:
-    """Whether no value is infinite or NaN: then all products with 0 are 0, and so are their sums."""
+    """Whether no value is infinite or NaN: then products with 0, and sums of them, are 0."""
     cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
-    cdef Py_ssize_t block
-    for block in range(count // 4):
+    cdef Py_ssize_t _block
+    for _block in range(count // 4):
         first += values[0] * 0.0
         second += values[1] * 0.0
         third += values[2] * 0.0

@@ -21,7 +21,6 @@ from sapwood.rows.column import (
     CATEGORY,
     IDENTIFIER,
     NUMBER,
-    OTHERS,
     UNKNOWN,
     Column,
     Refused,
@@ -59,7 +58,7 @@ class EncodedRows:
         self.matrix, self._end = matrix, end
         self._features, self._before, self._columns = features, before, columns
 
-    def parts(self, several: bool, limited: bool) -> Iterator[tuple[slice, bool, EncodedRows]]:
+    def parts(self, limited: bool) -> Iterator[tuple[slice, bool, EncodedRows]]:
         """Yield the rows in parts, whether each is a turn, and what it adds to the features.
 
         At a turn a category becomes one of many, or may become one of ids: if rows came one by
@@ -68,11 +67,11 @@ class EncodedRows:
 
         Parameters
         ----------
-        several, limited : bool
+        limited : bool
             As for `starts`.
         """
-        starts = self.starts(several, limited)
-        turns = set() if several else {row for column in self._columns for row in column.turns}
+        starts = self.starts(limited)
+        turns = {row for column in self._columns for row in column.turns}
         if starts == [0] and not turns:
             yield slice(0, None), False, self
             return
@@ -87,7 +86,7 @@ class EncodedRows:
             own = EncodedRows(self._features, before, matrix, self._columns, end)
             yield part, start in turns, own
 
-    def starts(self, several: bool, limited: bool) -> list[int]:
+    def starts(self, limited: bool) -> list[int]:
         """Return the first row of each part: rows with which something new has to be registered.
 
         That is a new feature, its first value, or a turn of a category; and where memory is limited
@@ -95,19 +94,13 @@ class EncodedRows:
 
         Parameters
         ----------
-        several : bool
-            Whether there are several targets: then no category becomes one of many.
         limited : bool
             Whether memory is.
         """
         rows = {0}
         for column in self._columns:
             rows |= {column.first_row, column.value_row}
-            if limited:
-                own = max(0, OTHERS - column.count) if several else None
-                rows.update(column.fresh_rows[:own])
-            elif not several:
-                rows.update(column.turns)
+            rows.update(column.fresh_rows if limited else column.turns)
         return sorted(rows)
 
     def for_features(self, features: Features) -> EncodedRows:
@@ -142,26 +135,6 @@ class EncodedRows:
     def is_current(self) -> bool:
         """Whether nothing was learned of the features since X was read."""
         return self._features.known is self._before
-
-    def few_codes(self, targets: tuple[Label, ...]) -> FloatArray:
-        """Return the matrix with one code for all labels of a category from the 64th on.
-
-        Parameters
-        ----------
-        targets : tuple
-            As for `known`.
-        """
-        if all(column.count + len(column.fresh) <= OTHERS for column in self._columns):
-            return self.matrix
-        index = self.known(targets=targets).index
-        places = [
-            index[each.name]
-            for each in self._columns
-            if each.kind == CATEGORY and each.name in index
-        ]
-        matrix = self.matrix.copy()
-        matrix[:, places] = np.minimum(matrix[:, places], OTHERS)
-        return matrix
 
     def known(self, rows: float = math.inf, targets: tuple[Label, ...] = ()) -> KnownFeatures:
         """Return what is known of the features once these rows are learned.

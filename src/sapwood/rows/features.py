@@ -206,10 +206,7 @@ class KnownFeatures:
 
     def _fresh(self, column: Column, before: int | None) -> dict[Label, int]:
         """Return the labels of a column that are new here, and come before a row."""
-        fresh = column.fresh_before(before, self._count(column))
-        if self.targets:
-            fresh = {label: code for label, code in fresh.items() if code < OTHERS}
-        return fresh
+        return column.fresh_before(before, self._count(column))
 
     def _is_news(self, column: Column, fresh: dict[Label, int], before: int | None) -> bool:
         place = self.index.get(column.name)
@@ -287,8 +284,7 @@ class Features(FeatureTable):
     `most_labels` is less than 65,536, so do labels of many that have more than 64 characters. If
     the first 16,384 labels came with (next to) no row in which one came again, the feature is one
     of ids: it counts as missing from then on, and its labels are forgotten. Where `most_labels` is
-    less, from 1,024 on, so many labels tell whether it is. With several targets
-    there are no categories of many: all labels from the 64th on count as one.
+    less, from 1,024 on, so many labels tell whether it is.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The inner loops of linear models, compiled twice: for any processor, and for one with AVX2.
 
-Both compute the same bits: four numbers side by side, each by the same operations in the same order.
+Both compute the same bits: four numbers side by side, by the same operations in the same order.
 The loops are spelt out, as compilers then turn four lines into one instruction.
 """
 

@@ -31,7 +31,7 @@ cdef inline double weight_needed(const GrowthRules* rules, double lead) noexcept
 cdef inline double anytime_weight(double confidence, double lead) noexcept nogil:
     """The n at which 0.85 sqrt((ln ln 2n + confidence) / n) has come down to a lead."""
     cdef double e = 2.718281828459045, weight = e
-    cdef int each
-    for each in range(ROUNDS):
+    cdef int _round
+    for _round in range(ROUNDS):
         weight = (0.85 * 0.85) * (log(log(max(2.0 * weight, e))) + confidence) / (lead * lead)
     return weight

@@ -13,7 +13,16 @@ cdef class Columns:
     cdef readonly Py_ssize_t features
     cdef readonly Py_ssize_t targets
     cdef bint has_categories
-    cdef bint has_many
+    cdef readonly bint has_many
+    # Whether splits read categories of many by other numbers than the levels of a target, see
+    # _encodings.pyx; these, of a new category and then of each place; and for each feature the
+    # weight that each target has in them: 0 while there are none, or they are fixed.
+    cdef readonly bint split_encoded
+    cdef readonly object split_encoding_table
+    cdef readonly object encoding_weight_table
+    cdef double* split_encodings       # of `split_encoding_table`
+    cdef double* encoding_weights      # of `encoding_weight_table`, and then room for as many more
+    cdef Py_ssize_t level_doubles      # of `level_table`, for each target
     cdef bint separate                 # whether each target has a whole model page of its own
     cdef Py_ssize_t slot_size          # doubles of a slot
     cdef list buffers                  # the arrays to which these point:
@@ -21,7 +30,7 @@ cdef class Columns:
     cdef int* may_split                # whether leaves may split on a feature
     cdef Py_ssize_t splittable         # how many there are of these
     cdef Py_ssize_t* places            # of `place_table`
-    cdef double* room                  # for a row with levels; see _levels.pxd. In that of `scratch`
+    cdef double* room                  # for a row with levels, see _levels.pxd; within `scratch`
     cdef double* many_levels           # of `level_table`: those after the few of all features
     cdef Py_ssize_t* slot_starts       # where a feature's slots start, in slots; one past the end
     cdef double* scratch               # for learning: values, terms, direction
@@ -33,8 +42,8 @@ cdef class Columns:
     cdef ColumnUnits* units            # of `unit_table`
     cdef ColumnFacts* facts            # of `fact_table`
     cdef double* samples               # of `sample_table`
-    cdef double* permuted              # room for a row that is predicted once more: values, those
-                                       # with levels, and terms
+    # Room for a row that is predicted once more: values, those with levels, and terms.
+    cdef double* permuted
     cdef Slot** found                  # for learning: the slot of each feature of the row
     cdef double* levels                # of `level_table`
 

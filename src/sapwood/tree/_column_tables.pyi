@@ -6,8 +6,13 @@ from numpy.typing import NDArray
 GRID_DOUBLES: int
 SLOT_DOUBLES: int
 LEVEL_HEAD: int
+FARTHEST_ENCODING: float
 
 def level_rows(places: NDArray[np.intp]) -> int: ...
+def encoding_rows(places: NDArray[np.intp]) -> int: ...
+def are_separate(
+    is_category: NDArray[np.bool_], places: NDArray[np.intp], targets: int
+) -> bool: ...
 
 class Columns:
     is_category: NDArray[np.bool_]
@@ -16,6 +21,10 @@ class Columns:
     unit_table: NDArray[Any]
     features: int
     targets: int
+    has_many: bool
+    split_encoded: bool
+    split_encoding_table: NDArray[np.float64]
+    encoding_weight_table: NDArray[np.float64]
     def __init__(
         self,
         is_category: NDArray[np.bool_],
@@ -27,6 +36,7 @@ class Columns:
         units: NDArray[Any] | None = None,
         targets: int = 1,
         may_split: NDArray[np.bool_] | None = None,
+        encodings: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     ) -> None: ...
     def allow_splits(self, may_split: NDArray[np.bool_]) -> None: ...
     @property

@@ -16,6 +16,7 @@ from sapwood.tree.layout import FACTS_RECORD, TARGET_COST, UNITS_RECORD
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
 SLOT_DOUBLES = sizeof(Slot) // sizeof(double)
 LEVEL_HEAD = int(HEAD)
+FARTHEST_ENCODING = 1e150
 
 
 cdef void clear_watch(Columns columns, double* page) noexcept nogil:
@@ -35,6 +36,17 @@ def level_rows(places):
     return rows
 
 
+def are_separate(is_category, places, Py_ssize_t targets):
+    """Return whether each of several targets has a whole model page: where categories enter it."""
+    return targets > 1 and bool(np.any(is_category) or np.any(np.asarray(places) >= 0))
+
+
+def encoding_rows(places):
+    """Return how many split encodings there are: for each feature, that of a new category too."""
+    cdef Py_ssize_t count
+    return sum([1 + count for count in places if count >= 0])
+
+
 cdef class Columns:
     """What depends on the features: their kinds, the places of slots, and room to work on a row.
 
@@ -46,7 +58,7 @@ cdef class Columns:
         Slots of a number.
     places : array of int, optional
         For how many codes a category of many has places; -1 for other features, as all are by
-        default, and with several targets.
+        default.
     levels : array of float, shape (`level_rows`, 2), optional
         The weight and the mean y: of 64 categories of each feature, and then, of each category of
         many, of all (three pairs: see _levels.pxd) and of each place; the same for each further
@@ -60,24 +72,26 @@ cdef class Columns:
         Columns of y.
     may_split : array of bool, optional
         Of each feature whether leaves may split on it, as on all by default.
+    encodings : tuple of arrays, optional
+        By which numbers splits read categories of many, and the weight that each target has in
+        them: as `split_encoding_table` and `encoding_weight_table`, which are copied. By default
+        nothing is known of them with several targets, and there are none with one.
     """
 
     def __init__(
         self, is_category, Py_ssize_t slots, places=None, levels=None, facts=None, samples=None,
-        units=None, Py_ssize_t targets=1, may_split=None,
+        units=None, Py_ssize_t targets=1, may_split=None, encodings=None,
     ):
         cdef Py_ssize_t features = len(is_category), feature
         if places is None:
             places = np.full(features, -1)
-        cdef bint separate = targets > 1 and bool(np.any(is_category))
+        cdef bint separate = are_separate(is_category, places, targets)
         if levels is None:
             levels = np.zeros((targets * level_rows(places), 2))
         cdef double[:, ::1] level_view = levels
         if level_view.shape[0] != targets * level_rows(places) or len(places) != features:
             raise ValueError("the levels are not those of the features")
         cdef bint has_many = bool(np.any(np.asarray(places) >= 0))
-        if has_many and targets > 1:
-            raise ValueError("there are no categories of many with several targets")
         cdef Py_ssize_t work = work_doubles(features, targets, separate)
         cdef int[::1] kinds = np.zeros(2 * features + 1, np.intc)
         cdef Py_ssize_t[::1] starts = np.zeros(features + 1, np.intp)
@@ -104,6 +118,9 @@ cdef class Columns:
         self.level_table = levels
         self.levels = &level_view[0, 0] if features else NULL
         self.many_levels = self.levels + 2 * CATEGORIES * features
+        self.level_doubles = 2 * level_rows(places)
+        self.split_encoded = has_many and (targets > 1 or encodings is not None)
+        self.set_encodings(encodings)
         self.set_facts(facts, samples)
         self.set_costs(None)
         self.set_units(units)
@@ -118,6 +135,21 @@ cdef class Columns:
         for feature in range(self.features):
             self.may_split[feature] = allowed[feature]
             self.splittable += self.may_split[feature]
+
+    def set_encodings(self, encodings):
+        """Copy by which numbers splits read categories of many; none are known if it is None."""
+        rows = encoding_rows(self.place_table) if self.split_encoded else 0
+        weights = self.features if self.split_encoded else 0
+        cdef double[::1] found = np.full(rows + 1, np.nan)
+        cdef double[::1] shares = np.zeros((weights + 1) * self.targets)
+        self.buffers += [found.base, shares.base]
+        self.split_encoding_table = found.base[:rows]
+        self.encoding_weight_table = shares.base[: weights * self.targets].reshape(
+            weights, self.targets
+        )
+        if self.split_encoded and encodings is not None:
+            self.split_encoding_table[:], self.encoding_weight_table[:] = encodings
+        self.split_encodings, self.encoding_weights = &found[0], &shares[0]
 
     def set_facts(self, facts, samples):
         """Copy what is known of the first features; of others nothing is."""

@@ -10,11 +10,10 @@ from sapwood.tree._facts cimport (
     MOST_MOVING, PERMUTED, RENEWED, SAMPLES, ColumnFacts, add_cost, hashed, keep_of, slope_of,
     stride_of,
 )
-from sapwood.tree._levels cimport set_many_levels
 from sapwood.tree._model cimport standardise
 from sapwood.tree._prediction cimport (
     highest_of, lowest_of, mix_experts, part_of, predict_experts, predictions_in, rows_of,
-    set_levels,
+    set_levels, with_encodings,
 )
 from sapwood.tree._records cimport EXPERTS, LEAF, RATES, TargetPart, centres_at, scales_at
 from sapwood.tree._target_records cimport coefficients_of, model_of, terms_doubles
@@ -67,8 +66,8 @@ cdef inline void permute(
     """Note what it costs to have the value of a row of the past in a column, for each of them.
 
     The y of each target is the first of two numbers, and NaN if it is missing. Where a value leads
-    to the same leaf, a term of its models changes, and no more. With each of the columns in which it
-    leads elsewhere the row is predicted once more.
+    to the same leaf, a term of its models changes, and no more. With each column in which it leads
+    elsewhere the row is predicted once more.
     """
     cdef const double* sample = tables.samples + (
         <Py_ssize_t>((bits >> 32) % SAMPLES) * tables.features
@@ -82,10 +81,7 @@ cdef inline void permute(
     cdef uint64_t stride = stride_of(tables.rows)
     w, keep = w * <double>stride / PERMUTED, keep_of(stride)
     if tables.has_many:
-        past = set_many_levels(
-            sample, tables.permuted + tables.features, tables.places, tables.many_levels,
-            tables.features, tables.weight / tables.rows,
-        )
+        past = with_encodings(tables, sample, tables.permuted + tables.features)
     count = find_moving(tables.nodes, row, past, moving)
     for target in range(targets if targets > 1 and tables.separate else 1):
         find_changes(tables, targets, leaf, target, past, moving, count)
@@ -157,7 +153,7 @@ cdef inline void find_changes(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t model, const double* past,
     const Py_ssize_t* moving, Py_ssize_t count,
 ) noexcept nogil:
-    """Set, in the room for terms of a model, by how much they change with the values of another row;
+    """Set, in the room for terms of a model, how much they change with the values of another row;
     to NaN where its leaf would be another."""
     cdef Py_ssize_t features = tables.features, feature
     cdef const double* page = model_of(
@@ -167,7 +163,7 @@ cdef inline void find_changes(
     cdef double* values = room_aside(tables) + model * terms_doubles(features)
     cdef double* changes = values + features
     if tables.linear:
-        if tables.has_categories:
+        if tables.has_categories or tables.split_encoded:
             set_levels(tables, model, past, values)
             past = values
         standardise(
@@ -227,10 +223,7 @@ cdef inline void predict_aside(
     cdef const double* row = values
     cdef Py_ssize_t leaf, target
     if tables.has_many:
-        row = set_many_levels(
-            values, room, tables.places, tables.many_levels, tables.features,
-            tables.weight / tables.rows if tables.rows > 0.0 else 1.0,
-        )
+        row = with_encodings(tables, values, room)
     leaf = leaf_of(tables.nodes, row)
     predict_experts(tables, targets, leaf, row, room_aside(tables), predictions)
     for target in range(targets):

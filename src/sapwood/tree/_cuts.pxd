@@ -265,7 +265,8 @@ cdef inline Py_ssize_t sort_categories(
 cdef inline double subset_merit(const TargetSums* sums, int measure) noexcept nogil:
     """What a subset of categories explains of the variance of a target."""
     cdef double weight = sums.whole.weight, left = sums.left.weight
-    cdef double excess = sum_of(&sums.left, measure) - sum_of(&sums.whole, measure) * (left / weight)
+    cdef double expected = sum_of(&sums.whole, measure) * (left / weight)
+    cdef double excess = sum_of(&sums.left, measure) - expected
     return excess * excess / (left * (weight - left))
 
 
@@ -307,7 +308,7 @@ cdef inline double cut_category(
             for target in range(targets):
                 if is_divided(sums + target):
                     merit += sums[target].worth * subset_merit(sums + target, measure)
-            # A subset and its complement are prefixes in the orders of two targets: the first is kept.
+            # A subset and its complement are prefixes in the orders of two targets: one is kept.
             if merit > (cut.merit * (1.0 + SAME_MERIT_ROUNDING) if by else cut.merit):
                 cut.merit, cut.place, cut.subset = merit, place, subset
     return whole

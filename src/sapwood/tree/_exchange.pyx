@@ -1,7 +1,7 @@
 """A tree takes over the tables of another one, which was made aside from its own state.
 
-All that may fail is over then: values are checked, memory is there. What is exchanged here is exchanged
-between two rows, in one go that cannot fail.
+All that may fail is over then: values are checked, memory is there. The exchange happens between
+two rows, in one go that cannot fail.
 """
 
 from sapwood.tree._column_tables cimport Columns
@@ -45,7 +45,9 @@ cdef void exchange_records(TreeTables mine, TreeTables made) noexcept:
     mine.target_node_table, made.target_node_table = made.target_node_table, mine.target_node_table
     mine.target_leaves, made.target_leaves = made.target_leaves, mine.target_leaves
     mine.target_nodes, made.target_nodes = made.target_nodes, mine.target_nodes
-    mine.target_trial_table, made.target_trial_table = made.target_trial_table, mine.target_trial_table
+    mine.target_trial_table, made.target_trial_table = (
+        made.target_trial_table, mine.target_trial_table
+    )
     mine.target_trials, made.target_trials = made.target_trials, mine.target_trials
     mine.pending, made.pending = made.pending, mine.pending
     mine.ranking, made.ranking = made.ranking, ranking

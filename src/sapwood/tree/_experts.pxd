@@ -21,7 +21,7 @@ cdef extern from *:
     # If, of the first few y, one is so much nearer to 0 than the first, it becomes the origin.
     const double EARLY "SAPWOOD_EARLY"
     const double NEARER "SAPWOOD_NEARER"
-    # The rates at which linear models forget: shares of an error by which a row moves them at least.
+    # The rates at which linear models forget: the least share of an error that a row moves them by.
     const double* LEAST "sapwood_least_shares"
     # The mean of a side counts for at most so many rows when a child starts from it.
     const double MOST_INHERITED "SAPWOOD_MOST_INHERITED"

@@ -4,11 +4,12 @@ it costs to get it wrong, and a few rows of the past.
 All values so far are multiples of 10 ** -decimals; so cuts between them can be round numbers.
 
 The *cost* of a column is by how much the squared error of the tree grows if the value of a row is
-replaced by that of another: permutation importance, online. One row in `stride_of` is tried with each
-value of one of SAMPLES rows of the past, of which one in RENEWED replaces one: one in PERMUTED at
-first, fewer as evidence accumulates, each counting for as many more. A hash of the row's number decides
-which rows and samples, as any fixed step might be in time with the stream. The exponentially weighted
-cost has a memory of LATELY_ROWS rows, and of LEAST_LATELY rows that were tried.
+replaced by that of another: permutation importance, online. One row in `stride_of` is tried with
+each value of one of SAMPLES rows of the past, of which one in RENEWED replaces one: one in PERMUTED
+at first, fewer as evidence accumulates, each counting for as many more. A hash of the row's number
+decides which rows and samples, as any fixed step might be in time with the stream. The
+exponentially weighted cost has a memory of LATELY_ROWS rows, and of LEAST_LATELY rows that were
+tried.
 """
 
 from libc.math cimport ceil, fabs, ldexp

@@ -343,6 +343,7 @@ cdef class TreeKernel(PredictingTree):
     ):
         """Learn a row of several targets, which passed validation, as `learn_one` does."""
         cdef Py_ssize_t leaf
+        cdef const double* row
         cdef Sharing sharing = self.sharing
         take_turn(sharing)
         try:
@@ -353,9 +354,10 @@ cdef class TreeKernel(PredictingTree):
             if not reader.fill(x, True) or reader.width != self.features:
                 return False
             self.settle()
-            leaf = leaf_of(self.nodes, reader.values)
+            row = with_levels(self, reader.values, self.room)
+            leaf = leaf_of(self.nodes, row)
             self.learn_known(
-                leaf, reader.values, reader.values, &y[0], w, 0, NULL, False, id,
+                leaf, row, reader.values, &y[0], w, 0, NULL, False, id,
                 predictions_in(self, self.scratch, NULL),
             )
             if self.leaves[leaf].weight >= self.leaves[leaf].due:

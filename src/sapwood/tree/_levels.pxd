@@ -12,13 +12,17 @@ each code that has a place. A feature of ids has no places, and counts as missin
 
 A row *with levels* has them in place of codes, and before it, in reverse, itself as it was: there
 splits find the code that were made while there were few categories, and so does learning.
+
+With several targets, each has levels of its own, by which a category enters its linear models. The
+splits of all of them read one number in place of a code: its *split encoding*, a weighted sum of
+its levels; see _encodings.pyx. It is what a row with levels holds then.
 """
 
 from libc.math cimport NAN
 
 cdef enum:
-    HEAD = 3     # pairs before the places: of y; of squares within a category; of squares about
-                 # the mean of all
+    # Pairs before the places: of y; of squares within a category, and about the mean of all.
+    HEAD = 3
     REPEATS = 10  # rows of categories that had been seen, before squares are believed
     MOST_PRIOR = 16  # rows, and one over the fewest, by which a mean is shrunk
     MEMORY = 256  # rows of usual weight that the mean of a category remembers
@@ -49,6 +53,14 @@ cdef inline double level_of(
         return levels[1]
     row_weight *= prior_rows(levels, row_weight)
     return levels[1] + (own[1] - levels[1]) * (own[0] / (own[0] + row_weight))
+
+
+cdef inline double split_encoding_of(
+    const double* encodings, Py_ssize_t places, double code
+) noexcept nogil:
+    """By which number splits read a code: its own, or that of a new one; NaN if there is none."""
+    cdef double own = encodings[1 + <Py_ssize_t>code] if code < places else NAN
+    return own if own == own else encodings[0]
 
 
 cdef inline bint is_known(const double* levels, Py_ssize_t places, double code) noexcept nogil:
@@ -100,4 +112,23 @@ cdef inline const double* set_many_levels(
             if row[feature] == row[feature]:
                 values[feature] = level_of(levels, places[feature], row[feature], row_weight)
             levels += 2 * (HEAD + places[feature])
+    return values
+
+
+cdef inline const double* set_split_encodings(
+    const double* row,
+    double* room,
+    const Py_ssize_t* places,
+    const double* encodings,
+    Py_ssize_t features,
+) noexcept nogil:
+    """A row with split encodings, in a room as for `set_many_levels`."""
+    cdef double* values = room + features
+    cdef Py_ssize_t feature
+    for feature in range(features):
+        values[feature] = values[-1 - feature] = row[feature]
+        if places[feature] >= 0:
+            if row[feature] == row[feature]:
+                values[feature] = split_encoding_of(encodings, places[feature], row[feature])
+            encodings += 1 + places[feature]
     return values

@@ -17,7 +17,7 @@ from sapwood.tree._growth cimport error_of
 from sapwood.tree._levels cimport HEAD
 from sapwood.tree._pages cimport give_back
 from sapwood.tree._records cimport (
-    CATEGORIES, LeafRecord, NodeRecord, model_size, terms_of,
+    CATEGORIES, LeafRecord, NodeRecord, terms_of,
 )
 from sapwood.tree._tables cimport Ranked, TreeTables, Watchers
 from sapwood.tree._target_records cimport (
@@ -25,6 +25,8 @@ from sapwood.tree._target_records cimport (
     terms_doubles, work_doubles,
 )
 from sapwood.tree._watch cimport Slot
+
+from sapwood.tree._column_tables import are_separate, encoding_rows
 
 cdef enum:
     LEAF_POINTERS = 7  # that a leaf has in tables and lists
@@ -96,6 +98,16 @@ cdef int64_t fresh_bytes(TreeTables tables) noexcept nogil:
     return page_bytes(tables, tables.watch_table.doubles) + observer_bytes(tables, -1)
 
 
+cdef int64_t len_of_encodings(TreeTables tables) noexcept nogil:
+    """How many split encodings there are."""
+    cdef int64_t total = 0
+    cdef Py_ssize_t feature
+    if tables.split_encoded:
+        for feature in range(tables.features):
+            total += 1 + tables.places[feature]  # none where there is no place
+    return total
+
+
 cdef int64_t many_bytes(TreeTables tables) noexcept nogil:
     """The bytes of the levels of categories of many, and of rows that have them."""
     cdef int64_t total = 0
@@ -104,7 +116,10 @@ cdef int64_t many_bytes(TreeTables tables) noexcept nogil:
         for feature in range(tables.features):
             total += 2 * sizeof(double)
             if tables.places[feature] >= 0:
-                total += 2 * sizeof(double) * (HEAD + tables.places[feature])
+                total += 2 * sizeof(double) * tables.targets * (HEAD + tables.places[feature])
+        total += sizeof(double) * (
+            len_of_encodings(tables) + tables.targets * tables.features * tables.split_encoded
+        )
     return total
 
 
@@ -114,7 +129,8 @@ cdef int64_t rest_bytes(TreeTables tables) noexcept nogil:
     return (
         tables.memory.fixed_bytes
         + tables.name_bytes
-        + table_bytes(tables.leaf_count + 1, tables.targets)  # there is, or soon will be, room for a split
+        # There is, or soon will be, room for a split.
+        + table_bytes(tables.leaf_count + 1, tables.targets)
         + tables.leaf_count * model_bytes(tables)
         + tables.features * (tables.memory.feature_bytes + 2 * CATEGORIES * 8 * tables.targets)
         + per_feature * (tables.features + 1)
@@ -456,7 +472,7 @@ cdef (int64_t, int64_t) layout_bytes(
     """The bytes of all but what leaves watch by, with other features; and what a page grows by."""
     cdef int64_t rest, grown
     cdef Py_ssize_t new = len(is_category) - tables.features
-    cdef bint separate = targets > 1 and bool(np.any(is_category))
+    cdef bint separate = are_separate(is_category, places, targets)
     model, watch, levels = tables.sizes_for(is_category, places, targets)
     rest = rest_bytes(tables) + name_bytes - tables.name_bytes + new_bytes
     rest += 8 * tables.leaf_count * (model - tables.model_table.doubles)
@@ -466,6 +482,9 @@ cdef (int64_t, int64_t) layout_bytes(
         rest += 2 * tables.memory.element_bytes * len(is_category)  # that the first row may take
     rest += 8 * (levels - 2 * len(tables.columns.level_table))
     rest += 16 * len(is_category) * <int>bool(np.any(places >= 0))
+    if bool(np.any(places >= 0)) and (targets > 1 or tables.split_encoded):
+        rest += 8 * (encoding_rows(places) - len_of_encodings(tables))
+        rest += 8 * targets * (len(is_category) - tables.features * tables.split_encoded)
     rest += further_bytes(len(is_category), targets, separate)
     rest -= further_bytes(tables.features, tables.targets, tables.separate)
     if targets != tables.targets:
@@ -537,6 +556,7 @@ def leaves_without_room(
     cdef Py_ssize_t place
     cdef bint is_relaid = not np.array_equal(is_category, tables.columns.is_category)
     is_relaid = is_relaid or targets != tables.targets
+    is_relaid = is_relaid or tables.separate != are_separate(is_category, places, targets)
     rest, grown = layout_bytes(
         tables, is_category, places, name_bytes, new_bytes, targets, note_bytes
     )

@@ -52,12 +52,12 @@ cdef inline double direction(
 ) noexcept nogil:
     """Set v = P z and return z'v, which says how unusual the row is."""
     cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, _four
     if terms <= SQUARE_TERMS:
         return find_direction(covariance, z, terms, v)
     for i in range(terms):
         v[i] = covariance[i] * z[i]
-    for i in range(terms // BLOCK):  # four sums that need not wait for each other
+    for _four in range(terms // BLOCK):  # four sums that need not wait for each other
         first += v[0] * z[0]
         second += v[1] * z[1]
         third += v[2] * z[2]

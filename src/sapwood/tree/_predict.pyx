@@ -1,4 +1,4 @@
-"""A row of several targets is predicted: the algorithm of _prediction.pxd, for a variable number."""
+"""A row of several targets is predicted: _prediction.pxd, for a variable number of them."""
 
 
 cdef void predict_several(

@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 from sapwood.corrector._layer cimport CANDIDATES
 from sapwood.corrector._pending cimport count_blanks
 from sapwood.rows._dict_row cimport RowReader
-from sapwood.tree._levels cimport HEAD, level_of
+from sapwood.tree._levels cimport HEAD, level_of, split_encoding_of
 from sapwood.tree._pace cimport rows_between_looks
 from sapwood.tree._predict cimport predict_row
 from sapwood.tree._prediction cimport predictions_in, with_levels
@@ -26,6 +26,7 @@ cdef class PredictingTree(TreeTables):
     def predict_targets_one(self, RowReader reader not None, x, uint64_t id=0):
         """Predict several targets as a list; None if `predict` has to do it."""
         cdef TargetPrediction* predictions = predictions_in(self, self.scratch, NULL)
+        cdef const double* row
         cdef Py_ssize_t leaf, target
         cdef uint64_t key
         if reader.index is None or reader.known is not reader.features.known:
@@ -35,8 +36,9 @@ cdef class PredictingTree(TreeTables):
         try:
             if not reader.fill(x, False) or reader.width != self.features:
                 return None
-            leaf = leaf_of(self.nodes, reader.values)
-            predict_row(self, leaf, reader.values, self.scratch, predictions)
+            row = with_levels(self, reader.values, self.room)
+            leaf = leaf_of(self.nodes, row)
+            predict_row(self, leaf, row, self.scratch, predictions)
             if self.tracking and self.rows > 0.0:
                 self.notes.reserve(1)
                 key = id if id else note_key(self, reader.values, 0, NULL)
@@ -177,22 +179,30 @@ cdef class PredictingTree(TreeTables):
             own.saying.prediction,
         )
 
-    def levels_of(self, Py_ssize_t feature):
-        """Return the level of each code of a category of many, and last that of a new one.
+    def levels_of(self, Py_ssize_t feature, bint from_first=False):
+        """Return by which number splits read each code of a category of many, and last a new one.
 
-        They are those of y itself; NaN where there is none.
+        That is its level, of y itself or from the first y, or its split encoding; NaN where it has
+        none.
         """
         cdef double row_weight = self.weight / self.rows if self.rows > 0.0 else 1.0
         cdef const double* levels = self.many_levels
         cdef Py_ssize_t each, code
         if not 0 <= feature < self.features or self.places[feature] < 0:
             raise IndexError(feature)
+        cdef const double* encodings = self.split_encodings
         for each in range(feature):
             if self.places[each] >= 0:
                 levels += 2 * (HEAD + self.places[each])
+                encodings += 1 + self.places[each]
         cdef double[::1] found = np.empty(self.places[feature] + 1)
         for code in range(self.places[feature] + 1):
-            found[code] = self.first + level_of(levels, self.places[feature], code, row_weight)
+            if self.split_encoded:
+                found[code] = split_encoding_of(encodings, self.places[feature], code)
+                continue
+            found[code] = (0.0 if from_first else self.first) + level_of(
+                levels, self.places[feature], code, row_weight
+            )
         return found.base
 
     def predict(

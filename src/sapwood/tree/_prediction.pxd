@@ -10,7 +10,7 @@ from libc.math cimport NAN
 
 from sapwood.corrector._layer cimport say
 from sapwood.tree._experts cimport MARGIN
-from sapwood.tree._levels cimport set_many_levels
+from sapwood.tree._levels cimport HEAD, level_of, set_many_levels, set_split_encodings
 from sapwood.tree._model cimport predict_models, standardise
 from sapwood.tree._records cimport (
     CATEGORIES, TargetPart, centres_at, scales_at, terms_of,
@@ -114,7 +114,7 @@ cdef inline void predict_experts(
     for target in range(targets):
         if target == 0 or separate:
             room = work + (target * terms_doubles(features) if separate else 0)
-            if tables.has_categories:
+            if tables.has_categories or tables.split_encoded:
                 set_levels(tables, target, row, room)
                 values = room
             model = model_of(page, features, separate, target)
@@ -160,22 +160,37 @@ cdef inline void correct(
             prediction.saying.prediction = tables.unrest.level
 
 
-cdef inline const double* with_levels(TreeTables tables, const double* row, double* room) noexcept nogil:
+cdef inline const double* with_encodings(
+    TreeTables tables, const double* row, double* room
+) noexcept nogil:
+    """A row with numbers in place of the codes of categories of many, as splits read it."""
+    if tables.split_encoded:
+        return set_split_encodings(
+            row, room, tables.places, tables.split_encodings, tables.features
+        )
+    return set_many_levels(
+        row, room, tables.places, tables.many_levels, tables.features,
+        tables.weight / tables.rows if tables.rows > 0.0 else 1.0,
+    )
+
+
+cdef inline const double* with_levels(
+    TreeTables tables, const double* row, double* room
+) noexcept nogil:
     """A row as the tree takes it: itself, or with levels if there are categories of many.
 
     What is too far away while units seem to change counts as missing; see _units.pxd.
     """
     if tables.has_many:
-        row = set_many_levels(
-            row, room, tables.places, tables.many_levels, tables.features,
-            tables.weight / tables.rows if tables.rows > 0.0 else 1.0,
-        )
+        row = with_encodings(tables, row, room)
     if tables.holding:
         return without_suspects(tables, row, room)
     return row
 
 
-cdef inline const double* without_suspects(TreeTables tables, const double* row, double* room) noexcept nogil:
+cdef inline const double* without_suspects(
+    TreeTables tables, const double* row, double* room
+) noexcept nogil:
     """A row, in its room, without values that are beyond the range of a suspect."""
     cdef double* values = room + tables.features
     cdef Py_ssize_t feature
@@ -193,12 +208,27 @@ cdef inline const double* without_suspects(TreeTables tables, const double* row,
 cdef inline void set_levels(
     TreeTables tables, Py_ssize_t target, const double* row, double* values
 ) noexcept nogil:
-    """Copy a row, with the mean y of a category in place of its code."""
-    cdef const double* levels = tables.levels + 2 * CATEGORIES * tables.features * target
+    """Copy a row, with the mean y of a category in place of its code.
+
+    One of many has its level already, unless splits read it by another number.
+    """
+    cdef const double* levels = tables.levels + tables.level_doubles * target
+    cdef const double* many = levels + 2 * CATEGORIES * tables.features
     cdef Py_ssize_t feature, code
+    cdef double row_weight
     for feature in range(tables.features):
         values[feature] = row[feature]
         if tables.is_category[feature] and row[feature] == row[feature]:
             code = CATEGORIES * feature + <Py_ssize_t>row[feature]
             # A category of which no y was learned is treated as missing.
             values[feature] = levels[2 * code + 1] if levels[2 * code] > 0.0 else NAN
+    if tables.split_encoded:
+        row_weight = tables.weight / tables.rows if tables.rows > 0.0 else 1.0
+        for feature in range(tables.features):
+            if tables.places[feature] >= 0:
+                values[feature] = row[-1 - feature]
+                if values[feature] == values[feature]:
+                    values[feature] = level_of(
+                        many, tables.places[feature], values[feature], row_weight
+                    )
+                many += 2 * (HEAD + tables.places[feature])

@@ -35,7 +35,7 @@ cdef inline uint64_t note_key(
     for feature in range(tables.features):
         value = row[feature]
         if tables.has_many and tables.places[feature] >= 0:
-            if is_known(many, tables.places[feature], value):
+            if is_known_of_any(tables, many, feature, value):
                 key += value_key(value, feature)
             many += 2 * (HEAD + tables.places[feature])
             continue
@@ -65,7 +65,7 @@ cdef inline void note_appearances(
         value, places = row[feature], -1
         if tables.has_many and tables.places[feature] >= 0:
             places = tables.places[feature]
-            if value < places and not is_known(many, places, value):
+            if value < places and not is_known_of_any(tables, many, feature, value):
                 notes.appear(feature, value, labels)
             many += 2 * (HEAD + places)
         elif value != value:
@@ -77,11 +77,25 @@ cdef inline void note_appearances(
             notes.appear(feature, NAN, labels)
 
 
-cdef inline bint has_learned(TreeTables tables, Py_ssize_t feature, Py_ssize_t code) noexcept nogil:
+cdef inline bint has_learned(
+    TreeTables tables, Py_ssize_t feature, Py_ssize_t code
+) noexcept nogil:
     """Whether a y of a category was learned, of any target."""
+    cdef const double* levels = tables.levels + 2 * (CATEGORIES * feature + code)
     cdef Py_ssize_t target
     for target in range(tables.targets):
-        if tables.levels[2 * (CATEGORIES * (target * tables.features + feature) + code)] > 0.0:
+        if levels[tables.level_doubles * target] > 0.0:
+            return True
+    return False
+
+
+cdef inline bint is_known_of_any(
+    TreeTables tables, const double* many, Py_ssize_t feature, double code
+) noexcept nogil:
+    """The same of a category of many, given where its levels of the first target are."""
+    cdef Py_ssize_t target
+    for target in range(tables.targets):
+        if is_known(many + tables.level_doubles * target, tables.places[feature], code):
             return True
     return False
 

@@ -100,7 +100,7 @@ cdef struct GrowthRules:
     double trial_evidence
     double trial_clearer
     double trial_pause
-    int64_t equal_units
+    int64_t merit_unit
 
 
 cdef struct Trial:

@@ -111,12 +111,8 @@ cdef void rescale_column(
     for node in range(tables.node_count):
         if is_cut(tables, node, feature):
             tables.nodes[node].threshold = scale * tables.nodes[node].threshold + shift
+    rescale_terms(tables, feature, scale, shift)
     for leaf in range(tables.leaf_count):
-        if tables.linear:
-            page = tables.models[leaf] + centres_at(tables.features) + feature
-            if page[tables.features] > 0.0:  # its scale, without which there is no centre
-                page[0] = scale * page[0] + shift
-                page[tables.features] /= scale
         if tables.leaves[leaf].watching and not tables.is_category[feature]:
             move_grid(tables, tables.watches[leaf], feature, scale, shift)
     if tables.trial.leaf >= 0 and not tables.is_category[feature]:
@@ -131,6 +127,19 @@ cdef void rescale_column(
         page[0] = scale * page[0] + shift
     tables.facts[feature].last = scale * tables.facts[feature].last + shift
     coarsen(tables, feature, scale, shift)
+
+
+cdef void rescale_terms(
+    TreeTables tables, Py_ssize_t feature, double scale, double shift
+) noexcept nogil:
+    """Let linear models know a column in other units."""
+    cdef Py_ssize_t leaf
+    cdef double* page
+    for leaf in range(tables.leaf_count if tables.linear else 0):
+        page = tables.models[leaf] + centres_at(tables.features) + feature
+        if page[tables.features] > 0.0:  # its scale, without which there is no centre
+            page[0] = scale * page[0] + shift
+            page[tables.features] /= scale
 
 
 cdef void coarsen(
@@ -172,7 +181,7 @@ cdef void move_grid(
 cdef void rescale_target(TreeTables tables, double scale, double shift) noexcept nogil:
     """Let y be in other units, for all who know of it but the last layer."""
     cdef double square = scale * scale
-    cdef Py_ssize_t node, leaf, feature, place, expert
+    cdef Py_ssize_t node, leaf, feature, place
     cdef NodeRecord* record
     tables.first = scale * tables.first + shift
     tables.low = scale * tables.low + shift
@@ -194,7 +203,11 @@ cdef void rescale_target(TreeTables tables, double scale, double shift) noexcept
     for feature in range(tables.features):
         tables.facts[feature].cost *= square
         tables.facts[feature].late_cost *= square
-        if has_levels(tables, feature):
+        if tables.split_encoded and tables.places[feature] >= 0:
+            # Splits go on reading what they read; only linear models read the levels.
+            rescale_terms(tables, feature, scale, 0.0)
+            tables.encoding_weights[feature] /= scale
+        elif has_levels(tables, feature):
             rescale_column(tables, feature, scale, 0.0)
     rescale_levels(tables, scale)
     if tables.tracking:

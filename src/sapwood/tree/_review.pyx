@@ -5,6 +5,7 @@ from libc.string cimport memset
 
 from sapwood.observers._rows cimport PROTOTYPE, WEIGHT
 from sapwood.observers._store cimport Store
+from sapwood.tree._levels cimport HEAD, MOST_PRIOR, REPEATS
 from sapwood.tree._model cimport PRIOR
 from sapwood.tree._records cimport (
     CATEGORIES, RATES, SQUARE_TERMS, centres_at, covariance_at, scales_at, terms_of,
@@ -94,7 +95,7 @@ cdef Scale scale_of_category(
     cdef const Slot* slots = tables.slots_of(leaf, feature)
     cdef const double* gaps = tables.gaps_of(leaf, feature) + target
     cdef const double* levels = (
-        tables.levels + 2 * CATEGORIES * (target * tables.features + feature)
+        tables.levels + tables.level_doubles * target + 2 * CATEGORIES * feature
     )
     cdef Py_ssize_t code
     cdef double weight
@@ -105,6 +106,29 @@ cdef Scale scale_of_category(
         if weight > 0.0:
             add_place(&places, levels[2 * code + 1], weight)
     return scale_of_places(&places)
+
+
+cdef Scale scale_of_levels(
+    TreeTables tables, Py_ssize_t feature, Py_ssize_t target
+) noexcept nogil:
+    """Mean and deviation of the levels of a target over all rows, as leaves do not watch by them.
+
+    Of the variance of y, that between categories; but at least as much as levels of nothing but
+    noise have.
+    """
+    cdef const double* levels = tables.many_levels + tables.level_doubles * target
+    cdef double row_weight = tables.weight / tables.rows if tables.rows > 0.0 else 1.0
+    cdef double between
+    cdef Py_ssize_t each
+    for each in range(feature):
+        if tables.places[each] >= 0:
+            levels += 2 * (HEAD + tables.places[each])
+    if tables.places[feature] == 0 or levels[4] == 0.0:
+        return Scale(0.0, 0.0, 0.0)
+    between = levels[5]
+    if levels[2] >= REPEATS * row_weight:
+        between = max(between - levels[3], between / (1 + MOST_PRIOR))
+    return Scale(levels[1], sqrt(between), 1.0)
 
 
 cdef Scale scale_of_observer(Store store) except *:
@@ -123,6 +147,8 @@ cdef int find_scale(
     """Find mean and deviation of what stands for a feature in the models of a target."""
     if tables.is_category[feature]:
         scale[0] = scale_of_category(tables, leaf, feature, target)
+    elif tables.split_encoded and tables.places[feature] >= 0:
+        scale[0] = scale_of_levels(tables, feature, target)
     elif tables.slots == 0:
         with gil:
             scale[0] = scale_of_observer(store_of(tables, leaf, feature))

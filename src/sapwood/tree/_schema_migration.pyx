@@ -16,15 +16,16 @@ from sapwood.tree._levels cimport HEAD
 from sapwood.tree._memory cimport promised_bytes, used_bytes
 from sapwood.tree._pages cimport Pages, give_back
 from sapwood.tree._records cimport (
-    CATEGORIES, CATEGORY, LISTED, RATES, SQUARE_TERMS, centres_at, covariance_at, scales_at, terms_of,
+    CATEGORIES, CATEGORY, LISTED, NUMBER, RATES, SQUARE_TERMS, NodeRecord, centres_at,
+    covariance_at, scales_at, terms_of,
 )
-from sapwood.tree._tables cimport TargetRecords, TreeTables, Watchers, set_fresh_models
+from sapwood.tree._tables cimport TreeTables, Watchers, set_fresh_models
 from sapwood.tree._target_records cimport coefficients_of, model_of, models_size
 from sapwood.tree._watch cimport Grid, Slot, slot_at
 
 from sapwood.corrector._layer import fresh_layer
 from sapwood.rows.column import UNKNOWN
-from sapwood.tree._column_tables import level_rows
+from sapwood.tree._column_tables import are_separate, encoding_rows, level_rows
 from sapwood.tree._tables import fresh_targets
 
 
@@ -69,12 +70,13 @@ cdef class Relay:
             raise ValueError("a tree that has learned cannot have another number of targets")
         self.is_relaid = targets != tables.targets or not np.array_equal(
             is_category, old.is_category
-        )
+        ) or tables.separate != are_separate(is_category, places, targets)
         if not self.is_relaid and np.array_equal(places, old.place_table):
             return
         self.columns = Columns(
             is_category, tables.slots, places, levels_for(old, places, targets), old.known_facts,
             old.known_samples, old.unit_table, targets, may_split,
+            encodings_for(old, places, targets),
         )
         if targets == tables.targets:
             self.columns.set_costs(old.known_costs)
@@ -234,6 +236,30 @@ def levels_for(Columns old not None, places, Py_ssize_t targets):
     return levels.reshape(-1, 2)
 
 
+def encodings_for(Columns old not None, places, Py_ssize_t targets):
+    """Return by which numbers splits read some features with other places, and their weights.
+
+    None if they do not, or nothing is known. A tree of one target that was taken out of one of
+    several reads what becomes a category of many only later by its own levels.
+    """
+    if not old.split_encoded or targets != old.targets:
+        return None
+    found = np.full(encoding_rows(places), np.nan)
+    weights = np.zeros((len(places), targets))
+    weights[: old.features] = old.encoding_weight_table
+    at = own = 0
+    for feature, count in enumerate(places.tolist()):
+        known = old.place_table[feature] if feature < old.features else -1
+        if known >= 0:
+            kept = 1 + min(known, count)
+            found[own : own + kept] = old.split_encoding_table[at : at + kept]
+            at += 1 + known
+        elif count >= 0 and targets == 1:
+            weights[feature] = 1.0
+        own += 1 + count if count >= 0 else 0
+    return found, weights
+
+
 def copy_levels(Columns old not None, before, places, levels):
     """Copy the levels of one target to those of some features with other places.
 
@@ -260,13 +286,20 @@ def copy_levels(Columns old not None, before, places, levels):
 
 
 cdef void list_codes(TreeTables tables) noexcept nogil:
-    """Let splits of a category go on by its codes, though it has become one of many."""
+    """Let splits of a category go on by its codes, though it has become one of many.
+
+    One of ids counts as missing, in splits by its codes, too.
+    """
     cdef Py_ssize_t node
+    cdef NodeRecord* split
     if not tables.has_many:
         return
     for node in range(tables.node_count):
-        if tables.nodes[node].kind == CATEGORY and tables.places[tables.nodes[node].feature] >= 0:
-            tables.nodes[node].kind = LISTED
+        split = tables.nodes + node
+        if split.kind == CATEGORY and tables.places[split.feature] >= 0:
+            split.kind = LISTED
+        if split.kind == LISTED and tables.places[split.feature] == 0:
+            split.kind, split.subset = NUMBER, 0
 
 
 cdef void copy_model(

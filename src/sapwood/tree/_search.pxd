@@ -58,10 +58,12 @@ cdef int find_best_cuts(
     TreeTables tables, Py_ssize_t leaf, double min_share, BestCut* best
 ) except -1 nogil
 cdef double search_number(
-    const Slots* slots, Py_ssize_t targets, TargetSums* sums, double min_share, bint lines, Cut* cuts
+    const Slots* slots, Py_ssize_t targets, TargetSums* sums, double min_share, bint lines,
+    Cut* cuts,
 ) noexcept nogil
 cdef double search_category(
-    const Slots* slots, Py_ssize_t targets, TargetSums* sums, double min_share, int measure, Cut* cut
+    const Slots* slots, Py_ssize_t targets, TargetSums* sums, double min_share, int measure,
+    Cut* cut,
 ) noexcept nogil
 cdef void sum_sides(
     TreeTables tables, Py_ssize_t leaf, const BestCut* cut, const Slots* slots, Py_ssize_t target,

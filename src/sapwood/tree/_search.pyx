@@ -24,24 +24,27 @@ from sapwood.tree._cuts cimport (
 from sapwood.tree._facts cimport round_cut
 from sapwood.tree._prediction cimport part_of, rows_of
 from sapwood.tree._records cimport TargetPart
-from sapwood.tree._tables cimport TreeTables, Watchers, slots_between
+from sapwood.tree._tables cimport TreeTables, Watchers
 from sapwood.tree._target_records cimport TargetStream, sums_in
-from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_at, slot_border
+from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_border
+
+cdef enum:
+    ONE = 1  # the code of that unit; see sapwood/tasks.py
 
 # A target does not count whose variance is so small that shares of it would be no doubles.
 cdef double LEAST_VARIANCE = 1e-200
 
 
 cdef double unit_of(TreeTables tables, Py_ssize_t target) noexcept nogil:
-    """What the variance of a target counts for: that of the only one, or of a class, for itself;
-    those of several as shares of their variance over the whole tree; 0 if there is none."""
+    """What the variance of a target counts for: that of the only one for itself; those of several
+    in the unit of the task, mostly that over the whole tree; 0 if there is none."""
     cdef const TargetStream* stream
     if tables.targets == 1:
         return 1.0
     stream = tables.target_streams + target
     if not stream.m2 > LEAST_VARIANCE * stream.weight:
         return 0.0
-    return 1.0 if tables.growth.equal_units else stream.weight / stream.m2
+    return 1.0 if tables.growth.merit_unit == ONE else stream.weight / stream.m2
 
 
 cdef Py_ssize_t known_targets(TreeTables tables) noexcept nogil:
@@ -67,7 +70,8 @@ cdef TargetSums* begin_search(TreeTables tables, TargetSums* one) noexcept nogil
 
 
 cdef double search_number(
-    const Slots* slots, Py_ssize_t targets, TargetSums* sums, double min_share, bint lines, Cut* cuts
+    const Slots* slots, Py_ssize_t targets, TargetSums* sums, double min_share, bint lines,
+    Cut* cuts,
 ) noexcept nogil:
     """As `cut_number`, compiled for one target and for any number of them."""
     if targets == 1:
@@ -76,7 +80,8 @@ cdef double search_number(
 
 
 cdef double search_category(
-    const Slots* slots, Py_ssize_t targets, TargetSums* sums, double min_share, int measure, Cut* cut
+    const Slots* slots, Py_ssize_t targets, TargetSums* sums, double min_share, int measure,
+    Cut* cut,
 ) noexcept nogil:
     """As `cut_category`, compiled once."""
     return cut_category(slots, targets, sums, min_share, measure, cut)
@@ -218,8 +223,8 @@ cdef int find_if_same(
 
 
 cdef int find_centred_sides(
-    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, Py_ssize_t target, const TargetPart* own,
-    Sides* sides,
+    TreeTables tables, Py_ssize_t leaf, const BestCut* cut, Py_ssize_t target,
+    const TargetPart* own, Sides* sides,
 ) except -1 nogil:
     """As `find_sides`, but with the weights of all rows, and sums of distances from the means."""
     cdef double left, right

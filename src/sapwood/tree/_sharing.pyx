@@ -40,7 +40,8 @@ cdef enum:
     IN_LINE = 1
     IN_HAND = 2  # somebody is seeing to it
     DONE = 3
-    GLANCES = 1000  # how often a learner looks whether a glance is over, before it waits for the GIL
+    # How often a learner looks whether a glance is over, before it waits for the GIL.
+    GLANCES = 1000
 
 cdef int forks = 0  # that have led to this process
 cdef object is_finalizing = sys.is_finalizing
@@ -151,13 +152,13 @@ cdef class Sharing:
 
     cdef int resume(self) except -1 nogil:
         """Wait until nobody reads, and let nobody read from now on."""
-        cdef int look
+        cdef int _look
         self.lock()
         if self.readings != NULL:
             return self.wait_for_readings()
         atomic_store(&self.writing, 1)
         self.unlock()
-        for look in range(GLANCES):
+        for _look in range(GLANCES):
             if not atomic_load(&self.glancing):
                 return 0
         with gil:  # which who glances holds to the end
@@ -445,8 +446,8 @@ cdef class Sharing:
     cdef int refuse_at_exit(self) except -1:
         if is_finalizing():
             raise RuntimeError(
-                "another thread was using the model when the interpreter ended; join threads before "
-                "that"
+                "another thread was using the model when the interpreter ended; join threads "
+                "before that"
             )
         return 0
 

@@ -78,8 +78,8 @@ cdef inline void observe_row(
 
 cdef inline void add_to_slot(double* slot, const double* added, Py_ssize_t size) noexcept nogil:
     """Add doubles; four at a time, spelt out, as compilers then do it at once."""
-    cdef Py_ssize_t place
-    for place in range(size // 4):
+    cdef Py_ssize_t place, _four
+    for _four in range(size // 4):
         slot[0] += added[0]
         slot[1] += added[1]
         slot[2] += added[2]

@@ -103,6 +103,10 @@ cdef class TreeTables:
     cdef Py_ssize_t* places
     cdef double* room
     cdef double* many_levels
+    cdef Py_ssize_t level_doubles
+    cdef bint split_encoded
+    cdef double* split_encodings
+    cdef double* encoding_weights
     cdef bint separate
     cdef Py_ssize_t slot_size
     cdef Py_ssize_t* slot_starts

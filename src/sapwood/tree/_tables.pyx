@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 
 from sapwood.corrector._layer cimport layer_rules
-from sapwood.tree._column_tables cimport Columns, clear_watch
+from sapwood.tree._column_tables cimport Columns
 from sapwood.tree._facts cimport NO_GRID, ColumnFacts
 from sapwood.tree._model cimport PRIOR, PRIOR_OF_CONSTANT
 from sapwood.tree._pages cimport give_back
@@ -24,7 +24,7 @@ from sapwood.tree._units cimport (
 from sapwood.tree._watch cimport most_kept, slot_at
 
 from sapwood.corrector._layer import fresh_layer
-from sapwood.tree._column_tables import GRID_DOUBLES, level_rows
+from sapwood.tree._column_tables import GRID_DOUBLES, are_separate, level_rows
 from sapwood.tree.layout import (
     CHANGE_RECORD,
     FACTS_RECORD,
@@ -38,6 +38,7 @@ from sapwood.tree.layout import (
     UNITS_RECORD,
     UNREST_RECORD,
 )
+
 
 def most_kept_rows(Py_ssize_t slots):
     """Return how many rows a leaf keeps before it lays the grid of a number."""
@@ -305,7 +306,10 @@ cdef class TreeTables:
         self.columns = columns
         self.features, self.has_categories = columns.features, columns.has_categories
         self.has_many, self.places, self.room = columns.has_many, columns.places, columns.room
-        self.many_levels = columns.many_levels
+        self.many_levels, self.level_doubles = columns.many_levels, columns.level_doubles
+        self.split_encoded = columns.split_encoded
+        self.split_encodings = columns.split_encodings
+        self.encoding_weights = columns.encoding_weights
         self.targets, self.separate = columns.targets, columns.separate
         self.slot_size = columns.slot_size
         self.is_category, self.slot_starts = columns.kinds, columns.slot_starts
@@ -389,7 +393,9 @@ cdef class TreeTables:
         categories = int(np.count_nonzero(is_category))
         slots = features + categories * CATEGORIES + (features - categories) * self.slots
         return (
-            models_size(features, targets, targets > 1 and categories > 0) if self.linear else 0,
+            models_size(features, targets, are_separate(is_category, places, targets))
+            if self.linear
+            else 0,
             GRID_DOUBLES * features + (slot_doubles(targets) + gap_doubles(targets)) * slots,
             2 * targets * level_rows(places),
         )

@@ -109,7 +109,7 @@ cdef struct TargetPrediction:
     double experts[EXPERTS]  # what the mean and the linear models predict, from the leaf's origin
     double unusual           # how unusual the row is; known when it is learned
     double tree              # what they predict together
-    CorrectedPrediction saying            # what the corrector makes of it; the prediction alone without one
+    CorrectedPrediction saying  # what the corrector makes of it; the prediction alone without one
     double said[EXPERTS]     # what experts predicted when the row was predicted, when it is learned
 
 

@@ -1,4 +1,4 @@
-"""A row of several targets is learned: the algorithm of _update.pxd, for a variable number of them."""
+"""A row of several targets is learned: _update.pxd, for a variable number of them."""
 
 from sapwood.tree._prefetch cimport prefetch_for_write
 from sapwood.tree._records cimport LeafRecord

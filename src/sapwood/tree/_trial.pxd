@@ -18,8 +18,8 @@ cdef inline TargetTrial* trial_of(
 
 
 cdef inline void try_row(
-    TreeTables tables, Py_ssize_t targets, const double* row, const double* y, const double* residuals,
-    double w,
+    TreeTables tables, Py_ssize_t targets, const double* row, const double* y,
+    const double* residuals, double w,
 ) noexcept nogil:
     """Let the side of a split on trial see a row of its leaf, as a child would.
 

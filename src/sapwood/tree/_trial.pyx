@@ -3,7 +3,7 @@
 Where y is the product of two features, or their signs, neither of them cuts it: not before the
 other has. A leaf that has waited for long, and has much left to explain, tries its features in
 turn, each cut in the middle. Beside the leaf, either side of that cut watches the residual in pages
-of its own for a grace period. If a side then shows a cut of another feature that is far beyond noise
+of its own for a grace period. If a side then shows a cut of another feature far beyond noise
 and beyond what the leaf itself shows, the split is made; the children find that cut themselves. If
 not, it is the next feature's turn, and after the last of them the leaf waits until it has seen
 several times as many rows. There is one trial in a tree at a time. The rules are those of

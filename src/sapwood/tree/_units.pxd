@@ -29,7 +29,7 @@ from libc.math cimport fabs
 cdef enum:
     SAMPLED = 128      # one row in so many is a sample
     FIRST_LOOK = 1024  # rows before any other is looked at
-    LEAST_SAMPLES = 16 # before a column is suspected
+    LEAST_SAMPLES = 16  # before a column is suspected
     UNIT_MEMORY = 128  # samples that means remember
     CLOSER = 6         # times smaller than usual steps have to be
     RUN = 3            # rows in turn beyond the range

@@ -16,6 +16,7 @@ from sapwood.moments cimport PIVOT
 from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
 from sapwood.tree._columns cimport see_columns, weigh_units
+from sapwood.tree._encodings cimport learn_split_encodings
 from sapwood.tree._experts cimport EARLY, FADE, LEAST, NEARER
 from sapwood.tree._guard cimport held_near
 from sapwood.tree._levels cimport HEAD, learn_level
@@ -49,7 +50,8 @@ cdef inline void learn_targets(
     cdef LeafRecord* record = tables.leaves + leaf
     cdef const TreeNote* notes
     cdef double sums[3]
-    cdef double* added = &sums[0] if targets == 1 else room  # the weight, then y and residual of each
+    # The weight, then y and residual of each target.
+    cdef double* added = &sums[0] if targets == 1 else room
     cdef Py_ssize_t target
     cdef bint any_missing = False, is_odd = False, errs = False, is_sampled
     if record.watching:
@@ -87,6 +89,8 @@ cdef inline void learn_targets(
         learn_target(
             tables, targets, leaf, target, row, w, predictions + target, added + 1 + 2 * target
         )
+    if tables.split_encoded:
+        learn_split_encodings(tables, row, (tables.weight + w) / (tables.rows + 1.0))
     if tables.linear:
         for target in range(targets if targets > 1 and tables.separate else 1):
             shrink(tables, targets, leaf, target, predictions[target].unusual, w)
@@ -322,10 +326,10 @@ cdef inline void learn_levels(
     TreeTables tables, Py_ssize_t target, const double* row, double y, double w
 ) noexcept nogil:
     """Keep the mean y of each category, by which it enters the linear models of a target."""
-    cdef double* levels = tables.levels + 2 * CATEGORIES * tables.features * target
+    cdef double* levels = tables.levels + tables.level_doubles * target
     cdef Py_ssize_t feature
     cdef double* level
-    cdef double* many = tables.many_levels
+    cdef double* many = tables.many_levels + tables.level_doubles * target
     if tables.has_many:
         for feature in range(tables.features):
             if tables.places[feature] >= 0:

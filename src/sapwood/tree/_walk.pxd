@@ -2,7 +2,7 @@
 
 from libc.math cimport ldexp
 
-from sapwood.tree._records cimport CATEGORIES, CATEGORY, EXPERTS, LEAF, NUMBER, NodeRecord
+from sapwood.tree._records cimport CATEGORIES, EXPERTS, LEAF, LISTED, NUMBER, NodeRecord
 
 cdef enum:
     AHEAD = 8  # rows that walk down the tree together
@@ -18,14 +18,14 @@ cdef inline Py_ssize_t step_down(
         left = value < nodes[node].threshold
         if value != value:
             left = nodes[node].missing_left
-    elif value != value:
-        left = nodes[node].missing_left
-    elif nodes[node].kind == CATEGORY:
-        left = (nodes[node].subset >> <int>value) & 1
-    else:  # by the code, which is before the row; see _levels.pxd
-        value = row[-1 - nodes[node].feature]
-        value = value if value < CATEGORIES - 1 else CATEGORIES - 1
-        left = (nodes[node].subset >> <int>value) & 1
+    else:
+        if nodes[node].kind == LISTED:  # by the code, which is before the row; see _levels.pxd
+            value = row[-1 - nodes[node].feature]
+            value = CATEGORIES - 1 if value > CATEGORIES - 1 else value
+        if value != value:
+            left = nodes[node].missing_left
+        else:
+            left = (nodes[node].subset >> <int>value) & 1
     return nodes[node].child + (not left)
 
 

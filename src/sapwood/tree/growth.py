@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sapwood.tasks import SQUARED_ERROR, Task
 from sapwood.tree.bounds import SplitBound
 
 __all__ = ["RULES", "SPLIT_ON", "GrowthRules", "SplitOn"]
@@ -53,7 +54,7 @@ RULES = np.dtype(
         ("trial_evidence", np.float64),
         ("trial_clearer", np.float64),
         ("trial_pause", np.float64),
-        ("equal_units", np.int64),
+        ("merit_unit", np.int64),
     ]
 )
 """The rules as kernels read them: GrowthRules of `sapwood/tree/_records.pxd`."""
@@ -112,10 +113,9 @@ class GrowthRules:
     trial_pause : float
         Once all features were tried in vain, the leaf waits until its rows are so many times as
         many.
-    equal_units : int
-        With several targets: 1 if the variances that a split explains are added up as they are,
-        so that the merit of classes is the reduction of the Gini impurity; 0 if each target counts
-        in units of its own variance.
+    task : Task
+        What is predicted: it decides in which unit the variances are added up that a split
+        explains of several targets.
     """
 
     grace_period: float
@@ -139,7 +139,7 @@ class GrowthRules:
     trial_evidence: float = 25.0
     trial_clearer: float = 2.0
     trial_pause: float = 4.0
-    equal_units: int = 0
+    task: Task = SQUARED_ERROR
 
     def to_record(self) -> Any:
         """Return the rules as kernels read them."""
@@ -147,6 +147,7 @@ class GrowthRules:
             "split_on": SPLIT_ON.index(self.split_on),
             "bound": self.bound.code,
             "confidence": self.bound.confidence,
+            "merit_unit": self.task.merit_unit,
         }
         values = [coded.get(name, getattr(self, name, None)) for name in RULES.names or ()]
         return np.array(tuple(values), dtype=RULES)

@@ -72,6 +72,12 @@ def arrays_of_target(kernel: "TreeKernel", place: int) -> dict[str, Array]:
             arrays["watches"], kernel, place, leaves["weight"][leaves["watching"] != 0]
         ),
     }
+    if kernel.columns.split_encoded:
+        # Its splits go on by the numbers that they were made by.
+        found |= {
+            "split_encodings": arrays["split_encodings"].copy(),
+            "encoding_weights": np.zeros((kernel.features, 1)),
+        }
     found |= {"trial": no_trial(), "trial_watches": np.zeros((0, found["watches"].shape[1]))}
     notes = memory.new_notes(kernel.max_bytes, 1) if kernel.tracking else None
     return found | dict(zip(tree_state.NOTES, tree_state.notes_state(notes), strict=True))

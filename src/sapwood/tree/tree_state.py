@@ -24,6 +24,7 @@ from sapwood.tree.checking.columns import (
     check_samples,
     check_units,
     check_unrest,
+    checked_encodings,
 )
 from sapwood.tree.checking.pages import check_models, check_observers, check_watches
 from sapwood.tree.checking.structure import check_leaves, check_nodes, check_stream
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARRAYS",
+    "ENCODINGS",
     "NOTES",
     "TARGET_ARRAYS",
     "UNITS",
@@ -110,6 +112,9 @@ TARGET_ARRAYS = (
     "target_trial",  # saved while a split is on trial
 )
 
+# of categories of many that splits read by other numbers than the levels of a target
+ENCODINGS = ("split_encodings", "encoding_weights")
+
 NO_NOTES: tuple[Array, ...] = (
     np.zeros(0),
     np.zeros(0, np.uint64),
@@ -158,6 +163,9 @@ def kernel_arrays(kernel: TreeKernel, watches: bool = True) -> dict[str, Array]:
             *((kernel.target_trial_table,) if kernel.has_trial else ()),
         )
         found |= dict(zip(TARGET_ARRAYS, records, strict=False))
+    if kernel.columns.split_encoded:
+        own = kernel.columns.split_encoding_table, kernel.columns.encoding_weight_table
+        found |= dict(zip(ENCODINGS, own, strict=True))
     return found
 
 
@@ -312,10 +320,14 @@ def fill_kernel(
     is_older = older_formats.is_older(arrays)
     arrays = older_formats.upgraded(arrays, kernel.tracking, len(features.names))
     targets = max(1, len(features.known.targets))
-    expected = (*ARRAYS, *(TARGET_ARRAYS if targets > 1 else ()))
-    check(arrays.keys() == set(expected), f"its arrays are not {', '.join(expected)}")
     is_category, places = memory.column_kinds(features, features.known)
-    check(targets == 1 or bool((places < 0).all()), "it has categories of many")
+    is_encoded = bool((places >= 0).any()) and (targets > 1 or ENCODINGS[0] in arrays)
+    expected = (
+        *ARRAYS,
+        *(TARGET_ARRAYS if targets > 1 else ()),
+        *(ENCODINGS if is_encoded else ()),
+    )
+    check(arrays.keys() == set(expected), f"its arrays are not {', '.join(expected)}")
     is_unknown = np.array([each == UNKNOWN for each in features.kinds], dtype=np.bool_)
     kinds = is_category, is_unknown, places >= 0
     nodes = _records(arrays["nodes"], NODE_RECORD, "nodes")
@@ -350,6 +362,7 @@ def fill_kernel(
         units,
         targets,
         memory.may_split(kernel, features.known),
+        checked_encodings(arrays, targets, places) if is_encoded else None,
     )
     kernel.set_tables(
         _with_costs(columns, arrays, limits),

@@ -17,6 +17,7 @@ from sapwood import (
     HoeffdingTreeClassifier,
     HoeffdingTreeRegressor,
 )
+from sapwood.classify.widening import widened
 
 MAKERS = {
     "tree": HoeffdingTreeClassifier,
@@ -197,19 +198,27 @@ def test_what_was_learned_of_two_classes_is_kept_when_a_third_comes(make):
     assert abs(before - after[:, :2]).mean() < 0.05
 
 
-def test_a_third_class_and_very_many_categories():
+@every_kind
+def test_a_third_class_and_very_many_categories(make):
     rng = np.random.default_rng(1)
-    X = {"shop": [f"shop {code}" for code in rng.integers(0, 100, 500)], "a": rng.random(500)}
-    y = (X["a"] > 0.5).tolist()
-    model = HoeffdingTreeClassifier()
-    model.learn_many(X, y)
-    with pytest.warns(UserWarning, match="the model starts over"):
-        model.learn_one({"shop": "shop 1", "a": 0.3}, "third")
-    model.learn_many(X, y)
-    assert model.classes[2] == "third"
-    assert sapwood.model.from_bytes(model.to_bytes()).predict_many(X).tolist() == (
-        model.predict_many(X).tolist()
-    )
+    rows, own = 4000, rng.integers(0, 3, 120)
+    shop = rng.integers(0, 120, rows)
+    X = {"shop": [f"shop {each}" for each in shop], "a": rng.random(rows)}
+    y = np.where(rng.random(rows) < 0.1, rng.integers(0, 3, rows), own[shop])
+    model = make()
+    two = np.flatnonzero(y < 2)[:900]
+    model.learn_many({name: [values[row] for row in two] for name, values in X.items()}, y[two])
+    inner = model._held.model
+    before = inner.predict_many(X, record=False)
+    grown = widened(inner, float(y[two].mean()))
+    after = grown.predict_many(X, record=False)
+    assert np.allclose(after[1], before, atol=0.2)  # the corrector starts over
+    assert np.allclose(after[0], 1 - after[1], atol=0.05)
+    assert not after[2].any()
+    predicted = model.predict_learn_many(X, y)
+    assert (predicted[2000:] == y[2000:]).mean() > 0.9  # .93 is the best there is
+    copy = sapwood.model.from_bytes(model.to_bytes())
+    assert copy.predict_many(X).tolist() == model.predict_many(X).tolist()
 
 
 def test_a_class_at_a_row_that_is_rejected_is_not_learned():

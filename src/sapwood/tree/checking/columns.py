@@ -6,11 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.limits import NEAR, SQUARE
-from sapwood.records import check, check_all
-from sapwood.tree._column_tables import LEVEL_HEAD
+from sapwood.records import check, check_all, doubles
+from sapwood.tree._column_tables import FARTHEST_ENCODING, LEVEL_HEAD, encoding_rows
 from sapwood.tree.layout import CHANGES, CODES, MOST_UNIT_CHANGES, UNITS, UNREST, Limits
 
-__all__ = ["check_changes", "check_levels", "check_samples", "check_units", "check_unrest"]
+__all__ = [
+    "check_changes",
+    "check_levels",
+    "check_samples",
+    "check_units",
+    "check_unrest",
+    "checked_encodings",
+]
 
 Array = NDArray[Any]
 BoolArray = NDArray[np.bool_]
@@ -49,6 +56,31 @@ def check_levels(
         good = (squares[:, 1] >= 0) & (squares[:, 1] <= SQUARE)
         check_all(good, f"the squares of the categories of feature {feature} are wrong")
         many = many[end:]
+
+
+def checked_encodings(
+    arrays: dict[str, Array], targets: int, places: NDArray[np.intp]
+) -> tuple[Array, Array]:
+    """Return by which numbers splits read categories of many, and their weights, if they are good.
+
+    Parameters
+    ----------
+    arrays : dict
+        Of a file; `split_encodings` and `encoding_weights` are among them.
+    targets : int
+        Columns of y.
+    places : array
+        Those of a category of many; -1 for other features.
+    """
+    rows = encoding_rows(places)
+    own = doubles(arrays["split_encodings"], (rows,), "the split encodings", missing=True)
+    good = np.isnan(own) | (abs(own) <= FARTHEST_ENCODING)
+    check_all(good, "split encoding {} is too large")
+    shape = (len(places), targets)
+    weights = doubles(arrays["encoding_weights"], shape, "the weights of split encodings")
+    check_all(abs(weights) <= NEAR, "the weights of feature {} are too large")
+    check_all((places >= 0)[:, None] | (weights == 0), "feature {} has weights of no category")
+    return own, weights
 
 
 def check_samples(samples: Array, kinds: tuple[BoolArray, BoolArray, BoolArray]) -> None:

@@ -1,0 +1,70 @@
+"""What a model predicts, as far as trees have to know it: the tasks.
+
+A tree learns columns of numbers. What they stand for is the task: it states how y becomes columns,
+in which unit the variances of columns are added up to the merit of a split, and whether a split
+waits for the split bound of the parameters. Kernels read the code of the unit and the bound from the
+rules of growth (`sapwood.tree.growth`), and know nothing else of a task. Whoever defines another one
+hands it over by these rules.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CLASSES", "SQUARED_ERROR", "MeritUnit", "Task"]
+
+FloatArray = NDArray[np.float64]
+
+
+class MeritUnit(IntEnum):
+    """In which unit the variance of one of several columns counts; the codes are those of kernels."""
+
+    VARIANCE = 0  # that of the column over all rows
+    ONE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is predicted.
+
+    Parameters
+    ----------
+    name : str
+        Of the task.
+    merit_unit : MeritUnit
+        In which unit the variances that a split explains of several columns are added up.
+    waits_for_bound : bool
+        Whether a split of several columns waits until the split bound of the parameters holds.
+    columns : callable
+        Returns the columns that trees learn, given y as numbers or codes and how many values it may
+        have.
+    """
+
+    name: str
+    merit_unit: MeritUnit
+    waits_for_bound: bool
+    columns: Callable[[NDArray[Any], int], FloatArray]
+
+
+def _as_they_are(y: NDArray[Any], values: int) -> FloatArray:
+    return np.asarray(y, dtype=np.float64)
+
+
+def _indicators(codes: NDArray[Any], values: int) -> FloatArray:
+    """Return a column for each class, 1 in its rows; of two classes that of the second alone."""
+    if values < 3:
+        return codes.astype(np.float64)
+    found = np.zeros((len(codes), values))
+    found[np.arange(len(codes)), codes] = 1.0
+    return found
+
+
+SQUARED_ERROR = Task("squared error", MeritUnit.VARIANCE, True, _as_they_are)
+"""Numbers: targets count alike, whatever their units."""
+
+CLASSES = Task("classes", MeritUnit.ONE, False, _indicators)
+"""Classes: the variance explained over all indicators is the reduction of the Gini impurity."""
