@@ -1,5 +1,6 @@
 """What came before: a ring of the last values of each series, read and written row by row."""
 
+from cpython.dict cimport PyDict_SetItem
 from libc.math cimport INFINITY, NAN, fabs
 
 import numpy as np
@@ -216,7 +217,7 @@ cdef class History:
         cdef Py_ssize_t feature
         cdef long long slot = self.places.get(key, -1)
         cdef double value
-        cdef dict row = x.copy() if type(x) is dict else encoded_row(x) if (
+        cdef object row = x.copy() if type(x) is dict else encoded_row(x) if (
             type(x) is encoded_row
         ) else dict(x)
         cdef Py_ssize_t given = len(row)
@@ -226,7 +227,7 @@ cdef class History:
                 slot, NO_ROWS, self.wanted[feature, 0], self.wanted[feature, 1],
                 self.wanted[feature, 2],
             )
-            row[self.names[feature]] = value if value == value else None
+            PyDict_SetItem(row, self.names[feature], value if value == value else None)
         return row if len(row) == given + self.wanted.shape[0] else None
 
     def push_one(self, key, list row not None):

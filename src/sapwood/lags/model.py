@@ -329,7 +329,7 @@ class LaggedModel(TransparentStage):
         """
         if ids is None:
             own = {} if record else {"record": False}
-            return _in_kind(X, self._ask_many("predict_many", X, record, **own))
+            return _in_kind(X, self._ask_many("predict_many", X, **own))
         return _in_kind(X, self._named(self._place_each(X, keys_of(ids), record)[0]))
 
     def _place_each(self, X: Any, keys: Any, record: bool) -> tuple[Any, Any]:
@@ -348,12 +348,12 @@ class LaggedModel(TransparentStage):
             return predictions
         return dict(zip(self.model.targets, predictions.T, strict=True))
 
-    def _ask_many(self, method: str, X: Any, record: bool, *arguments: Any, **own: Any) -> Any:
+    def _ask_many(self, method: str, X: Any, *arguments: Any, **own: Any) -> Any:
         """Call a method of the model inside with rows that have their lags."""
         X = self._encoded(X)
         with self._turn():
             plan = self.lags.plan(X)
-            if record and self._is_ours and self._token({}):
+            if own.get("record", True) and self._is_ours and self._token({}):
                 own["ids"] = RowTokens(self._tokens(X, plan))
             return getattr(self.model, method)(plan.in_kind, *arguments, **own)
 
@@ -386,7 +386,7 @@ class LaggedModel(TransparentStage):
     def predict_intervals_many(self, X: Any, *, ids: Any = None) -> Any:
         """Predict the next rows, with the intervals of all levels."""
         if ids is None:
-            return self._ask_many("predict_intervals_many", X, True)
+            return self._ask_many("predict_intervals_many", X)
         rows = zip(_rows_of(self._encoded(X)), keys_of(ids).tolist(), strict=True)
         found = [self.predict_intervals_one(x, id=RowToken(key)) for x, key in rows]
         return tuple(np.array([_plain(each) for each in part]) for part in zip(*found, strict=True))
@@ -394,7 +394,7 @@ class LaggedModel(TransparentStage):
     @offered
     def predict_interval_many(self, X: Any, level: float = 0.9) -> Any:
         """Return the prediction intervals of the next rows."""
-        found = self._ask_many("predict_interval_many", X, True, level)
+        found = self._ask_many("predict_interval_many", X, level)
         if isinstance(found, Mapping) or found.ndim == 3:
             return found
         return frames.frame_like(X, {"lower": found[:, 0], "upper": found[:, 1]}, found)
