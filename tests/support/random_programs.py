@@ -1,8 +1,8 @@
 """Random programs over all models and stages, compared with the same rows one by one with ids.
 
 A program learns and predicts rows by batches and one by one, with labels that are delayed, rows
-that are equal, features and categories that appear later, and is saved, loaded and copied on its
-way. The reference gets the same rows, each alone and with an id, and is never saved. Both have to
+that are equal, features and categories that appear later, is saved, loaded and copied on its way,
+read by another thread while it learns, and interrupted. The reference gets the same rows, each alone and with an id, and is never saved. Both have to
 predict the same to the last bit. A program of a number is the same in every run, so that it can be
 tried alone::
 
@@ -18,6 +18,7 @@ import sapwood
 from hybrid_cases import MeanEstimator
 from sapwood.intervals import IntervalRegressor
 from sapwood.lags import LaggedModel, Lags
+from sapwood.stages.stage import rows_learned
 
 STEPS = 12
 
@@ -105,6 +106,34 @@ def listed(predictions):
     return [tuple(each) if isinstance(each, list) else each for each in found]
 
 
+class Stop(BaseException):
+    """What breaks off a call."""
+
+
+def interrupted(line, action):
+    """Run an action that breaks off at a line of our Python code."""
+    seen = 0
+
+    def trace(frame, event, argument):
+        nonlocal seen
+        if "/sapwood/" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            seen += 1
+            if seen == line:
+                raise Stop
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        action()
+    except Stop:
+        pass
+    finally:
+        sys.settrace(before)
+
+
 class Program:
     """A random program, which returns what it predicts; and its reference."""
 
@@ -121,7 +150,7 @@ class Program:
         self._learn_many(40)
         for step in range(STEPS):
             way = self._rng.choice(
-                ["learn", "learn_many", "batch", "delayed", "labels", "reopen", "threads"]
+                [*("learn", "learn_many", "batch", "delayed", "labels", "reopen", "threads"), "break"]
             )
             getattr(self, f"_{way}")(int(self._rng.integers(1, 12)))
             if self.found != self.expected:
@@ -197,6 +226,16 @@ class Program:
         self.model = sapwood.model.from_bytes(self.model.to_bytes())
         if self.kind == "hybrid":
             self.model.attach(MeanEstimator())
+
+    def _break(self, count):
+        """Interrupt learning at some line of Python: the row is learned by all stages, or none."""
+        x, y = self._rows.next()
+        before = rows_learned(self.model)
+        interrupted(int(self._rng.integers(1, 80)), lambda: self.model.learn_one(x, y))
+        self.model.predict_one(x, record=False)  # which finishes what was left undone
+        if rows_learned(self.model) == before:
+            self.model.learn_one(x, y)
+        self.reference.learn_one(x, y)
 
     def _threads(self, count):
         """Read the model by another thread while it learns."""

@@ -13,12 +13,12 @@ A stage is a model around another. To write one, derive from `Stage`, and state
 - which models it cannot be put around: see `sapwood.stages.order`.
 """
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from sapwood.model import StoredModel
 from sapwood.rows.encoder import is_rows
+from sapwood.stages._turn import Turn
 
 __all__ = ["Stage", "offered", "passed_on", "rows_learned"]
 
@@ -82,44 +82,12 @@ def _cannot_set(stage: Any, name: str) -> str:
     )
 
 
-class _Turn:
-    """The turn of a thread in a stage, and what an interruption may leave undone."""
-
-    __slots__ = ("_acquire", "_release", "unfinished")
-
-    def __init__(self) -> None:
-        lock = threading.RLock()
-        self._acquire, self._release = lock.acquire, lock.release
-        self.unfinished: tuple[Callable[[], Any], Callable[[], bool]] | None = None
-
-    def __enter__(self) -> None:
-        self._acquire()
-        if self.unfinished is not None:
-            try:
-                self.settle()
-            except BaseException:
-                self._release()
-                raise
-
-    def __exit__(self, *error: object) -> None:
-        self._release()
-
-    def settle(self) -> None:
-        """Finish what an interruption has left undone, if it is due."""
-        if self.unfinished is None:
-            return
-        finish, is_due = self.unfinished
-        if is_due():
-            finish()
-        self.unfinished = None
-
-
 class Stage(StoredModel):
     """Something around a model that is itself a model."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._turns = _Turn()
+        self._turns = Turn()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and not hasattr(type(self), name):
@@ -151,7 +119,7 @@ class Stage(StoredModel):
             self.schema.encode(X)  # which names the row at fault
             raise
 
-    def _turn(self) -> "_Turn":
+    def _turn(self) -> Turn:
         """Let no other thread learn, save or copy meanwhile, in a ``with`` statement."""
         return self._turns
 
