@@ -150,7 +150,10 @@ class Program:
         self._learn_many(40)
         for step in range(STEPS):
             way = self._rng.choice(
-                [*("learn", "learn_many", "batch", "delayed", "labels", "reopen", "threads"), "break"]
+                [
+                    *("learn", "learn_many", "batch", "delayed", "labels", "reopen", "threads"),
+                    "break",
+                ]
             )
             getattr(self, f"_{way}")(int(self._rng.integers(1, 12)))
             if self.found != self.expected:

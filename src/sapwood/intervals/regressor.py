@@ -116,7 +116,7 @@ class IntervalRegressor(TransparentStage):
     @property
     def _renumbered(self) -> tuple[IntArray, ...]:
         """The new numbers of regions, for each time that their tree was pruned."""
-        tree = self.region_tree
+        tree: Any = self._wrapped.errors or self._wrapped.model
         while isinstance(tree, Stage):
             tree = tree.model
         found: tuple[IntArray, ...] = getattr(tree, "_renumbered", ())
@@ -210,7 +210,7 @@ class IntervalRegressor(TransparentStage):
                 lambda: rows_learned(inner.model) != rows and one.known == known,
             )
             try:
-                inner.learn_one(x, y, w, given)
+                inner.learn_one(x, y, w, key if inner.by_rows else given)
             except Exception:
                 turn.settle()
                 raise
@@ -262,12 +262,13 @@ class IntervalRegressor(TransparentStage):
         if self._bounds.targets > 1 and record:
             said, region = self._say_one(x, given)
             return self._named(said[0, :, 0].tolist()), region
-        x = self._encoded_one(x)
+        x, inner = self._encoded_one(x), self._wrapped
         with self._turns:
-            prediction, region = self._wrapped.predict_one(x, given, record)
+            key = given or (key_of_row(x) if record else 0)
+            prediction, region = inner.predict_one(x, key if inner.by_rows else given, record)
             if record and type(prediction) is float:  # else of several targets: the first row
                 one = self._one(region)
-                one.say(region, prediction, given or key_of_row(x), self._group_of(x))
+                one.say(region, prediction, key, self._group_of(x))
         return prediction, region
 
     def _place_many(

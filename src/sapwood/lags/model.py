@@ -236,7 +236,11 @@ class LaggedModel(TransparentStage):
             return self._ask(x, key, record, lambda row, own: self._placed(row, own, record))
         x = self._encoded_one(x)
         with self._turns:
-            return self._placed(self._lags.next_row(x), key or self._token(x), record)
+            if not record:
+                key = 0
+            elif not key or not self._has_rows:
+                key = self._token(x)
+            return self._placed(self._lags.next_row(x), key, record)
 
     def _placed(self, row: dict[Any, Any], key: int, record: bool) -> Any:
         """Return the prediction and the region of a row that has its lags."""

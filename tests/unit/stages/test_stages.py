@@ -235,6 +235,37 @@ def interrupted_at(line, action):
     return False
 
 
+def test_an_interruption_leaves_no_lock_held():
+    """Another thread would wait for it for ever."""
+    rows, y = series(60)
+    model = STAGES["interval(lags)"](HoeffdingTreeRegressor())
+    model.learn_many(columns(rows[:40]), y[:40])
+    line, found = 0, []
+    while interrupted_at(line := line + 1, lambda: model.learn_one(rows[40], y[40])):
+        reader = threading.Thread(target=lambda: found.append(model.predict_one(rows[45])))
+        reader.daemon = True
+        reader.start()
+        reader.join(60)
+        assert len(found) == line
+    assert line > 20
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@nested
+def test_a_batch_keeps_the_predictions_of_ids_that_wait(stage, kind):
+    """Each of its rows is left in the same memory, and taken at once."""
+    rows, y = series(200)
+    model = STAGES[stage](MODELS[kind]())
+    model.learn_many(columns(rows[:50]), y[:50])
+    for number in range(5):
+        model.predict_one(rows[number], id=number)
+    model.predict_learn_many(columns(rows[50:]), y[50:])
+    inner = model
+    while isinstance(inner, Stage):
+        inner = inner.model
+    assert inner._kernel.notes.count == 5
+
+
 @nested
 @pytest.mark.parametrize("way", ["learn_one", "learn_many", "delayed"])
 def test_an_interruption_leaves_all_stages_before_or_after_the_row(stage, way):
