@@ -2,9 +2,9 @@
 
 A program learns and predicts rows by batches and one by one, with labels that are delayed, rows
 that are equal, features and categories that appear later, is saved, loaded and copied on its way,
-read by another thread while it learns, and interrupted. The reference gets the same rows, each alone and with an id, and is never saved. Both have to
-predict the same to the last bit. A program of a number is the same in every run, so that it can be
-tried alone::
+read by another thread while it learns, and interrupted. The reference gets the same rows, each
+alone, delayed ones with an id, and is never saved. Both have to predict the same to the last bit. A
+program of a number is the same in every run, so that it can be tried alone::
 
     python tests/support/random_programs.py FIRST LAST
 """

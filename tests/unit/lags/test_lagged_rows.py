@@ -12,7 +12,7 @@ from sapwood.schema import Rule, Schema
 from sapwood.stages import Stage
 
 NESTINGS = {
-    "lags": lambda model, lags: LaggedModel(model, lags),
+    "lags": LaggedModel,
     "lags(interval)": lambda model, lags: LaggedModel(IntervalRegressor(model), lags),
     "interval(lags)": lambda model, lags: IntervalRegressor(LaggedModel(model, lags)),
 }

@@ -187,9 +187,12 @@ def test_what_a_stage_has_of_its_own_follows_the_model_inside(learned, stage, ki
     innermost = inner
     while isinstance(innermost, Stage):
         innermost = innermost.model
-    assert outer.features == ["x"] and outer.feature_kinds == {"x": "number"}
-    assert outer.n_leaves == inner.n_leaves and outer.nbytes > inner.nbytes
-    assert outer.rows_learned == 300 and outer.all_or_nothing == inner.all_or_nothing
+    assert outer.features == ["x"]
+    assert outer.feature_kinds == {"x": "number"}
+    assert outer.n_leaves == inner.n_leaves
+    assert outer.nbytes > inner.nbytes
+    assert outer.rows_learned == 300
+    assert outer.all_or_nothing == inner.all_or_nothing
     assert outer.schema is innermost.schema or outer.schema == innermost.schema
     assert outer.copy().to_bytes() == outer.to_bytes()
     if isinstance(outer, IntervalRegressor):
@@ -230,7 +233,8 @@ def test_a_pruned_tree_is_that_of_its_intervals():
     leaves = model.n_leaves
     assert leaves > 1
     model.prune(0)
-    assert model.n_leaves == 1 and len(model.widths) == 1
+    assert model.n_leaves == 1
+    assert len(model.widths) == 1
     assert model.predict_interval_one({"x": 1.0}).prediction == model.predict_one({"x": 1.0})
 
 
@@ -242,7 +246,7 @@ def lagged(model):
 
 
 @pytest.mark.parametrize(
-    "make, reason",
+    ("make", "reason"),
     [
         (lambda: IntervalRegressor(IntervalRegressor(tree())), "name all levels in one"),
         (lambda: IntervalRegressor(lagged(IntervalRegressor(tree()))), "name all levels in one"),
