@@ -9,6 +9,7 @@ program of a number is the same in every run, so that it can be tried alone::
     python tests/support/random_programs.py FIRST LAST
 """
 
+import linecache
 import sys
 import threading
 
@@ -110,6 +111,12 @@ class Stop(BaseException):
     """What breaks off a call."""
 
 
+def _is_block(frame):
+    """Whether a line only enters or leaves a block, where Python raises no signals."""
+    text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    return text.strip().startswith(("with ", "try:"))
+
+
 def interrupted(line, action):
     """Run an action that breaks off at a line of our Python code."""
     seen = 0
@@ -118,7 +125,7 @@ def interrupted(line, action):
         nonlocal seen
         if "/sapwood/" not in frame.f_code.co_filename:
             return None
-        if event == "line":
+        if event == "line" and not _is_block(frame):
             seen += 1
             if seen == line:
                 raise Stop

@@ -1,5 +1,6 @@
 """Stages: every method of every model under every wrapper, ids, threads, and interruptions."""
 
+import linecache
 import sys
 import threading
 
@@ -210,6 +211,12 @@ class Stop(BaseException):
     """What breaks off a call."""
 
 
+def _is_block(frame):
+    """Whether a line only enters or leaves a block, where Python raises no signals."""
+    text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    return text.strip().startswith(("with ", "try:"))
+
+
 def interrupted_at(line, action):
     """Run an action that breaks off at a line of our Python code; return whether it was reached."""
     seen = 0
@@ -218,7 +225,7 @@ def interrupted_at(line, action):
         nonlocal seen
         if "/sapwood/" not in frame.f_code.co_filename:
             return None
-        if event == "line":
+        if event == "line" and not _is_block(frame):
             seen += 1
             if seen == line:
                 raise Stop
