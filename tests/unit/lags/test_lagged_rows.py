@@ -1,5 +1,7 @@
 """Rows that lack features, ids that are given again, rows without ids, and bytes of series."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from sapwood import ForestRegressor, HoeffdingTreeRegressor
 from sapwood.corrector.tokens import key_of
 from sapwood.intervals import IntervalRegressor
 from sapwood.lags import LaggedModel, Lags
-from sapwood.model import from_bytes
+from sapwood.model import State, from_bytes
 from sapwood.schema import Rule, Schema
 from sapwood.stages import Stage
 
@@ -127,6 +129,21 @@ def test_rows_that_wait_are_saved_whatever_their_types():
     loaded = from_bytes(model.to_bytes())
     assert loaded._pending == model._pending
     assert key_of(1) in loaded._pending
+
+
+def test_rows_that_wait_in_a_file_of_format_3_keep_their_lags():
+    model = LaggedModel(tree(), Lags([1]))
+    model.learn_many({"a": [1.0, 2.0]}, [1.0, 2.0])
+    model.predict_one({"a": 3.0}, id=1)
+    header, arrays = model.to_state()
+    ((key, known, series, number),) = json.loads(arrays["pending"].tobytes())
+    rows = [[key, [["a", 3.0], ["y.lag1", known[0]]], series, number]]
+    older = arrays | {"pending": np.frombuffer(json.dumps(rows).encode(), np.uint8)}
+    loaded = LaggedModel.from_state(State(header, older), 3)
+    assert loaded._pending == model._pending
+    loaded.learn_one({"a": 3.0}, 3.0, id=1)
+    model.learn_one({"a": 3.0}, 3.0, id=1)
+    assert loaded.predict_one({"a": 1.0}) == model.predict_one({"a": 1.0})
 
 
 def test_batches_with_ids_learn_rows_that_wait_with_their_lags():
