@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.corrector._pending import key_of_id, keys_of_ids
+from sapwood.corrector.tokens import key_of, keys_of
 from sapwood.deprecation import deprecated
 from sapwood.foreign_calls import ForeignCalls
 from sapwood.model import State, StoredModel
@@ -136,7 +136,7 @@ class Regressor(StoredModel, ForeignCalls):
         ValueError: x['temp'] = 'warm' must be a number, as the values of this feature before ...
         """
         if id is not None:
-            self._learn_row(x, y, w, key_of_id(id))
+            self._learn_row(x, y, w, key_of(id))
         # Most rows are plain; the reader leaves those to be encoded to the way of all others.
         elif not (
             type(y) is float and type(w) is float and self._kernel.learn_one(self._reader, x, y, w)
@@ -196,7 +196,7 @@ class Regressor(StoredModel, ForeignCalls):
         ...     if hour >= 3:
         ...         tree.learn_one({"weekend": 0}, hour - 3.0, id=hour - 3)
         """
-        key = 0 if id is None else key_of_id(id)
+        key = 0 if id is None else key_of(id)
         prediction: float | None = self._kernel.predict_one(self._reader, x, key, record)
         if prediction is not None:
             return prediction
@@ -661,7 +661,7 @@ class Regressor(StoredModel, ForeignCalls):
 
 def _by_ids(ids: Any) -> dict[str, Any]:
     """Return what a kernel takes of the ids of rows."""
-    return {} if ids is None else {"ids": keys_of_ids(ids)}
+    return {} if ids is None else {"ids": keys_of(ids)}
 
 
 def recorded(key: int, record: bool) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from sapwood import EBSTObserver, ModelFileError, QuantizerObserver
 from sapwood.classify import Classifier
 from sapwood.cli.inspect import inspect
 from sapwood.drift import ChangeDetector, Monitor
+from sapwood.hybrid import LightGBM
 from sapwood.intervals import IntervalRegressor
 from sapwood.lags import LaggedModel, Lags
 from sapwood.model import from_bytes
@@ -58,6 +59,13 @@ def lagged(model, **parameters):
     return LaggedModel(model, Lags([1, 3], means=2, lags_of={"a": 1}, **parameters))
 
 
+def hybrid(**parameters):
+    """A hybrid whose fits are trees that its file holds."""
+    return sapwood.HybridRegressor(
+        forest(threads=1), LightGBM(rounds=3), min_rows=100, background=False, **parameters
+    )
+
+
 def targets_of(y, several):
     return {"u": y, "v": -2 * y} if several else y
 
@@ -71,6 +79,13 @@ def learned(model, several=False):
     model.predict_many(later)  # predictions that wait for their labels
     later = {name: values[half:-20] for name, values in columns.items()}
     model.learn_many(later, targets_of(y[half:-20], several))
+    return model
+
+
+def waiting(model):
+    """A model with rows of ids that wait for their labels."""
+    columns, _ = rows_of(20, seed=3)
+    learned(model).predict_many(columns, ids=range(20))
     return model
 
 
@@ -123,6 +138,18 @@ KINDS = {
     "lags of a forest": lambda: learned(lagged(forest(), by="few", max_series=3)),
     "lags of targets": lambda: learned(lagged(tree(), target=["u", "v"]), True),
     "lags of intervals": lambda: learned(lagged(IntervalRegressor(tree(), LEVELS))),
+    "intervals of lags": lambda: learned(IntervalRegressor(lagged(tree()), LEVELS)),
+    "intervals of lags of targets": lambda: learned(
+        IntervalRegressor(lagged(tree(), target=["u", "v"]), LEVELS), True
+    ),
+    "lags, waiting": lambda: waiting(lagged(tree(), by="few")),
+    "intervals of lags, waiting": lambda: waiting(IntervalRegressor(lagged(forest()), LEVELS)),
+    "hybrid": lambda: learned(hybrid()),
+    "hybrid of targets": lambda: learned(hybrid(), True),
+    "lags of a hybrid": lambda: learned(lagged(hybrid())),
+    "intervals of a hybrid": lambda: learned(IntervalRegressor(hybrid(), LEVELS)),
+    "lags of intervals of a hybrid": lambda: learned(lagged(IntervalRegressor(hybrid(), LEVELS))),
+    "intervals of lags of a hybrid": lambda: waiting(IntervalRegressor(lagged(hybrid()), LEVELS)),
     "classes, two": lambda: classified(sapwood.HoeffdingTreeClassifier(grace_period=50), 2),
     "classes": lambda: classified(sapwood.HoeffdingTreeClassifier(grace_period=50), 4),
     "classes of a forest": lambda: classified(sapwood.ForestClassifier(members=2), 3),

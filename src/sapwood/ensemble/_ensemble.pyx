@@ -486,7 +486,7 @@ cdef class EnsembleKernel(Members):
         rows = w.shape[0]
         counts = self.counts_of(self.work.w) if hearing else np.zeros((0, 0), "b")
         if self.tracking and self.notes.count > 0:
-            self.notes.reserve(1)
+            self.notes.reserve(rows if at_once else 1)  # each row is left, and then taken
         with nogil:
             for row in range(rows):
                 at = row * targets

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.corrector._pending import key_of_id, keys_of_ids
+from sapwood.corrector.tokens import key_of, keys_of
 from sapwood.ensemble.forest import ForestRegressor
 from sapwood.hybrid import hybrid_state
 from sapwood.hybrid.core import HISTORY, HybridCore, Learning, Mode
@@ -205,7 +205,7 @@ class HybridRegressor(Stage):
         id : str, int, or tuple of such, optional
             The id by which the row was predicted; without one it is found by its features.
         """
-        self._learn_row(x, y, w, 0 if id is None else key_of_id(id))
+        self._learn_row(x, y, w, 0 if id is None else key_of(id))
 
     def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> Any:
         """Predict one row; the prediction is kept until its label comes.
@@ -224,7 +224,7 @@ class HybridRegressor(Stage):
         float, or dict of float
             The prediction; of several targets, that of each.
         """
-        return self._place_one(x, 0 if id is None else key_of_id(id), record)[0]
+        return self._place_one(x, 0 if id is None else key_of(id), record)[0]
 
     def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
         """Learn many rows: the same as `learn_one` in a loop.
@@ -335,7 +335,7 @@ class HybridRegressor(Stage):
             is_table = not isinstance(X, Mapping) and frames.frame_of(X) is None
             X = columns_of(X, self._features.names if is_table else ())
         count = len(next(iter(X.values()))) if X else 0
-        return ManyRows(X, count, keys_of_ids(ids) if ids is not None else keys)
+        return ManyRows(X, count, keys_of(ids) if ids is not None else keys)
 
     def _learn(
         self,

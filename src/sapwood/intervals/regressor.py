@@ -2,13 +2,15 @@
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.corrector._pending import key_of_id, key_of_row, keys_of_columns, keys_of_ids
+from sapwood.corrector._pending import key_of_row, keys_of_columns
+from sapwood.corrector.tokens import key_of, keys_of
+from sapwood.deprecation import deprecated
 from sapwood.intervals import _bounds, interval_state
 from sapwood.intervals.bound_table import BoundTable, checked_levels
 from sapwood.intervals.groups import Groups, hour_of
@@ -18,7 +20,9 @@ from sapwood.rows import frames, targets
 from sapwood.rows.encoded import EncodedRow
 from sapwood.schema import Schema
 from sapwood.stages import EncodedBatch, Prediction, Stage
-from sapwood.stages.stage import rows_learned
+from sapwood.stages.order import check_order
+from sapwood.stages.stage import offered, rows_learned
+from sapwood.stages.surface import TransparentStage
 from sapwood.validation import Label
 
 __all__ = ["Interval", "IntervalRegressor"]
@@ -41,7 +45,7 @@ class Interval(NamedTuple):
     upper: float
 
 
-class IntervalRegressor(Stage):
+class IntervalRegressor(TransparentStage):
     """Any model, with bounds around its predictions that are learned from its errors.
 
     It is itself a model: it learns and predicts as the one that it is given, to the last bit, and
@@ -99,6 +103,7 @@ class IntervalRegressor(Stage):
     def __init__(
         self, model: Any, levels: Iterable[float] = LEVELS, by: Label | None = None
     ) -> None:
+        check_order(self.kind, model)
         super().__init__()
         self._wrapped = wrapped(model)
         self._levels = checked_levels(levels)
@@ -111,7 +116,7 @@ class IntervalRegressor(Stage):
     @property
     def _renumbered(self) -> tuple[IntArray, ...]:
         """The new numbers of regions, for each time that their tree was pruned."""
-        tree = self.region_tree
+        tree: Any = self._wrapped.errors or self._wrapped.model
         while isinstance(tree, Stage):
             tree = tree.model
         found: tuple[IntArray, ...] = getattr(tree, "_renumbered", ())
@@ -172,22 +177,26 @@ class IntervalRegressor(Stage):
         id : str, int, or tuple of such, optional
             The id by which the row was predicted; without one it is found by its features.
         """
+        self._learn_row(x, y, w, 0 if id is None else key_of(id))
+
+    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, given: int) -> None:
+        """Learn one row, given the key of its id, or 0."""
         x = self._encoded_one(x)
         if type(y) is not float and isinstance(y, Mapping | list | tuple | np.ndarray):
-            self._learn_targets_one(x, targets.read_one(y), w, id)
+            self._learn_targets_one(x, targets.read_one(y), w, given)
             return
         if type(y) is not float:
             y = validation.number(y, "y")
         if type(w) is not float:
             w = validation.number(w, "w")
         if self._bounds.targets > 1 or not (abs(y) <= _bounds.LARGEST and 0.0 < w <= HEAVIEST):
-            self._learn_targets_one(x, targets.Targets(None, np.array([y])), w, id)
+            self._learn_targets_one(x, targets.Targets(None, np.array([y])), w, given)
             return
-        with self._turns:
-            inner, bounds, given = self._wrapped, self._bounds, 0 if id is None else key_of_id(id)
+        turn, inner = self._turns, self._wrapped
+        with turn:
             prediction, region = inner.predict_one(x, given, False)
             one = self._one(region)
-            key = given or (key_of_row(x) if bounds.pending.count else 0)
+            key = given or (key_of_row(x) if self._bounds.pending.count else 0)
             known, rows = one.known, rows_learned(inner.model)
 
             def finish() -> None:
@@ -196,21 +205,24 @@ class IntervalRegressor(Stage):
                 one.judge(region, prediction, y, w, key, group, len(self._groups))
 
             # As `_both` does, without its cost.
-            self._unfinished = (
+            turn.unfinished = (
                 finish,
                 lambda: rows_learned(inner.model) != rows and one.known == known,
             )
-            inner.learn_one(x, y, w, given)
+            try:
+                inner.learn_one(x, y, w, key if inner.by_rows else given)
+            except Exception:
+                turn.settle()
+                raise
             finish()
-            self._unfinished = None
+            turn.unfinished = None
 
-    def _learn_targets_one(self, x: dict[Any, Any], y: targets.Targets, w: Any, id: Any) -> None:
+    def _learn_targets_one(self, x: dict[Any, Any], y: targets.Targets, w: Any, given: int) -> None:
         """Learn one row of several targets, or one that is not as it should be."""
         own, weights = self._checked(y, [validation.number(w, "w")])
         columns = {name: [value] for name, value in x.items()}
         with self._turn():
             before = Before(own.values.shape)
-            given = 0 if id is None else key_of_id(id)
             prediction, region = self._wrapped.predict_one(x, given, False)
             before.predictions[:] = _row(prediction, own.values.shape[1])
             before.regions[:] = region
@@ -243,16 +255,28 @@ class IntervalRegressor(Stage):
         float, or dict of float
             Of several targets, a dict.
         """
-        if self._bounds.targets > 1 or not record:
-            return self._named(self._say_one(x, id, record)[0, :, 0].tolist())
-        given, x = 0 if id is None else key_of_id(id), self._encoded_one(x)
+        return self._place_one(x, 0 if id is None else key_of(id), record)[0]
+
+    def _place_one(self, x: dict[Any, Any], given: int = 0, record: bool = True) -> tuple[Any, int]:
+        """Predict one row, with its region; given the key of its id, or 0."""
+        if self._bounds.targets > 1 and record:
+            said, region = self._say_one(x, given)
+            return self._named(said[0, :, 0].tolist()), region
+        x, inner = self._encoded_one(x), self._wrapped
         with self._turns:
-            prediction, region = self._wrapped.predict_one(x, given, True)
-            if type(prediction) is not float:
-                return prediction  # of several targets: this was the first row
-            one = self._one(region)
-            one.say(region, prediction, given or key_of_row(x), self._group_of(x))
-        return prediction
+            key = given or (key_of_row(x) if record else 0)
+            prediction, region = inner.predict_one(x, key if inner.by_rows else given, record)
+            if record and type(prediction) is float:  # else of several targets: the first row
+                one = self._one(region)
+                one.say(region, prediction, key, self._group_of(x))
+        return prediction, region
+
+    def _place_many(
+        self, X: Any, keys: Any = None, record: bool = True
+    ) -> tuple[FloatArray, IntArray]:
+        """Predict many rows, with their regions; given the keys of their ids, or None."""
+        said, regions = self._say_many(X, keys, record)
+        return self._plain(said[:, :, 0], said[:, :, 1:])[0], regions
 
     def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
         """Learn many rows: the same as `learn_one` in a loop.
@@ -278,7 +302,8 @@ class IntervalRegressor(Stage):
         record : bool
             As for `predict_one`.
         """
-        return self._in_kind(X, self._say_many(X, ids, record)[:, :, 0])
+        keys = None if ids is None else keys_of(ids)
+        return self._in_kind(X, self._say_many(X, keys, record)[0][:, :, 0])
 
     def predict_learn_many(
         self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
@@ -294,10 +319,10 @@ class IntervalRegressor(Stage):
         ids : sequence, optional
             The id of each row, as for `learn_many`.
         """
-        return self._in_kind(X, self._learn(X, y, w, ids, delayed)[0])
+        return self._in_kind(X, self._learn(X, y, w, ids, delayed)[0].predictions)
 
     def predict_learn_intervals(
-        self, X: Any, y: Any, w: ArrayLike | None = None
+        self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None
     ) -> tuple[FloatArray, FloatArray]:
         """Predict each row and its interval before it is learned.
 
@@ -305,6 +330,8 @@ class IntervalRegressor(Stage):
         ----------
         X, y, w
             As for the model itself.
+        ids : sequence, optional
+            The id of each row, as for `learn_many`.
 
         Returns
         -------
@@ -313,16 +340,35 @@ class IntervalRegressor(Stage):
         bounds : ndarray of float, shape (n, levels, 2), or (n, targets, levels, 2)
             The lower and the upper bound of each of `levels`.
         """
-        return self._plain(*self._learn(X, y, w))
+        before, bounds = self._learn(X, y, w, ids)
+        return self._plain(before.predictions, bounds)
+
+    @offered
+    def predict_learn_regions(
+        self, X: Any, y: Any, w: ArrayLike | None = None, asked: bool = True, *, ids: Any = None
+    ) -> tuple[FloatArray, IntArray]:
+        """Predict each row before it is learned, with its region in the model.
+
+        Parameters
+        ----------
+        X, y, w
+            As for the model itself.
+        asked : bool
+            Whether these are the predictions that the model is scored by.
+        ids : sequence, optional
+            The id of each row, as for `learn_many`.
+        """
+        before, bounds = self._learn(X, y, w, ids, delayed=not asked)
+        return self._plain(before.predictions, bounds)[0], before.regions
 
     def _learn(
         self, X: Any, y: Any, w: ArrayLike | None, ids: Any = None, delayed: bool = False
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[Before, FloatArray]:
         """Learn rows; return their predictions and intervals of just before."""
         own, weights = self._checked(targets.read(y), w)
         X = self._encoded(frames.lasting(X))
         with self._turn():
-            given = None if ids is None else keys_of_ids(ids)
+            given = None if ids is None else keys_of(ids)
             keys = None
             if delayed and self._bounds.pending.count:
                 keys = self._keys(X, len(weights)) if given is None else given
@@ -337,7 +383,7 @@ class IntervalRegressor(Stage):
                 self._judge(X, before, own.values, weights, keys=keys, bounds=bounds)
 
             self._both(learn, finish, self._is_due())
-        return before.predictions, bounds
+        return before, bounds
 
     def _is_due(self) -> Callable[[], bool]:
         """Return what reports whether no label was learned since now."""
@@ -389,7 +435,7 @@ class IntervalRegressor(Stage):
         bounds : ndarray of float, shape (levels, 2), or dict of such
             The lower and the upper bound of each of `levels`; of several targets, for each.
         """
-        said = self._say_one(x, id)
+        said, _ = self._say_one(x, 0 if id is None else key_of(id))
         return self._named(said[0, :, 0].tolist()), self._named(self._bounds.told(said)[0])
 
     def predict_intervals_many(self, X: Any, *, ids: Any = None) -> tuple[FloatArray, FloatArray]:
@@ -407,10 +453,10 @@ class IntervalRegressor(Stage):
         predictions, bounds : ndarrays of float
             Of the shapes that `predict_learn_intervals` returns.
         """
-        said = self._say_many(X, ids)
+        said, _ = self._say_many(X, None if ids is None else keys_of(ids))
         return self._plain(said[:, :, 0], self._bounds.told(said))
 
-    def predict_interval_one(self, x: dict[Any, Any], level: float = 0.9) -> Any:
+    def predict_interval_one(self, x: dict[Any, Any], level: float = 0.9, *, id: Any = None) -> Any:
         """Predict one row, with its bounds.
 
         Parameters
@@ -420,6 +466,8 @@ class IntervalRegressor(Stage):
         level : float
             The share of y within the bounds, at most the largest of `levels`. Between those, bounds
             are interpolated.
+        id : str, int, or tuple of such, optional
+            As for `predict_one`.
 
         Returns
         -------
@@ -428,12 +476,12 @@ class IntervalRegressor(Stage):
             targets, for each.
         """
         share = self._bounds.reachable(validation.between(level, "level", 1e-9, 1.0), "level")
-        said = self._say_one(x)
+        said, _ = self._say_one(x, 0 if id is None else key_of(id))
         bounds = self._bounds.between(said, share)[0].tolist()
         told = zip(bounds, said[0, :, 0].tolist(), strict=True)
         return self._named([Interval(lower, own, upper) for (lower, upper), own in told])
 
-    def predict_interval_many(self, X: Any, level: float = 0.9) -> Any:
+    def predict_interval_many(self, X: Any, level: float = 0.9, *, ids: Any = None) -> Any:
         """Return the bounds of many rows: the same as of `predict_interval_one` in a loop.
 
         Parameters
@@ -442,6 +490,8 @@ class IntervalRegressor(Stage):
             The features.
         level : float
             As for `predict_interval_one`.
+        ids : sequence, optional
+            The id of each row.
 
         Returns
         -------
@@ -451,7 +501,8 @@ class IntervalRegressor(Stage):
             a mapping a dict of arrays of shape (n, 2), for all else one of shape (n, targets, 2).
         """
         share = self._bounds.reachable(validation.between(level, "level", 1e-9, 1.0), "level")
-        bounds = self._bounds.between(self._say_many(X), share)
+        said, _ = self._say_many(X, None if ids is None else keys_of(ids))
+        bounds = self._bounds.between(said, share)
         if not self.targets:
             bounds = bounds[:, 0]
             return frames.frame_like(X, {"lower": bounds[:, 0], "upper": bounds[:, 1]}, bounds)
@@ -464,7 +515,7 @@ class IntervalRegressor(Stage):
         }
         return frames.frame_like(X, columns, bounds)
 
-    def predict_quantile_one(self, x: dict[Any, Any], q: float) -> Any:
+    def predict_quantile_one(self, x: dict[Any, Any], q: float, *, id: Any = None) -> Any:
         """Return the number that y is below with a given probability.
 
         Parameters
@@ -473,6 +524,8 @@ class IntervalRegressor(Stage):
             The features.
         q : float
             The probability; within the largest of `levels`: for 0.9 from 0.05 to 0.95.
+        id : str, int, or tuple of such, optional
+            As for `predict_one`.
 
         Returns
         -------
@@ -481,7 +534,8 @@ class IntervalRegressor(Stage):
         """
         share = validation.between(q, "q", 1e-9, 1.0)
         level = self._bounds.reachable(abs(2 * share - 1), "q")
-        bounds = self._bounds.between(self._say_one(x), level)[0]
+        said, _ = self._say_one(x, 0 if id is None else key_of(id))
+        bounds = self._bounds.between(said, level)[0]
         return self._named(bounds[:, 0 if share < 0.5 else 1].tolist())
 
     # -- what is said, and what comes of it -------------------------------------------------------
@@ -527,25 +581,28 @@ class IntervalRegressor(Stage):
             return np.ascontiguousarray(predictions), bounds
         return np.ascontiguousarray(predictions[:, 0]), bounds[:, 0]
 
-    def _say_one(self, x: dict[Any, Any], id: Any = None, record: bool = True) -> FloatArray:
-        given, x = 0 if id is None else key_of_id(id), self._encoded_one(x)
+    def _say_one(self, x: dict[Any, Any], given: int = 0) -> tuple[FloatArray, int]:
+        """Return what is predicted for a row, with its bounds, and its region."""
+        x = self._encoded_one(x)
         with self._turn():
-            prediction, region = self._wrapped.predict_one(x, given, record)
+            prediction, region = self._wrapped.predict_one(x, given, True)
             groups = np.array([self._group_of(x)], np.int32)
             said = self._say(np.array([region], np.int32), _row(prediction, 1), groups)
-            if record:
-                self._bounds.remember(np.array([given or key_of_row(x)], np.uint64), said)
-        return said
+            self._bounds.remember(np.array([given or key_of_row(x)], np.uint64), said)
+        return said, region
 
-    def _say_many(self, X: Any, ids: Any = None, record: bool = True) -> FloatArray:
-        X, given = self._encoded(frames.lasting(X)), None if ids is None else keys_of_ids(ids)
+    def _say_many(
+        self, X: Any, given: Any = None, record: bool = True
+    ) -> tuple[FloatArray, IntArray]:
+        """Return what is predicted for rows, with their bounds, and their regions."""
+        X = self._encoded(frames.lasting(X))
         with self._turn():
             predictions, regions = self._wrapped.predict_many(X, given, record)
             said = self._say(regions, predictions, self._groups_of(X))
             if record:
                 keys = self._keys(X, len(said)) if given is None else given
                 self._bounds.remember(keys, said)
-        return said
+        return said, regions
 
     def _say(
         self, regions: IntArray, predictions: FloatArray, groups: IntArray | None = None
@@ -591,6 +648,47 @@ class IntervalRegressor(Stage):
         )
 
     # -- looking inside ---------------------------------------------------------------------------
+
+    @offered
+    def explain(self, x: Mapping[Any, Any], *arguments: Any, **own: Any) -> Any:
+        """Return how the prediction for a row comes about, as the model explains it."""
+        return self.model.explain(self._encoded_one(x), *arguments, **own)
+
+    @offered
+    def predict_region_one(self, x: dict[Any, Any], record: bool = True, *, id: Any = None) -> Any:
+        """Predict one row, with its region in the model."""
+        return self._place_one(x, 0 if id is None else key_of(id), record)
+
+    @offered
+    def predict_regions(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
+        """Predict many rows, with their regions in the model."""
+        return self._place_many(X, None if ids is None else keys_of(ids), record)
+
+    @offered
+    def tell_one(self, x: dict[Any, Any]) -> Any:
+        """Predict one row: deprecated, use ``predict_one(x, record=False)``."""
+        deprecated("tell_one(x)", "predict_one(x, record=False)")
+        return self.predict_one(x, record=False)
+
+    @offered
+    def learn_telling(self, X: Any, y: Any, w: ArrayLike | None = None) -> Any:
+        """Learn rows: deprecated, use ``predict_learn_many(X, y, w, delayed=True)``."""
+        deprecated("learn_telling(X, y, w)", "predict_learn_many(X, y, w, delayed=True)")
+        return self.predict_learn_many(X, y, w, delayed=True)
+
+    def merge(self, other: Any, *more: Any) -> NoReturn:
+        """Raise ValueError: a merged model has made none of the errors of its parts.
+
+        Parameters
+        ----------
+        other, *more : objects
+            Whatever is to be merged.
+        """
+        raise ValueError(
+            "models with prediction intervals cannot be merged: their intervals are learned from "
+            "the errors of each model, which a merged one has not made; merge the models inside "
+            "(.model), and put an IntervalRegressor around the result"
+        )
 
     @property
     def model(self) -> Any:

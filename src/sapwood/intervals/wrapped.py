@@ -34,6 +34,8 @@ class Wrapped(Protocol):
     """
 
     model: Any
+    by_rows: bool
+    """Whether the model knows rows without ids by their keys, as lags do."""
 
     @property
     def errors(self) -> HoeffdingTreeRegressor | None:
@@ -98,7 +100,7 @@ class ModelWithLeaves:
     errors: HoeffdingTreeRegressor | None = None
 
     def __init__(self, model: Any) -> None:
-        self.model = model
+        self.model, self.by_rows = model, isinstance(model, LaggedModel)
         self.predict_one = model._place_one
 
     def of_target(self, target: Label) -> "ModelWithLeaves":
@@ -147,7 +149,7 @@ class ModelWithErrorTree:
     """
 
     def __init__(self, model: Any, errors: HoeffdingTreeRegressor | None = None) -> None:
-        self.model = model
+        self.model, self.by_rows = model, isinstance(model, LaggedModel)
         self._face = None if is_ours(model) else AnyModel(model)
         self.errors = errors or HoeffdingTreeRegressor(leaf="mean", track=None, max_depth=DEEPEST)
         self._learned = self.errors._kernel.rows  # before the rows that are being learned

@@ -1,12 +1,22 @@
 """What came before: a ring of the last values of each series, read and written row by row."""
 
+from cpython.dict cimport PyDict_SetItem
 from libc.math cimport INFINITY, NAN, fabs
 
 import numpy as np
 
-__all__ = ["History"]
+from sapwood.rows.encoded import EncodedRow
 
-NO_ROWS, NO_ORDER = np.empty((0, 1)), np.empty(0, np.int64)
+__all__ = ["History", "NextRow", "key_bytes"]
+
+cdef const double[:, ::1] NO_ROWS = np.empty((0, 1))
+cdef const long long[::1] NO_ORDER = np.empty(0, np.int64)
+cdef type encoded_row = EncodedRow
+
+cdef enum:
+    KEY_BYTES = 160   # of a series: its tuple, its places in a dict and in a list
+    PART_BYTES = 32   # of a number in its key, and of the place that it has there
+    TEXT_BYTES = 64   # of a text there, without its characters
 
 
 cdef class History:
@@ -34,11 +44,18 @@ cdef class History:
     ----------
     keys : list
         The key of each series, by its row.
+    key_bytes : int
+        Bytes of all keys.
     """
 
     cdef readonly dict places
     cdef readonly list keys
     cdef readonly object values, starts, counts, used
+    cdef readonly long long key_bytes
+    cdef double[:, ::1] value_view
+    cdef long long[::1] start_view, count_view, used_view
+    cdef const long long[:, ::1] wanted
+    cdef tuple names
     cdef readonly long long clock
     cdef readonly Py_ssize_t depth
     cdef public object oldest  # where series to evict are looked for: see history.py
@@ -54,9 +71,31 @@ cdef class History:
         Py_ssize_t depth,
     ):
         self.places, self.keys = places, sorted(places, key=places.__getitem__)
-        self.values, self.starts, self.counts, self.used = values, starts, counts, used
+        self.set_tables(values, starts, counts, used)
+        self.key_bytes = sum([key_bytes(key) for key in places])
         self.clock = clock
         self.depth = depth
+        self.names, self.wanted = (), np.empty((0, 3), np.int64)
+
+    cdef int set_tables(self, values, starts, counts, used) except -1:
+        self.value_view, self.start_view = values, starts
+        self.count_view, self.used_view = counts, used
+        self.values, self.starts, self.counts, self.used = values, starts, counts, used
+        return 0
+
+    def want(self, tuple names not None, const long long[:, ::1] wanted not None):
+        """Set what `next_row` adds to rows.
+
+        Parameters
+        ----------
+        names : tuple
+            Of the features.
+        wanted : array of int, shape (features, 3)
+            As for `features`.
+        """
+        if wanted.shape[0] != len(names) or wanted.shape[1] != 3:
+            raise ValueError("the names and what is wanted do not fit together")
+        self.names, self.wanted = names, wanted
 
     def features(
         self,
@@ -152,53 +191,61 @@ cdef class History:
             counts[slot] += 1
             used[slot] = self.clock
             self.clock += 1
-        self.values, self.starts, self.counts, self.used = (
-            new_values, new_starts, new_counts, new_used
-        )
+        if tables is not None:
+            self.value_view, self.start_view = values, starts
+            self.count_view, self.used_view = counts, used
+            self.values, self.starts, self.counts, self.used = (
+                new_values, new_starts, new_counts, new_used
+            )
         return counts[slot] - 1
 
-    def before_next(self, key, const long long[:, ::1] wanted not None):
-        """Return what is known of the rows before the next one of a series, None where nothing is.
+    def next_row(self, x, key):
+        """Return a copy of the next row of a series with its lags, None where one is not known.
 
         Parameters
         ----------
+        x : mapping
+            The row. An `EncodedRow` stays one.
         key : tuple
             Of the series, which need not be known.
-        wanted : array of int, shape (features, 3)
-            As for `features`.
+
+        Returns
+        -------
+        dict, or None
+            None if the row has a feature of one of these names already.
         """
-        cdef const double[:, ::1] values = self.values
-        cdef const long long[::1] starts = self.starts, counts = self.counts
-        cdef const double[:, ::1] none = NO_ROWS
-        cdef const long long[::1] nothing = NO_ORDER
         cdef Py_ssize_t feature
         cdef long long slot = self.places.get(key, -1)
         cdef double value
-        cdef list found = []
-        for feature in range(wanted.shape[0]):
+        cdef object row = x.copy() if type(x) is dict else encoded_row(x) if (
+            type(x) is encoded_row
+        ) else dict(x)
+        cdef Py_ssize_t given = len(row)
+        for feature in range(self.wanted.shape[0]):
             value = _feature(
-                values, starts, counts, self.depth, 0, nothing, 0, slot, none,
-                wanted[feature, 0], wanted[feature, 1], wanted[feature, 2],
+                self.value_view, self.start_view, self.count_view, self.depth, 0, NO_ORDER, 0,
+                slot, NO_ROWS, self.wanted[feature, 0], self.wanted[feature, 1],
+                self.wanted[feature, 2],
             )
-            found.append(value if value == value else None)
-        return found
+            PyDict_SetItem(row, self.names[feature], value if value == value else None)
+        return row if len(row) == given + self.wanted.shape[0] else None
 
     def push_one(self, key, list row not None):
         """Let a row of a known series become past, and return its number there."""
-        cdef double[:, ::1] values = self.values
-        cdef long long[::1] counts = self.counts, used = self.used
         cdef Py_ssize_t slot = self.places[key], column, columns = len(row)
         cdef double value
-        if columns * self.depth != values.shape[1]:
+        if columns * self.depth != self.value_view.shape[1]:
             raise ValueError("the row has another number of columns")
         # From here on nothing raises, as all values are floats, and no other code runs.
         for column in range(columns):
             value = row[column]
-            values[slot, column * self.depth + counts[slot] % self.depth] = value
-        counts[slot] += 1
-        used[slot] = self.clock
+            self.value_view[
+                slot, column * self.depth + self.count_view[slot] % self.depth
+            ] = value
+        self.count_view[slot] += 1
+        self.used_view[slot] = self.clock
         self.clock += 1
-        return counts[slot] - 1
+        return self.count_view[slot] - 1
 
     cdef int add(self, dict added) except -1:
         """Let there be new series, in place of those that have their rows; all, or none."""
@@ -206,6 +253,9 @@ cdef class History:
         cdef list evicted = [self.keys[slot] for slot in added.values() if slot < known]
         cdef list fresh = [key for key in added if key not in self.places]
         evicted = [key for key in evicted if key not in added]
+        cdef long long grown = sum([key_bytes(key) for key in fresh]) - sum(
+            [key_bytes(key) for key in evicted]
+        )
         try:
             # Only this may fail, for want of memory.
             self.keys.extend([None] * sum([slot >= known for slot in added.values()]))
@@ -218,6 +268,7 @@ cdef class History:
             raise
         for key in evicted:
             del self.places[key]
+        self.key_bytes += grown
         for key, slot in added.items():
             self.places[key] = slot
             self.keys[slot] = key
@@ -229,6 +280,67 @@ cdef class History:
         cdef const long long[::1] starts = self.starts, counts = self.counts
         if starts[slot] <= number < counts[slot] and counts[slot] - number <= self.depth:
             values[slot, column * self.depth + number % self.depth] = value
+
+
+def key_bytes(tuple key not None):
+    """Return the bytes of the key of a series, wherever it stands: the same after loading.
+
+    Examples
+    --------
+    >>> key_bytes(("shop 1", 7)) - key_bytes(("", 7))
+    6
+    """
+    cdef long long found = KEY_BYTES
+    for part in key:
+        found += PART_BYTES
+        if type(part) is str:
+            found += TEXT_BYTES + len(<str>part) * (1 if part.isascii() else 4)
+    return found
+
+
+cdef class NextRow:
+    """The next row of a series, which is not past yet.
+
+    Parameters
+    ----------
+    past : History
+        Where it will be past.
+    key : tuple
+        Of its series.
+    values : list of float
+        What is remembered of it.
+    most : int
+        How many series are remembered at most.
+    """
+
+    cdef readonly History history
+    cdef readonly object key
+    cdef readonly list values
+    cdef readonly long long most, clock
+
+    def __cinit__(self, History past not None, key, list values not None, long long most):
+        self.history, self.key, self.values, self.most = past, key, values, most
+        self.clock = past.clock
+
+    @property
+    def is_due(self):
+        """Whether it is the next to become past: neither it nor another has since then."""
+        return self.clock == self.history.clock
+
+    @property
+    def number(self):
+        """The number that the row will have in its series."""
+        slot = self.history.places.get(self.key)
+        return self.history.clock if slot is None else int(self.history.counts[slot])
+
+    def push(self):
+        """Let the row become past, and return its number in its series."""
+        if self.key in self.history.places:
+            return self.history.push_one(self.key, self.values)
+        from sapwood.lags.history import planned
+
+        rows = np.array([self.values])
+        return planned(self.history, [self.key], 1, self.most).push(rows)
 
 
 cdef double _feature(

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.lags import history
+from sapwood.lags._history import History, NextRow
 from sapwood.lags.history import Key
 from sapwood.rows import targets
 from sapwood.rows.encoded import marked_like
+from sapwood.rows.encoder import is_rows
 from sapwood.streams.memory import columns_of
 from sapwood.streams.stream import Column, FloatArray
 from sapwood.validation import Label
@@ -43,11 +45,43 @@ class Ticket(NamedTuple):
 
 
 class LaggedRows(NamedTuple):
-    """Rows with their lags, which are not past yet."""
+    """Rows with their lags, which are not past yet.
 
-    features: dict[Label, Column]
+    Parameters
+    ----------
+    given : dict of columns
+        The rows without their lags.
+    lags : dict of arrays
+        Their lags.
+    source : object
+        The rows as the caller gave them.
+    where : SeriesPlaces
+        Where they go when they become past.
+    rows : array of float
+        What is remembered of them.
+    """
+
+    given: dict[Label, Column]
+    lags: dict[Label, FloatArray]
+    source: Any
     where: history.SeriesPlaces
     rows: FloatArray
+
+    @property
+    def features(self) -> dict[Label, Column]:
+        """The rows with their lags, as columns."""
+        return marked_like(self.source, {**self.given, **self.lags})
+
+    @property
+    def in_kind(self) -> Any:
+        """The rows with their lags; dicts stay dicts, of which each may lack features."""
+        if not is_rows(self.source):
+            return self.features
+        lists = [_known(column.tolist()) for column in self.lags.values()]
+        return [
+            marked_like(x, {**x, **dict(zip(self.lags, known, strict=True))})
+            for x, known in zip(self.source, zip(*lists, strict=True), strict=True)
+        ]
 
     @property
     def is_due(self) -> bool:
@@ -57,34 +91,6 @@ class LaggedRows(NamedTuple):
     def push(self) -> int:
         """Let the rows become past, and return the number of the last in its series."""
         return self.where.push(self.rows)
-
-
-class NextRow:
-    """The next row of a series, which is not past yet."""
-
-    __slots__ = ("_clock", "_history", "_key", "_most", "_values")
-
-    def __init__(self, past: Any, key: Key, values: list[float], most: int) -> None:
-        self._history, self._key, self._values, self._most = past, key, values, most
-        self._clock = past.clock
-
-    @property
-    def is_due(self) -> bool:
-        """Whether it is the next to become past: neither it nor another has since then."""
-        return bool(self._clock == self._history.clock)
-
-    @property
-    def number(self) -> int:
-        """The number that the row will have in its series."""
-        slot = self._history.places.get(self._key)
-        return int(self._history.clock if slot is None else self._history.counts[slot])
-
-    def push(self) -> int:
-        """Let the row become past, and return its number in its series."""
-        if self._key in self._history.places:
-            return int(self._history.push_one(self._key, self._values))
-        rows = np.array([self._values])
-        return history.planned(self._history, [self._key], 1, self._most).push(rows)
 
 
 class Lags:
@@ -181,7 +187,15 @@ class Lags:
             "max_series": self._most,
         }
         self._unknown = [np.nan] * len(self._own)  # the labels of a row that has none
-        self._history = history.empty(len(self._sources), int(self._wanted[:, 1].max()))
+        self._columns = tuple(  # those that lags are taken of, and their places
+            (of, place) for place, of in enumerate(self._sources) if of not in self._own
+        )
+        self._use(history.empty(len(self._sources), int(self._wanted[:, 1].max())))
+
+    def _use(self, past: History) -> None:
+        """Take a history for what is remembered."""
+        past.want(tuple(self._features), self._wanted)
+        self._history = past
 
     # -- rows one by one --------------------------------------------------------------------------
 
@@ -273,19 +287,60 @@ class Lags:
 
     def plan_one(self, x: Mapping[Any, Any], y: Any = None) -> tuple[dict[Any, Any], NextRow]:
         """Return a row with its lags, and what lets it become past when `push` is called."""
-        if not isinstance(x, Mapping):
+        row = self.next_row(x)
+        return row, NextRow(self._history, self._key_of(x), self._values(x, y), self._most)
+
+    def next_row(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Return the next row with its lags, None where one is not known."""
+        if type(x) is not dict and not isinstance(x, Mapping):
             raise ValueError(f"x = {validation.shown(x)}: a dict of features is expected")
-        if not self._features.keys().isdisjoint(x):
+        row = self._history.next_row(x, self._key_of(x) if self._by else ())
+        if row is None:
             self._check_names(x)
+            raise RuntimeError("the row was changed while it was read")
+        return row
+
+    def _values(self, x: Mapping[Any, Any], y: Any) -> list[float]:
+        """Return what is remembered of a row."""
         labels = self._unknown if y is None else self._labels_one(y)
-        values = [
+        if self._sources == self._own:
+            return labels
+        return [
             labels[self._own.index(of)] if of in self._own else _number(x.get(of), of)
             for of in self._sources
         ]
-        key, past = self._key_of(x), self._history
-        known = past.before_next(key, self._wanted)
-        row = marked_like(x, {**x, **dict(zip(self._features, known, strict=True))})
-        return row, NextRow(past, key, values, self._most)
+
+    def plan_again(
+        self, x: Mapping[Any, Any], known: Sequence[float | None], ticket: Ticket
+    ) -> tuple[dict[Any, Any], list[float]]:
+        """Return a row that is past already with the lags that it had, and what to `amend`.
+
+        Parameters
+        ----------
+        x : mapping
+            The row as it is given now.
+        known : sequence
+            Its lags, in the order of `features`.
+        ticket : Ticket
+            Of the row.
+        """
+        row = self.next_row(x)
+        key = self._key_of(x)
+        if key != ticket.key:
+            raise ValueError(
+                f"the row of this id waits for its label as one of series "
+                f"{validation.shown(ticket.key)}, and is given as one of "
+                f"{validation.shown(key)}: give the row as it was predicted, or another id"
+            )
+        row.update(zip(self._features, known, strict=True))
+        return row, [_number(x.get(of), of) for of, _ in self._columns]
+
+    def amend(self, ticket: Ticket, values: Sequence[float]) -> None:
+        """Let an earlier row have other values, as `plan_again` returned them; not of targets."""
+        slot = self._history.places.get(ticket.key)
+        for (_, place), value in zip(self._columns, values, strict=True):
+            if slot is not None:
+                self._history.fill(slot, ticket.number, place, value)
 
     def _key_of(self, x: Mapping[Any, Any]) -> Key:
         if not self._by:
@@ -373,7 +428,7 @@ class Lags:
             keys = list(zip(*parts, strict=True))
         where = history.planned(self._history, keys, count, self._most)
         made = dict(zip(self._features, where.features(rows, self._wanted), strict=True))
-        return LaggedRows(marked_like(X, {**columns, **made}), where, rows)
+        return LaggedRows(columns, made, X, where, rows)
 
     def _labels(self, y: Any) -> FloatArray:
         """Return the y of rows, with a column for each target; nothing is changed."""
@@ -427,9 +482,10 @@ class Lags:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is remembered, without the names of series."""
+        """Bytes of what is remembered, and of the names of series."""
         tables = ("values", "starts", "counts", "used")
-        return sum(getattr(self._history, name).nbytes for name in tables)
+        own = sum(getattr(self._history, name).nbytes for name in tables)
+        return int(own + self._history.key_bytes)
 
     def __repr__(self) -> str:
         arguments = ", ".join(
@@ -468,13 +524,14 @@ class Lags:
         for name in ("lags_of", "means_of"):
             given[name] = dict(map(tuple, given.get(name, ())))
         restored = cls(**given)
-        restored._history = history.from_state(
+        past = history.from_state(
             header["past"],
             arrays,
             len(restored._sources),
             restored._history.depth,
             len(restored._by),
         )
+        restored._use(past)
         if restored.n_series > restored._most:
             raise ValueError(
                 f"the lags hold {restored.n_series} series of {restored._most} at most"
@@ -493,6 +550,11 @@ class Lags:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_state, self.to_state()
+
+
+def _known(values: list[float]) -> list[float | None]:
+    """Return values with None for NaN."""
+    return [value if value == value else None for value in values]  # noqa: PLR0124
 
 
 def _spans(given: Any, name: str) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ from sapwood.rows.column import (
     Values,
     as_doubles,
 )
-from sapwood.rows.encoded import EncodedColumns
+from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.rows.labels import Labels
 from sapwood.validation import FloatArray, Label
 
@@ -217,7 +217,8 @@ def columns_of_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:
                 f"X[{place}] = {validation.shown(row)}: a dict of features is expected, as X[0] is one"
             )
         names.update(dict.fromkeys(row))
-    return {name: [row.get(name) for row in rows] for name in names}
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return EncodedColumns(columns) if all(type(row) is EncodedRow for row in rows) else columns
 
 
 def read_one(features: Features, x: Any, learn: bool) -> EncodedRows:

@@ -9,14 +9,16 @@ A stage is a model around another. To write one, derive from `Stage`, and state
   between, the next call finishes it, so that all stages know a row, or none does;
 - each further method that it offers: `passed_on` for those of the model inside that do not depend
   on rows, `offered` for those that pass through the stage's own transformation. Nothing is
-  forwarded that is not listed.
+  forwarded that is not listed, and no other public attribute can be set;
+- which models it cannot be put around: see `sapwood.stages.order`.
 """
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from sapwood.model import StoredModel
+from sapwood.rows.encoder import is_rows
+from sapwood.stages._turn import Turn
 
 __all__ = ["Stage", "offered", "passed_on", "rows_learned"]
 
@@ -25,10 +27,18 @@ class passed_on:  # noqa: N801 - it is used as a function is
     """A method or property of the model inside that does not depend on rows.
 
     It is there if the model has it.
+
+    Parameters
+    ----------
+    documentation : str
+        What it is.
+    settable : bool
+        Whether another value may be assigned, which becomes that of the model inside.
     """
 
-    def __init__(self, documentation: str) -> None:
+    def __init__(self, documentation: str, settable: bool = False) -> None:
         self.__doc__ = documentation
+        self._settable = settable
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -39,6 +49,8 @@ class passed_on:  # noqa: N801 - it is used as a function is
         return getattr(stage.model, self._name)
 
     def __set__(self, stage: Any, value: Any) -> None:
+        if not self._settable or not hasattr(type(stage.model), self._name):
+            raise AttributeError(_cannot_set(stage, self._name))
         setattr(stage.model, self._name, value)
 
 
@@ -63,24 +75,11 @@ class offered:  # noqa: N801
         return self._method.__get__(stage, owner)
 
 
-class _Turn:
-    """The turn of a thread in a stage."""
-
-    def __init__(self, stage: "Stage") -> None:
-        self._stage = stage
-        self._acquire, self._release = stage._lock.acquire, stage._lock.release
-
-    def __enter__(self) -> None:
-        self._acquire()
-        if self._stage._unfinished is not None:
-            try:
-                self._stage._settle()
-            except BaseException:
-                self._release()
-                raise
-
-    def __exit__(self, *error: object) -> None:
-        self._release()
+def _cannot_set(stage: Any, name: str) -> str:
+    return (
+        f"{name} of a {type(stage).__name__} cannot be set: it would change nothing; give it to the "
+        "model inside when that is made, or set it there (.model)"
+    )
 
 
 class Stage(StoredModel):
@@ -88,9 +87,12 @@ class Stage(StoredModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lock = threading.RLock()
-        self._turns = _Turn(self)
-        self._unfinished: tuple[Callable[[], Any], Callable[[], bool]] | None = None
+        self._turns = Turn()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and not hasattr(type(self), name):
+            raise AttributeError(_cannot_set(self, name))
+        super().__setattr__(name, value)
 
     @property
     def model(self) -> Any:
@@ -107,7 +109,17 @@ class Stage(StoredModel):
             return super()._encoded_one(x)
         return x if features.encoding is None else features.encoding.encode_one(x)
 
-    def _turn(self) -> "_Turn":
+    def _encoded(self, X: Any) -> Any:
+        """Return many rows as the schema encodes them; dicts stay dicts, which may lack features."""
+        if not is_rows(X) or not self.schema.converting:
+            return super()._encoded(X)
+        try:
+            return [self.schema.encode_one(x) for x in X]
+        except ValueError:
+            self.schema.encode(X)  # which names the row at fault
+            raise
+
+    def _turn(self) -> Turn:
         """Let no other thread learn, save or copy meanwhile, in a ``with`` statement."""
         return self._turns
 
@@ -125,31 +137,22 @@ class Stage(StoredModel):
         is_due : callable
             Whether it has not done so yet.
         """
-        rows = rows_learned(self.model)
-        self._unfinished = finish, lambda: rows_learned(self.model) != rows and is_due()
+        rows, turn = rows_learned(self.model), self._turns
+        turn.unfinished = finish, lambda: rows_learned(self.model) != rows and is_due()
         try:
             found = learn()
         except Exception:
-            self._settle()
+            turn.settle()
             raise
         finish()
-        self._unfinished = None
+        turn.unfinished = None
         return found
 
     def _surely(self, finish: Callable[[], None], is_due: Callable[[], bool]) -> None:
         """Do something that is finished by the next call if it is interrupted."""
-        self._unfinished = finish, is_due
+        self._turns.unfinished = finish, is_due
         finish()
-        self._unfinished = None
-
-    def _settle(self) -> None:
-        """Finish what an interruption has left undone, if it is due."""
-        if self._unfinished is None:
-            return
-        finish, is_due = self._unfinished
-        if is_due():
-            finish()
-        self._unfinished = None
+        self._turns.unfinished = None
 
     @property
     def rows_learned(self) -> float | None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.corrector._pending import key_of_id, keys_of_ids
+from sapwood.corrector.tokens import key_of, keys_of
 from sapwood.deprecation import deprecated
 from sapwood.inspect import snapshot, view
 from sapwood.inspect.explanation import Explanation
@@ -214,7 +214,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         if asked is not None:
             deprecated("predict_region_one(x, asked=...)", "predict_region_one(x, record=...)")
             record = asked
-        return self._place_one(x, 0 if id is None else key_of_id(id), record)
+        return self._place_one(x, 0 if id is None else key_of(id), record)
 
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[Any, int]:
         if self._features.encoding is not None:
@@ -242,7 +242,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         ids, record
             As for `predict_many`.
         """
-        return self._place_many(X, None if ids is None else keys_of_ids(ids), record)
+        return self._place_many(X, None if ids is None else keys_of(ids), record)
 
     def _place_many(
         self, X: Any, keys: Any = None, record: bool = True
@@ -257,7 +257,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         return predictions, regions
 
     def predict_learn_regions(
-        self, X: Any, y: Any, w: ArrayLike | None = None, asked: bool = True
+        self, X: Any, y: Any, w: ArrayLike | None = None, asked: bool = True, *, ids: Any = None
     ) -> tuple[FloatArray, IntArray]:
         """Return what `predict_region_one` would have for each row just before `learn_one`.
 
@@ -268,10 +268,13 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         asked : bool
             Whether these are the predictions that the tree is scored by; if not, they are those
             that were issued before, as by `predict_learn_many` with ``delayed=True``.
+        ids : sequence, optional
+            The id of each row, as for `learn_many`.
         """
         read = targets.read(y)
         regions = np.empty(len(read.values), np.int32)
-        return self._learn(X, read, w, True, regions=regions, asked=asked), regions
+        keys = None if ids is None else keys_of(ids)
+        return self._learn(X, read, w, True, regions=regions, asked=asked, ids=keys), regions
 
     @property
     def region_parents(self) -> IntArray:

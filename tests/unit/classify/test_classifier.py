@@ -395,7 +395,7 @@ def test_an_interruption_leaves_all_or_nothing(place, monkeypatch):
 
         def broken(learn, finish, is_due):
             rows = model.rows_learned
-            model._unfinished = finish, lambda: model.rows_learned != rows and is_due()
+            model._turns.unfinished = finish, lambda: model.rows_learned != rows and is_due()
             if place:
                 learn()
             raise KeyboardInterrupt

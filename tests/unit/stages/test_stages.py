@@ -1,5 +1,6 @@
 """Stages: every method of every model under every wrapper, ids, threads, and interruptions."""
 
+import linecache
 import sys
 import threading
 
@@ -39,87 +40,6 @@ def columns(rows):
     return {"x": np.array([row["x"] for row in rows])}
 
 
-# -- what wrappers offer ---------------------------------------------------------------------------
-
-# How each method of a model is offered by lags around it: with a row that has its lags, with rows
-# that have them, as it is, with a reason why not, or in a way of its own.
-ROW = {
-    "predict_one": (),
-    "explain": (),
-    "predict_region_one": (),
-    "predict_interval_one": (0.8,),
-    "predict_intervals_one": (),
-    "predict_quantile_one": (0.3,),
-}
-ROWS = {"predict_many", "predict_regions", "predict_intervals_many", "predict_interval_many"}
-LEARNING = {"predict_learn_many", "predict_learn_regions", "predict_learn_intervals"}
-PASSED_ON = {
-    *("parameters", "n_leaves", "summary", "feature_importances", "overall_importances"),
-    *(
-        "to_text",
-        "to_rules",
-        "to_frame",
-        "draw",
-        "tree",
-        "member",
-        "replacements",
-        "listen",
-        "unit_changes",
-    ),
-    *("prune", "region_parents", "region_tree", "levels", "widths", "targets", "no_splits"),
-}
-REJECTED = {"merge", "of_target"}
-OWN = {
-    *("learn_one", "learn_many", "learn_telling", "tell_one", "features", "feature_kinds"),
-    *("nbytes", "several_targets", "all_or_nothing", "copy", "save", "to_bytes", "to_state"),
-    *("from_bytes", "from_state", "kind", "format", "can_be_saved", "model", "rows_learned"),
-    *("predict", "learn", "schema", "column_formats"),
-}
-NOT_OFFERED = {"fit", "score", "get_params"}
-
-
-@pytest.mark.parametrize("kind", MODELS)
-@pytest.mark.parametrize("bounds", [False, True])
-def test_lags_offer_each_method_of_a_model_with_lags_or_say_why_not(kind, bounds):
-    inner = MODELS[kind]()
-    inner = IntervalRegressor(inner) if bounds else inner
-    lagged = LaggedModel(inner, Lags([1, 3]))
-    rows, y = series()
-    lagged.learn_many(columns(rows), y)
-    x, X = {"x": 2.0}, columns(rows[:2])
-    public = {name for name in dir(type(inner)) if not name.startswith("_")}
-    for name in sorted(public):
-        twin = inner.copy()
-        if name in ROW:
-            expected = getattr(twin, name)(lagged.lags.plan_one(x)[0], *ROW[name])
-            found = getattr(lagged, name)(x, *ROW[name])
-        elif name in ROWS:
-            expected = getattr(twin, name)(lagged.lags.transform_many(X))
-            found = getattr(lagged, name)(X)
-        elif name in LEARNING:
-            other = lagged.copy()
-            expected = getattr(twin, name)(lagged.lags.plan(X, y[:2]).features, y[:2])
-            found = getattr(other, name)(X, y[:2])
-        elif name in PASSED_ON:
-            expected = getattr(inner, name)
-            found = getattr(lagged, name)
-            assert callable(found) == callable(expected)
-        elif name in REJECTED:
-            with pytest.raises(ValueError, match="lags"):
-                getattr(lagged, name)(inner)
-            continue
-        elif name in NOT_OFFERED:
-            assert not hasattr(lagged, name)
-            continue
-        else:
-            assert name in OWN, f"{name} is neither offered nor rejected"
-            continue
-        if not callable(found):
-            assert repr(found) == repr(expected), name
-    for name in (ROW.keys() | ROWS | LEARNING | PASSED_ON) - public:
-        assert not hasattr(lagged, name), name
-
-
 def test_intervals_of_a_lagged_model_are_those_of_its_prediction():
     rows, y = series(600)
     lagged = STAGES["lags(interval)"](HoeffdingTreeRegressor())
@@ -141,18 +61,6 @@ def test_both_orders_of_lags_and_intervals_are_the_same():
     for found, expected in zip(one, other, strict=True):
         assert np.array_equal(found, expected, equal_nan=True)
     assert first.predict_interval_one(rows[0]) == second.predict_interval_one(rows[0])
-
-
-def test_no_splits_of_a_wrapper_are_those_of_the_model():
-    model = LaggedModel(HoeffdingTreeRegressor(), Lags([1]))
-    model.no_splits = ["x"]
-    assert model.model.no_splits == ("x",)
-
-
-def test_lags_around_lags_are_rejected_with_the_reason():
-    inner = LaggedModel(HoeffdingTreeRegressor(), Lags([1]))
-    with pytest.raises(ValueError, match="name all lags in one Lags"):
-        LaggedModel(inner, Lags([2]))
 
 
 # -- ids -------------------------------------------------------------------------------------------
@@ -303,6 +211,12 @@ class Stop(BaseException):
     """What breaks off a call."""
 
 
+def _is_block(frame):
+    """Whether a line only enters or leaves a block, where Python raises no signals."""
+    text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    return text.strip().startswith(("with ", "try:"))
+
+
 def interrupted_at(line, action):
     """Run an action that breaks off at a line of our Python code; return whether it was reached."""
     seen = 0
@@ -311,7 +225,7 @@ def interrupted_at(line, action):
         nonlocal seen
         if "/sapwood/" not in frame.f_code.co_filename:
             return None
-        if event == "line":
+        if event == "line" and not _is_block(frame):
             seen += 1
             if seen == line:
                 raise Stop
@@ -326,6 +240,37 @@ def interrupted_at(line, action):
     finally:
         sys.settrace(before)
     return False
+
+
+def test_an_interruption_leaves_no_lock_held():
+    """Another thread would wait for it for ever."""
+    rows, y = series(60)
+    model = STAGES["interval(lags)"](HoeffdingTreeRegressor())
+    model.learn_many(columns(rows[:40]), y[:40])
+    line, found = 0, []
+    while interrupted_at(line := line + 1, lambda: model.learn_one(rows[40], y[40])):
+        reader = threading.Thread(target=lambda: found.append(model.predict_one(rows[45])))
+        reader.daemon = True
+        reader.start()
+        reader.join(60)
+        assert len(found) == line
+    assert line > 20
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@nested
+def test_a_batch_keeps_the_predictions_of_ids_that_wait(stage, kind):
+    """Each of its rows is left in the same memory, and taken at once."""
+    rows, y = series(200)
+    model = STAGES[stage](MODELS[kind]())
+    model.learn_many(columns(rows[:50]), y[:50])
+    for number in range(5):
+        model.predict_one(rows[number], id=number)
+    model.predict_learn_many(columns(rows[50:]), y[50:])
+    inner = model
+    while isinstance(inner, Stage):
+        inner = inner.model
+    assert inner._kernel.notes.count == 5
 
 
 @nested

@@ -1,0 +1,275 @@
+"""What stages offer: every public name of every model under every nesting, setters included."""
+
+import numpy as np
+import pytest
+
+import sapwood
+from hybrid_cases import MeanEstimator
+from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor, HybridRegressor
+from sapwood.intervals import IntervalRegressor
+from sapwood.lags import LaggedModel, Lags
+from sapwood.schema import Schema
+from sapwood.stages import Stage
+
+MODELS = {
+    "tree": lambda: HoeffdingTreeRegressor(grace_period=50),
+    "adaptive": lambda: AdaptiveTreeRegressor(threads=1),
+    "forest": lambda: ForestRegressor(members=2, threads=1),
+    "hybrid": lambda: HybridRegressor(
+        ForestRegressor(members=2, threads=1), MeanEstimator(), min_rows=100, background=False
+    ),
+}
+STAGES = {
+    "lags": lambda model: LaggedModel(model, Lags([1, 3])),
+    "interval": IntervalRegressor,
+    "lags(interval)": lambda model: LaggedModel(IntervalRegressor(model), Lags([1, 3])),
+    "interval(lags)": lambda model: IntervalRegressor(LaggedModel(model, Lags([1, 3]))),
+}
+
+# The definition: how a stage offers each public name of the model inside. Rows get their lags, if
+# the stage adds lags, and are as they are, if it adds intervals.
+ROW = {
+    "predict_one": (),
+    "explain": (),
+    "predict_region_one": (),
+    "predict_interval_one": (0.8,),
+    "predict_intervals_one": (),
+    "predict_quantile_one": (0.3,),
+    "tell_one": (),
+}
+ROWS = {"predict_many", "predict_regions", "predict_intervals_many", "predict_interval_many"}
+LEARNING = {
+    *("predict_learn_many", "predict_learn_regions", "predict_learn_intervals", "learn_telling"),
+}
+CALLED = {"summary", "to_text", "to_rules", "to_frame", "draw"}
+PASSED_ON = {
+    *("feature_importances", "overall_importances", "tree", "member", "replacements", "listen"),
+    *("unit_changes", "prune", "region_parents", "no_splits", "targets", "attach", "corrector"),
+    *("is_refitting", "refit_now", "refits", "rows", "staleness", "weight_history", "weights"),
+}
+ONLY_LAGS = {"parameters", "levels", "widths", "region_tree"}  # of which intervals have their own
+REJECTED = {"merge"}
+NOT_OFFERED = {"fit", "score", "get_params", "lags"}
+OWN = {
+    *("learn_one", "learn_many", "features", "feature_kinds", "n_leaves", "nbytes"),
+    *("several_targets", "all_or_nothing", "copy", "save", "to_bytes", "to_state", "from_bytes"),
+    *("from_state", "kind", "format", "can_be_saved", "model", "rows_learned", "predict", "learn"),
+    *("schema", "column_formats", "of_target", *ONLY_LAGS),
+}
+SETTABLE = {"schema", "column_formats"}
+
+
+def series(rows=300, seed=3):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 4, rows).astype(float)
+    y = np.cumsum(rng.normal(size=rows)) + 2 * x
+    return {"x": x}, y
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """Each model under each nesting, after some rows."""
+    X, y = series()
+    made = {}
+    for stage, around in STAGES.items():
+        for kind, model in MODELS.items():
+            made[stage, kind] = around(model())
+            made[stage, kind].predict_learn_many(X, y)
+    return {names: model.to_bytes() for names, model in made.items()}
+
+
+@pytest.fixture(params=STAGES)
+def stage(request):
+    return request.param
+
+
+@pytest.fixture(params=MODELS)
+def kind(request):
+    return request.param
+
+
+def restored(learned, stage, kind):
+    model = sapwood.model.from_bytes(learned[stage, kind])
+    if kind == "hybrid":
+        model.attach(MeanEstimator())
+    return model
+
+
+def same(found, expected):
+    if isinstance(expected, tuple | list):
+        return len(found) == len(expected) and all(map(same, found, expected))
+    if isinstance(expected, dict):
+        return found.keys() == expected.keys() and all(
+            same(found[name], expected[name]) for name in expected
+        )
+    if isinstance(expected, np.ndarray) and expected.dtype.names:
+        return all(same(found[name], expected[name]) for name in expected.dtype.names)
+    if isinstance(expected, np.ndarray | float):
+        return np.array_equal(found, expected, equal_nan=True)
+    if isinstance(expected, str | int | None):
+        return found == expected
+    return repr(found) == repr(expected)
+
+
+def own_of(outer):
+    """The names that a stage has whatever is inside."""
+    if not isinstance(outer, IntervalRegressor):
+        return set()
+    return {name for name in public(outer) if "interval" in name or "quantile" in name}
+
+
+def public(model):
+    return {name for name in dir(type(model)) if not name.startswith("_")}
+
+
+def is_there(model, name):
+    return name in public(model) and (name in OWN or hasattr(model, name))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_each_name_of_a_model_is_offered_as_its_definition_says(learned, stage, kind):
+    outer = restored(learned, stage, kind)
+    inner = outer.model
+    with_lags = isinstance(outer, LaggedModel)
+    x, (X, y) = {"x": 2.0}, series(2)
+    y = y.tolist()
+    for name in sorted(public(inner)):
+        twin, other = inner.copy(), outer.copy()
+        if name in own_of(outer):
+            assert hasattr(outer, name), name
+        elif not is_there(inner, name):
+            assert name not in public(outer) or not is_there(outer, name), name
+        elif name in ROW:
+            row = outer.lags.plan_one(x)[0] if with_lags else x
+            assert same(getattr(other, name)(x, *ROW[name]), getattr(twin, name)(row, *ROW[name]))
+        elif name in ROWS:
+            rows = outer.lags.transform_many(X) if with_lags else X
+            assert same(getattr(other, name)(X), getattr(twin, name)(rows)), name
+        elif name in LEARNING:
+            rows = outer.lags.plan(X, y).features if with_lags else X
+            assert same(getattr(other, name)(X, y), getattr(twin, name)(rows, y)), name
+            assert other.rows_learned == outer.rows_learned + 2
+        elif name in CALLED:
+            expected, found = getattr(inner, name), getattr(outer, name)
+            assert same(found() if callable(found) else found, _called(expected)), name
+        elif name in PASSED_ON or (with_lags and name in ONLY_LAGS):
+            expected, found = getattr(inner, name), getattr(outer, name)
+            assert found == expected if callable(expected) else same(found, expected), name
+        elif name in REJECTED:
+            with pytest.raises(ValueError, match="merge the models inside"):
+                getattr(outer, name)(inner)
+        elif name in NOT_OFFERED:
+            assert not hasattr(outer, name)
+        else:
+            assert name in OWN, f"{name} is neither offered nor rejected"
+
+
+def _called(found):
+    return found() if callable(found) else found
+
+
+def test_a_name_that_the_model_has_not_is_not_there(learned, stage, kind):
+    outer = restored(learned, stage, kind)
+    own = OWN | REJECTED | {"lags", "predict_one", "predict_many", "predict_learn_many"}
+    if isinstance(outer, IntervalRegressor):
+        own |= own_of(outer) | {"targets"}
+    for name in public(outer) - own:
+        assert hasattr(outer, name) == hasattr(outer.model, name), name
+    for name in ROW.keys() | ROWS | LEARNING:
+        if name in public(outer) - own and not hasattr(outer.model, name):
+            with pytest.raises(AttributeError, match="if the model inside does"):
+                getattr(outer, name)
+
+
+def test_what_a_stage_has_of_its_own_follows_the_model_inside(learned, stage, kind):
+    outer = restored(learned, stage, kind)
+    inner = outer.model
+    innermost = inner
+    while isinstance(innermost, Stage):
+        innermost = innermost.model
+    assert outer.features == ["x"]
+    assert outer.feature_kinds == {"x": "number"}
+    assert outer.n_leaves == inner.n_leaves
+    assert outer.nbytes > inner.nbytes
+    assert outer.rows_learned == 300
+    assert outer.all_or_nothing == inner.all_or_nothing
+    assert outer.schema is innermost.schema or outer.schema == innermost.schema
+    assert outer.copy().to_bytes() == outer.to_bytes()
+    if isinstance(outer, IntervalRegressor):
+        assert outer.parameters == {"model": inner, "levels": outer.levels, "by": None}
+        has_leaves = kind == "tree"
+        assert (outer.region_tree is inner) == has_leaves
+        assert not outer.several_targets or outer.targets == []
+    else:
+        with pytest.raises(ValueError, match="no model of one target"):
+            outer.of_target("u")
+
+
+def test_only_what_reaches_the_model_can_be_set(learned, stage, kind):
+    outer = restored(learned, stage, kind)
+    may = SETTABLE | ({"no_splits"} if kind == "tree" else set())
+    may |= {"model"} if isinstance(outer, LaggedModel) else set()
+    before = outer.to_bytes()
+    methods = {name for name in public(outer) if callable(getattr(type(outer), name))}
+    constants = {"kind", "format", "all_or_nothing"}
+    for name in (public(outer) | {"foo", "max_depth"}) - may - methods - constants:
+        with pytest.raises(AttributeError, match=name):
+            setattr(outer, name, ["x"])
+    assert outer.to_bytes() == before
+    outer.schema = Schema()
+    if kind == "tree":
+        outer.no_splits = ["x"]
+        inner = outer
+        while isinstance(inner, Stage):
+            inner = inner.model
+        assert outer.no_splits == inner.no_splits == ("x",)
+
+
+def test_a_pruned_tree_is_that_of_its_intervals():
+    X, y = series(4000)
+    y = np.where(X["x"] > 1, 100.0, 0.0) + y / 10
+    model = LaggedModel(IntervalRegressor(HoeffdingTreeRegressor(grace_period=50)), Lags([1]))
+    model.learn_many(X, y)
+    leaves = model.n_leaves
+    assert leaves > 1
+    model.prune(0)
+    assert model.n_leaves == 1
+    assert len(model.widths) == 1
+    assert model.predict_interval_one({"x": 1.0}).prediction == model.predict_one({"x": 1.0})
+
+
+# -- orders ----------------------------------------------------------------------------------------
+
+
+def lagged(model):
+    return LaggedModel(model, Lags([1]))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: IntervalRegressor(IntervalRegressor(tree())), "name all levels in one"),
+        (lambda: IntervalRegressor(lagged(IntervalRegressor(tree()))), "name all levels in one"),
+        (lambda: lagged(lagged(tree())), "name all lags in one Lags"),
+        (lambda: lagged(IntervalRegressor(lagged(tree()))), "name all lags in one Lags"),
+        (lambda: IntervalRegressor(sapwood.HoeffdingTreeClassifier()), "predict_proba_one"),
+        (lambda: lagged(sapwood.ForestClassifier(members=2)), "lags_of"),
+        (lambda: HybridRegressor(lagged(tree())), "put it around the hybrid"),
+        (lambda: HybridRegressor(IntervalRegressor(tree())), "put it around the hybrid"),
+    ],
+)
+def test_orders_that_make_no_sense_are_rejected_with_the_reason(make, reason):
+    with pytest.raises((ValueError, TypeError), match=reason):
+        make()
+
+
+def test_another_model_inside_lags_is_checked_too():
+    model = lagged(tree())
+    with pytest.raises(ValueError, match="name all lags in one Lags"):
+        model.model = lagged(tree())
+    model.model = IntervalRegressor(model.model)
+    model.learn_one({"x": 1.0}, 2.0)
+
+
+def tree():
+    return HoeffdingTreeRegressor()
