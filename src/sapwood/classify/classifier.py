@@ -256,8 +256,10 @@ class Classifier(Stage):
         """Learn rows that bring new classes: all that they change is built aside."""
         check_rows(X, len(weights))
         keys = self._keys(X, len(weights)) if given is None else given
-        aside = self.copy()
         known, rows = len(self._held.classes), len(weights)
+        aside = type(self)(**self._parameters)
+        # Widening builds all of it aside, but there is nothing to widen up to the second class.
+        aside._held = self._held if own.firsts[0] == 0 and delayed and known > 1 else self._copied()
         predicted = np.full(rows, -1, np.int64)
         probabilities = np.zeros((rows, len(own.classes)))
 
@@ -285,6 +287,13 @@ class Classifier(Stage):
                 probabilities[start:end, :known] = found
         self._held = aside._held
         return predicted, probabilities
+
+    def _copied(self) -> Held:
+        """Return an independent copy of all that a new class changes."""
+        model, classes, codes, calibrator, pending = self._held
+        own = self._new_pending(pending.width - 1)
+        own.restore(*pending.state())
+        return Held(model.copy(), classes, codes, calibrator.copy(), own)
 
     def _widen(self, classes: tuple[Label, ...]) -> None:
         """Know one class more; nobody else sees this classifier yet."""
