@@ -373,9 +373,8 @@ def fill_kernel(
     for own in levels.reshape(targets, -1, 2):
         check_levels(own, limits, is_category, places)
     if not is_own:
-        own = None if records is None else arrays["target_leaves"].reshape(-1, targets)[watching]
-        check_models(models, kernel)
-        check_watches(watches, leaves[watching], kinds[:2], kernel, own)
+        of_targets = None if records is None else arrays["target_leaves"].reshape(-1, targets)
+        _check_pages(kernel, (models, watches), leaves, of_targets, kinds)
     observers = _observers(kernel, arrays, leaves[watching], ~is_category & ~is_unknown)
 
     kernel.set_stream(*stream.tolist())
@@ -400,6 +399,21 @@ def _pages(
         doubles(models, of_models, "the models")
         doubles(watches, of_watches, "the pages of what is watched")
     return models, watches
+
+
+def _check_pages(
+    kernel: TreeKernel,
+    pages: tuple[Array, Array],
+    leaves: Array,
+    of_targets: Array | None,
+    kinds: Kinds,
+) -> None:
+    """Check the pages of leaves: their models, and what they watch by."""
+    models, watches = pages
+    watching = np.flatnonzero(leaves["watching"])
+    own = None if of_targets is None else of_targets[watching]
+    check_models(models, kernel)
+    check_watches(watches, leaves[watching], kinds[:2], kernel, own)
 
 
 def _fit_memory(kernel: TreeKernel, is_older: bool) -> None:
