@@ -76,7 +76,7 @@ def _digits(_: int) -> Iterable[tuple[Row, Any]]:
     data = load_digits()
     order = np.random.default_rng(SHUFFLE_SEED).permutation(len(data.target))
     for place in order:
-        yield dict(enumerate(data.data[place].tolist())), data.target[place]
+        yield {str(i): v for i, v in enumerate(data.data[place].tolist())}, data.target[place]
 
 
 def _chessboard(rows: int) -> Iterable[tuple[Row, Any]]:
@@ -85,7 +85,7 @@ def _chessboard(rows: int) -> Iterable[tuple[Row, Any]]:
     X, wrong = rng.random((rows, 2)), rng.random(rows) < 0.1
     black = (np.floor(8 * X).sum(axis=1) % 2 == 1) ^ wrong
     for x, y in zip(X.tolist(), black.tolist(), strict=True):
-        yield dict(enumerate(x)), y
+        yield {str(i): v for i, v in enumerate(x)}, y
 
 
 def _csv(file: str, target: str, dropped: tuple[str, ...] = (), time: str | None = None) -> Any:

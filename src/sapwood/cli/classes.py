@@ -42,6 +42,7 @@ METRICS = {
     "kappa": "Cohen's kappa",
     "kappa_temporal": "kappa temporal",
     "f1_macro": "F1 (macro)",
+    "roc_auc": "ROC AUC (macro)",
     "log_loss": "log-loss",
     "brier": "Brier score",
     "calibration_error": "calibration error",
