@@ -13,6 +13,7 @@ from sapwood.export.flat import (
     Tracking,
     flatten,
     readable_in,
+    reject_classifier,
     tracking_of,
 )
 from sapwood.model import Readable
@@ -86,6 +87,7 @@ def flatten_model(model: Readable) -> FlatModel:
     >>> [len(tree.kind) for tree in flat.trees], sum(flat.shares)
     ([3, 3], 1.0)
     """
+    reject_classifier(model)
     found = readable_in(model)
     if isinstance(found, Ensemble):
         flat: FlatModel = found._kernel.read_locked(_flattened, found)
