@@ -651,7 +651,28 @@ class Classifier(Stage):
     n_leaves = passed_on("How many leaves the model has.")
     summary = passed_on("The trees in a few numbers; `print` it to read it.")
     draw = passed_on("Return the tree as an SVG picture, as of a regressor.")
-    to_text = passed_on("Return the trees as indented text; leaves show the share of classes.")
+
+    def to_text(self, max_depth: int | None = None, digits: int = 4) -> str:
+        """Return the trees as indented text, after a line that names the classes of leaves.
+
+        Parameters
+        ----------
+        max_depth : int, optional
+            How deep; all by default.
+        digits : int
+            Significant digits of numbers.
+        """
+        with self._turn():
+            classes = list(self._held.classes)
+            told = str(self._held.model.to_text(max_depth, digits))
+        if len(classes) < 2:
+            return told
+        if len(classes) == 2:
+            line = f"leaves: share of class {classes[1]!r}; the rest is {classes[0]!r}"
+        else:
+            named = ", ".join(f"{code} is {label!r}" for code, label in enumerate(classes))
+            line = f"leaves: share of each class, where {named}"
+        return f"{line}\n{told}"
 
     def __repr__(self) -> str:
         default: dict[str, Any] = type(self)()._parameters  # type: ignore[call-arg]

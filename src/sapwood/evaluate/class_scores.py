@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sapwood.validation import Label
 
-__all__ = ["ClassScores", "cohen_kappa", "roc_auc"]
+__all__ = ["CLASS_METRICS", "ClassScores", "cohen_kappa", "roc_auc"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -17,6 +17,27 @@ IntArray = NDArray[np.int64]
 LEAST_PROBABILITY = 1e-6  # that counts in the log-loss
 BINS = 15  # of the reliability diagram
 RANKS, STEEPEST = 400, 10.0  # bins of the ROC curve, equally wide from logit -10 to 10
+
+CLASS_METRICS = {
+    "accuracy": "accuracy",
+    "accuracy_majority": "  of the majority class",
+    "accuracy_no_change": "  of the class before",
+    "accuracy_window": "  of the last rows",
+    "balanced_accuracy": "balanced accuracy",
+    "kappa": "Cohen's kappa",
+    "kappa_temporal": "kappa temporal",
+    "f1_macro": "F1 (macro)",
+    "roc_auc": "ROC AUC (macro)",
+    "log_loss": "log-loss",
+    "brier": "Brier score",
+    "calibration_error": "calibration error",
+}
+"""How each score is called; those after blanks are baselines or parts of the one before."""
+
+CURVE = np.dtype(
+    [("row", np.int64), ("accuracy", float), ("accuracy_window", float), ("log_loss", float)]
+)
+FIRST_STEP, MOST_POINTS = 50, 400  # rows between points of the curve, doubled as they are too many
 
 
 class ClassScores:
@@ -53,6 +74,8 @@ class ClassScores:
         self._last: int | None = None
         self._recent: deque[bool] = deque(maxlen=window)
         self._unpredicted = 0
+        self._points: list[tuple[int, float, float, float]] = []
+        self._step = FIRST_STEP
 
     def _code(self, label: Label) -> int:
         code = self._codes.get(label)
@@ -94,6 +117,8 @@ class ClassScores:
         for row, label in enumerate(actual):
             own = self._code(label)
             self._baselines(own)
+            if self.rows and self.rows % self._step == 0:
+                self._add_point()
             told = p[row]
             total = float(told.sum()) if len(told) else 0.0
             mine = float(told[columns[label]]) if label in columns else 0.0
@@ -110,6 +135,27 @@ class ClassScores:
             confidence = float(told[chosen[row]])
             place = min(int(confidence * BINS), BINS - 1)
             self.bins[place] += (1.0, confidence, own == best)
+
+    @property
+    def curve(self) -> NDArray[Any]:
+        """The scores of all rows up to some points, and of the last one."""
+        points = list(self._points)
+        if self.rows and (not points or points[-1][0] != self.rows):
+            points.append(self._point())
+        return np.array(points, CURVE)
+
+    def _point(self) -> tuple[int, float, float, float]:
+        right = int(np.trace(self.confusion))
+        told = self.rows - self._unpredicted
+        loss = self._log_loss / told if told else np.nan
+        window = sum(self._recent) / len(self._recent)
+        return self.rows, right / self.rows, window, float(loss)
+
+    def _add_point(self) -> None:
+        self._points.append(self._point())
+        if len(self._points) > MOST_POINTS:
+            self._step *= 2
+            self._points = [each for each in self._points if each[0] % self._step == 0]
 
     def _rank(self, codes: list[int], actual: list[Label], p: FloatArray) -> None:
         """Count rows by the probability of each class, apart for those of the class."""
