@@ -57,6 +57,7 @@ class Held(NamedTuple):
     calibrator: Calibrator
     pending: Notes
     counts: FloatArray  # the weight of each class as it was given, for balanced weights
+    unlabelled: int = 0  # rows without a label
 
 
 class Classifier(Stage):
@@ -91,7 +92,6 @@ class Classifier(Stage):
         }
         self._parameters["class_weight"] = checked_weighting(parameters["class_weight"])
         self._parameters["cost"] = checked_costs(parameters["cost"])
-        self._unlabelled = 0
         if not self._sooner:
             self._parameters["grace_period"] = model.parameters["grace_period"]
         self._held = Held(model, (), {}, Calibrator(), self._new_pending(2), np.zeros(2))
@@ -167,9 +167,15 @@ class Classifier(Stage):
     def _leave_unlabelled(self, x: dict[Any, Any], id: Any) -> None:
         """Count a row without a label; its prediction no longer waits for one."""
         x, given = self._encoded_one(x), 0 if id is None else key_of_id(id)
+        keys = np.array([given or key_of_row(x)], np.uint64)
         with self._turns:
-            self._forget(np.array([given or key_of_row(x)], np.uint64))
-            self._unlabelled += 1
+            after = self._held.unlabelled + 1
+
+            def finish() -> None:
+                self._forget(keys)
+                self._held = self._held._replace(unlabelled=after)
+
+            self._surely(finish, lambda: self._held.unlabelled != after)
 
     def _forget(self, keys: Any) -> None:
         """Let the predictions of rows wait no longer, as their labels are not known."""
@@ -254,28 +260,41 @@ class Classifier(Stage):
                 return self._learn_labelled(X, y, weights, given, delayed=delayed, returns=returns)
             check_rows(X, len(weights))
             if returns or self._awaits:
-                found = self._learn_runs(X, y, weights, given, missing=missing, delayed=delayed)
-            else:
-                at = np.flatnonzero(~missing)
-                ids = None if given is None else given[at]
-                found = self._learn_labelled(
-                    rows_at(X, at), rows_at(y, at), weights[at], ids, delayed=delayed, returns=False
-                )
-            self._unlabelled += int(missing.sum())
-            return found
+                return self._learn_runs(X, y, weights, given, missing=missing, delayed=delayed)
+            at = np.flatnonzero(~missing)
+            ids, lost = None if given is None else given[at], int(missing.sum())
+            X, y, weights = rows_at(X, at), rows_at(y, at), weights[at]
+            return self._learn_labelled(
+                X, y, weights, ids, delayed=delayed, returns=False, unlabelled=lost
+            )
 
     def _learn_labelled(
-        self, X: Any, y: Any, weights: FloatArray, given: Any, *, delayed: bool, returns: bool
+        self,
+        X: Any,
+        y: Any,
+        weights: FloatArray,
+        given: Any,
+        *,
+        delayed: bool,
+        returns: bool,
+        unlabelled: int = 0,
     ) -> tuple[IntArray, FloatArray]:
-        """Learn rows, of which all have labels."""
+        """Learn rows, of which all have labels; there were others without, which are counted."""
         own = coded(y, self._held.codes)
         if own.firsts:
-            return self._learn_new(X, own, weights, given, delayed)
+            return self._learn_new(X, own, weights, given, delayed, unlabelled=unlabelled)
         keys = None
         if delayed and self._awaits:
             keys = self._keys(X, len(weights)) if given is None else given
         return self._learn_known(
-            X, own.codes, weights, given, keys, delayed=delayed, returns=returns
+            X,
+            own.codes,
+            weights,
+            given,
+            keys,
+            delayed=delayed,
+            returns=returns,
+            unlabelled=unlabelled,
         )
 
     def _learn_runs(
@@ -308,7 +327,8 @@ class Classifier(Stage):
             told = aside._held.calibrator.probabilities(ratings, known)[:, :known]
             found.append((aside._decided(ratings, told), told))
             aside._forget(keys[start:end])
-        self._held = aside._held
+        lost = int(missing.sum())
+        self._held = aside._held._replace(unlabelled=self._held.unlabelled + lost)
         width = len(self._held.classes)
         tables = [np.pad(p, ((0, 0), (0, width - p.shape[1]))) for _, p in found]
         return np.concatenate([codes for codes, _ in found]), np.concatenate(tables)
@@ -347,6 +367,7 @@ class Classifier(Stage):
         delayed: bool,
         returns: bool,
         scored: int | None = None,
+        unlabelled: int = 0,
     ) -> tuple[IntArray, FloatArray]:
         """Learn rows of known classes; of the first one of a class, only those before are scored."""
         held = self._held
@@ -363,6 +384,7 @@ class Classifier(Stage):
 
         def finish() -> None:
             held.counts[:] = counts
+            self._held = held._replace(unlabelled=held.unlabelled + unlabelled)
             found.append(
                 calibrator.score_many(
                     _ratings(before, known),
@@ -382,7 +404,14 @@ class Classifier(Stage):
         return self._decided(_ratings(before, known), told), told
 
     def _learn_new(
-        self, X: Any, own: CodedLabels, weights: FloatArray, given: Any, delayed: bool
+        self,
+        X: Any,
+        own: CodedLabels,
+        weights: FloatArray,
+        given: Any,
+        delayed: bool,
+        *,
+        unlabelled: int = 0,
     ) -> tuple[IntArray, FloatArray]:
         """Learn rows that bring new classes: all that they change is built aside."""
         check_rows(X, len(weights))
@@ -418,7 +447,8 @@ class Classifier(Stage):
             if start < end:
                 predicted[start:end], found = learn(start, end, delayed=delayed, returns=True)
                 probabilities[start:end, :known] = found
-        self._held = aside._held
+        after = self._held.unlabelled + unlabelled
+        self._held = aside._held._replace(unlabelled=after)
         return predicted, probabilities
 
     def _copied(self) -> Held:
@@ -454,7 +484,7 @@ class Classifier(Stage):
         calibrator.widen(known)
         codes = {label: code for code, label in enumerate(classes)}
         counts = np.pad(held.counts, (0, max(2, known) - len(held.counts)))
-        self._held = Held(model, classes, codes, calibrator, pending, counts)
+        self._held = Held(model, classes, codes, calibrator, pending, counts, held.unlabelled)
 
     def _started_over(self, model: Regressor) -> Regressor:
         """Return an empty model, as a third class came to features of very many categories."""
@@ -629,7 +659,7 @@ class Classifier(Stage):
     @property
     def rows_unlabelled(self) -> int:
         """How many rows without a label there were; nothing was learned of them."""
-        return self._unlabelled
+        return self._held.unlabelled
 
     @property
     def parameters(self) -> dict[str, Any]:

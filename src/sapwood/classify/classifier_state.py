@@ -58,7 +58,8 @@ def _header(own: "Classifier") -> dict[str, Any]:
         if parameters[name] is None:
             del parameters[name]
     header = {"parameters": parameters, "classes": list(own._held.classes)}
-    return {**header, UNLABELLED: own._unlabelled} if own._unlabelled else header
+    unlabelled = own._held.unlabelled
+    return {**header, UNLABELLED: unlabelled} if unlabelled else header
 
 
 def _pairs(value: Any) -> Any:
@@ -96,8 +97,9 @@ def restored(kind: type[Kind], state: State) -> Kind:
     balanced = own._parameters["class_weight"] == BALANCED
     expected = ARRAYS | ({COUNTS} if balanced else set())
     check(arrays.keys() == expected, f"its arrays are not {', '.join(sorted(expected))}")
+    unlabelled = header.get(UNLABELLED, 0)
     if UNLABELLED in header:
-        own._unlabelled = whole(header[UNLABELLED], UNLABELLED, 1, 2**62)
+        unlabelled = whole(unlabelled, UNLABELLED, 1, 2**62)
     classes = _classes(header["classes"])
     inner = _model(own, arrays[MODEL], len(classes))
     width = max(2, len(classes))
@@ -124,7 +126,7 @@ def restored(kind: type[Kind], state: State) -> Kind:
     inner._use_growth(ClassGrowth(len(classes), own._sooner))
     codes = {label: code for code, label in enumerate(classes)}
     counts = _weights(arrays[COUNTS], width, len(classes)) if balanced else np.zeros(width)
-    own._held = Held(inner, classes, codes, calibrator, pending, counts.copy())
+    own._held = Held(inner, classes, codes, calibrator, pending, counts.copy(), unlabelled)
     check_unchanged(_header(own), header)
     return own
 
