@@ -191,8 +191,16 @@ def page(records: Sequence[Record]) -> str:
         "MOA's learners know all classes and categories before the first row. A learner without a "
         "prediction counts as one that gives all classes seen so far the same probability; no "
         "probability is below 10⁻⁶ in the log-loss.",
-        "Streams this short measure how fast learners learn. They say little about long streams.",
+        "Streams this short measure how fast learners learn. They say little about long streams. "
+        "Where a stream drifts abruptly, it does so after half of its rows: with labels by 1,000 all "
+        "rows that are scored are then of a concept that no learner has seen.",
     ]
+    absent = [name for name in STREAMS if name not in streams]
+    if absent:
+        parts.append(
+            f"This run ended before all {len(STREAMS)} streams were measured; what was "
+            f"measured did not depend on results. Not measured: {'; '.join(absent)}."
+        )
     for timing, table in zip(TIMINGS, tables(records), strict=True):
         scored = "all rows" if timing == AT_ONCE else "rows from the second 1,000 on"
         difference = ranking(records, timing, "accuracy").tests
