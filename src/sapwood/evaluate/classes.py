@@ -30,7 +30,7 @@ class PredictedRows:
 
     def predicted(self) -> list[Label | None]:
         """Return the predicted class of each row; None before any class was known."""
-        known = self.probabilities.any(axis=1).tolist()
+        known = [any(row) for row in self.probabilities.tolist()]
         return [
             self.classes[place] if is_known else None
             for place, is_known in zip(self.chosen, known, strict=True)
