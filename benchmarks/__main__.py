@@ -7,6 +7,7 @@ from pathlib import Path
 
 from benchmarks import (
     categories,
+    classes,
     drift,
     endurance,
     evaluate_speed,
@@ -66,6 +67,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "intervals": intervals.run,
     "drift": drift.run,
     "categories": categories.run,
+    "classes": classes.run,
     "importances": importances.run,
     "labels": labels.run,
     "kafka": kafka.run,

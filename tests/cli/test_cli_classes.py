@@ -109,7 +109,7 @@ def test_bad_rows(file):
     [
         (["--interval", "0.9"], "--interval is for numbers, and the target is a class"),
         (["--monitor"], "--monitor is for numbers"),
-        (["--report", "my.html"], "--report my.html is for numbers"),
+        (["--events", "my.jsonl"], "--events my.jsonl is for numbers"),
         (["--checkpoint", "my.check"], "--checkpoint my.check is for numbers"),
         (["-m", "lightgbm", "--task", "classes"], "model lightgbm: there are 'tree'"),
         (["--delay", "1d"], "--delay 1d: with classes it counts rows"),
@@ -131,3 +131,54 @@ def test_models_of_the_other_task(file):
     assert invoke("train", file, "-t", "wind", "--save", "other.sapwood").code == 0
     ended = invoke("evaluate", file, "-t", "sky", "-m", "other.sapwood", "--task", "classes")
     assert "holds a HoeffdingTreeRegressor" in ended.stderr
+
+
+def test_report_and_curve(file):
+    ended = invoke(
+        "evaluate", file, "-t", "sky", "--report", "my.html", "--curve", "my.csv", "--json"
+    )
+    assert ended.code == 0, ended.stderr
+    with open("my.html", encoding="utf-8") as own:
+        page = own.read()
+    for words in (
+        "Confusion matrix",
+        "Reliability diagram",
+        "ROC AUC",
+        "storm",
+        "of the class before",
+    ):
+        assert words in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    points = read_csv("my.csv")
+    assert [int(point["row"]) for point in points] == list(range(50, ROWS + 1, 50))
+    assert float(points[-1]["accuracy"]) == ended.json()["accuracy"]
+    assert float(points[-1]["log_loss"]) == pytest.approx(ended.json()["log_loss"])
+
+
+def test_text_in_a_pipe_names_the_option(file):
+    with open(file, "rb") as own:
+        rows = own.read()
+    ended = invoke("evaluate", "-", "-t", "sky", input=rows)
+    assert ended.code == 2
+    assert "pass --task classes" in ended.stderr
+    ended = invoke("evaluate", "-", "-t", "sky", "--task", "classes", "--json", input=rows)
+    assert (
+        ended.json()["accuracy"]
+        == invoke("evaluate", file, "-t", "sky", "--json").json()["accuracy"]
+    )
+
+
+def test_few_whole_numbers_hint_at_classes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{number % 7},{number % 3},{number / 3}" for number in range(200)]
+    (tmp_path / "my.csv").write_text("\n".join(["a,kind,size", *lines]))
+    assert "kind has 3 values" in invoke("evaluate", "my.csv", "-t", "kind").stderr
+    assert "--task" not in invoke("evaluate", "my.csv", "-t", "kind", "--task", "numbers").stderr
+    assert "--task" not in invoke("evaluate", "my.csv", "-t", "size").stderr
+
+
+def test_inspect_names_the_classes_of_leaves(file):
+    assert invoke("train", file, "-t", "sky", "--save", "my.sapwood").code == 0
+    ended = invoke("inspect", "my.sapwood")
+    assert "leaves: share of each class, where 0 is" in ended.stdout
+    assert "'storm'" in ended.stdout

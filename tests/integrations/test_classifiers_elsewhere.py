@@ -62,3 +62,27 @@ def test_a_stream_of_rivers():
         datasets.ImageSegments().take(800), river.HoeffdingTreeClassifier(), metrics.Accuracy()
     )
     assert metric.get() > 0.75
+
+
+def test_weights_and_costs_are_by_the_labels_of_the_estimator():
+    rng = np.random.default_rng(1)
+    y = np.where(rng.random(1500) < 0.1, 9.0, -1.0)
+    X = rng.normal(size=(1500, 2)) + (y == 9.0)[:, None]
+    plain = sklearn.HoeffdingTreeClassifier().fit(X, y)
+    weighted = sklearn.HoeffdingTreeClassifier(class_weight={9.0: 9.0}).fit(X, y)
+    costly = sklearn.HoeffdingTreeClassifier(cost={9.0: 9.0}).fit(X, y)
+    again = sklearn.HoeffdingTreeClassifier().fit(X, y, np.where(y == 9.0, 9.0, 1.0))
+    assert (weighted.predict_proba(X) == again.predict_proba(X)).all()
+    assert (costly.predict_proba(X) == plain.predict_proba(X)).all()
+    expected = 9.0 * plain.predict_proba(X)[:, 1] > plain.predict_proba(X)[:, 0]
+    assert ((costly.predict(X) == 9.0) == expected).all()
+    assert (plain.predict(X) == 9.0).sum() < (weighted.predict(X) == 9.0).sum()
+
+
+def test_costs_in_river():
+    model = river.HoeffdingTreeClassifier(cost={"rare": 100.0})
+    for place in range(60):
+        model.learn_one({"a": float(place % 7)}, "rare" if place % 10 == 0 else "usual")
+    assert model.predict_one({"a": 3.0}) == "rare"
+    p = model.predict_proba_one({"a": 3.0})
+    assert p["rare"] < p["usual"]

@@ -13,7 +13,9 @@ import sapwood
 from sapwood import (
     AdaptiveTreeRegressor,
     EBSTObserver,
+    ForestClassifier,
     ForestRegressor,
+    HoeffdingTreeClassifier,
     HoeffdingTreeRegressor,
     QuantizerObserver,
     TEBSTObserver,
@@ -226,6 +228,9 @@ def rows_of(count, seed, *, numbers=("a", "b"), categories=(), labels=("red", "b
 FEW = 63  # labels of a category of few
 QUICK = {"grace_period": 20, "delta": 0.5, "tau": 0.5}
 FOREST = partial(ForestRegressor, members=3)
+TREE_OF_CLASSES = HoeffdingTreeClassifier
+FOREST_OF_CLASSES = partial(ForestClassifier, members=2, threads=1)
+KNOWN_LABELS = ["class 0", "class 1", "class 1"]
 ADAPTIVE = AdaptiveTreeRegressor
 
 
@@ -516,6 +521,42 @@ class DeltaCase(Case):
             raise BrokenError("neither without the delta nor with it")
         _use(tree, rows_of(2, 1, categories=("c",)))
         tree.learn_one({"a": 1.0, "new": 2.0}, 1.0)
+        return "before" if data == self.before else "after"
+
+
+class ClassCase(Case):
+    """A classifier learns rows; they may bring a class, or have no label."""
+
+    def __init__(self, kind, labels, classes=2, single=False, **parameters):
+        self.labels, self.single = labels, single
+        made = kind(**parameters)
+        rows = [x for x, _ in rows_of(120, 1, categories=("c",))]
+        made.predict_learn_many(rows, [f"class {n % classes}" for n in range(len(rows))])
+        self.rows = [x for x, _ in rows_of(len(labels), 2, categories=("c",))]
+        made.predict_many(self.rows)
+        self.kind, self.before = type(made), made.to_bytes()
+        self.act(made)
+        self.after = made.to_bytes()
+        assert self.after != self.before
+
+    def start(self):
+        return self.kind.from_bytes(self.before)
+
+    def act(self, classifier):
+        if self.single:
+            classifier.learn_one(self.rows[0], self.labels[0])
+        else:
+            classifier.learn_many(self.rows, self.labels)
+
+    def judge(self, classifier):
+        data = classifier.to_bytes()
+        if data not in (self.before, self.after):
+            raise BrokenError("neither without the rows nor with them")
+        twin = self.kind.from_bytes(data)
+        for each in (classifier, twin):
+            each.learn_one({"a": 1.0, "new": 2.0}, "one more")
+        if classifier.to_bytes() != twin.to_bytes():
+            raise BrokenError("it goes on otherwise than what was saved")
         return "before" if data == self.before else "after"
 
 
@@ -892,6 +933,16 @@ CASES: dict[str, Callable[[], Case]] = {
     "copy": lambda: LoadCase(grown(categories=("c",)), lambda tree, data: tree.copy()),
     "looking": lambda: LoadCase(grown(categories=("c",)), look),
     "delta": DeltaCase,
+    "classes, known": partial(ClassCase, TREE_OF_CLASSES, KNOWN_LABELS, 3),
+    "classes, one": partial(ClassCase, TREE_OF_CLASSES, ["class 1"], single=True),
+    "classes, balanced": partial(ClassCase, TREE_OF_CLASSES, KNOWN_LABELS, class_weight="balanced"),
+    "classes, third": partial(ClassCase, TREE_OF_CLASSES, ["class 0", "third", "class 1"]),
+    "classes, new one": partial(ClassCase, TREE_OF_CLASSES, ["fourth"], 3, single=True),
+    "classes, unlabelled": partial(ClassCase, TREE_OF_CLASSES, ["class 0", None, "class 1"]),
+    "classes, unlabelled one": partial(ClassCase, TREE_OF_CLASSES, [None], single=True),
+    "classes, forest, new": partial(
+        ClassCase, FOREST_OF_CLASSES, ["class 0", "fourth", None, "class 1"], 3
+    ),
     "delta, new features": partial(DeltaCase, new=True),
     "prune": partial(PruneCase, prune_last),
     "prune, E-BST": partial(PruneCase, prune_last, observer=EBSTObserver()),

@@ -9,9 +9,24 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import validation
 from sapwood.classify import classifier_state
 from sapwood.classify._calibration import Calibrator
+from sapwood.classify.decisions import (
+    cheapest,
+    checked_costs,
+    checked_weighting,
+    cost_matrix,
+    weighted,
+)
 from sapwood.classify.growth import ClassGrowth
-from sapwood.classify.labels import CodedLabels, class_label, coded, label_array, label_values
-from sapwood.classify.parts import check_rows, part_of
+from sapwood.classify.labels import (
+    CodedLabels,
+    class_label,
+    coded,
+    is_missing,
+    label_array,
+    label_values,
+    missing_labels,
+)
+from sapwood.classify.parts import check_rows, part_of, rows_at
 from sapwood.classify.widening import restore_latest, widened
 from sapwood.corrector._pending import Notes, key_of_id, key_of_row, keys_of_columns, keys_of_ids
 from sapwood.model import State
@@ -28,6 +43,7 @@ __all__ = ["Classifier", "Held"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+OWN_PARAMETERS = ("grace_period", "max_bytes", "class_weight", "cost")
 OWN_BYTES = 4096  # of a classifier beside its model and what is pending
 MODEL_SHARE = 0.8  # of max_bytes that the model may occupy
 
@@ -40,6 +56,8 @@ class Held(NamedTuple):
     codes: dict[Label, int]
     calibrator: Calibrator
     pending: Notes
+    counts: FloatArray  # the weight of each class as it was given, for balanced weights
+    unlabelled: int = 0  # rows without a label
 
 
 class Classifier(Stage):
@@ -58,7 +76,7 @@ class Classifier(Stage):
     def __init__(self, parameters: dict[str, Any]) -> None:
         super().__init__()
         self._sooner = parameters["grace_period"] is None
-        own = {name: each for name, each in parameters.items() if name != "grace_period"}
+        own = {name: each for name, each in parameters.items() if name not in OWN_PARAMETERS}
         if not self._sooner:
             own["grace_period"] = parameters["grace_period"]
         if parameters["max_bytes"] is not None:
@@ -69,12 +87,14 @@ class Classifier(Stage):
         except ValueError as error:
             raise _of_classifier(error, parameters["max_bytes"], own.get("max_bytes")) from None
         self._parameters = {
-            name: each if name in ("grace_period", "max_bytes") else model.parameters[name]
+            name: each if name in OWN_PARAMETERS else model.parameters[name]
             for name, each in parameters.items()
         }
+        self._parameters["class_weight"] = checked_weighting(parameters["class_weight"])
+        self._parameters["cost"] = checked_costs(parameters["cost"])
         if not self._sooner:
             self._parameters["grace_period"] = model.parameters["grace_period"]
-        self._held = Held(model, (), {}, Calibrator(), self._new_pending(2))
+        self._held = Held(model, (), {}, Calibrator(), self._new_pending(2), np.zeros(2))
 
     def _new_pending(self, width: int) -> Notes:
         """Return a memory of ratings of so many classes that wait for their labels."""
@@ -91,7 +111,9 @@ class Classifier(Stage):
         x : dict
             The features: numbers, bools, strings; None, NaN or nothing where a value is missing.
         y : str, int or bool
-            The label of its class, which may be a new one at any row.
+            The label of its class, which may be a new one at any row; 1.0 is 1. None or NaN if it
+            is not known: the row is counted by `rows_unlabelled`, its prediction is no longer
+            pending, and nothing is learned.
         w : float
             The weight of the row: positive and finite.
         id : str, int, or tuple of such, optional
@@ -103,6 +125,9 @@ class Classifier(Stage):
         ValueError, OverflowError
             If a value is not as described; nothing is changed then.
         """
+        if type(y) is not str and is_missing(y):
+            self._leave_unlabelled(x, id)
+            return
         label = y if type(y) is str else class_label(y)
         x = self._encoded_one(x)
         weight = w if type(w) is float else validation.number(w, "w")
@@ -120,7 +145,10 @@ class Classifier(Stage):
             model, calibrator, known = held.model, held.calibrator, len(held.classes)
             ratings = _ratings_one(model._place_one(x, given, False)[0], known)
             key = given or (key_of_row(x) if self._awaits else 0)
-            labels = calibrator.labels
+            labels, counts = calibrator.labels, held.counts
+            if self._parameters["class_weight"] is not None and weight > 0:
+                scaled, counts = self._weighted(held, np.array([code]), np.array([weight]))
+                weight = float(scaled[0])
 
             def learn() -> None:
                 if known < 3:
@@ -131,9 +159,38 @@ class Classifier(Stage):
                     model._learn_targets_one(x, targets.Targets(None, row), weight, given)
 
             def finish() -> None:
+                held.counts[:] = counts
                 calibrator.score_one(ratings, known, code, weight, held.pending, key)
 
             self._both(learn, finish, lambda: calibrator.labels == labels)
+
+    def _leave_unlabelled(self, x: dict[Any, Any], id: Any) -> None:
+        """Count a row without a label; its prediction no longer waits for one."""
+        x, given = self._encoded_one(x), 0 if id is None else key_of_id(id)
+        keys = np.array([given or key_of_row(x)], np.uint64)
+        with self._turns:
+            after = self._held.unlabelled + 1
+
+            def finish() -> None:
+                self._forget(keys)
+                self._held = self._held._replace(unlabelled=after)
+
+            self._surely(finish, lambda: self._held.unlabelled != after)
+
+    def _forget(self, keys: Any) -> None:
+        """Let the predictions of rows wait no longer, as their labels are not known."""
+        if self._awaits:
+            labels = np.full(len(keys), self._held.calibrator.labels)
+            self._held.pending.take_keys(np.ascontiguousarray(keys), labels)
+
+    def _weighted(
+        self, held: Held, codes: IntArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the weights of rows by `class_weight`, and the weight of each class after them."""
+        weighting = self._parameters["class_weight"]
+        if weighting is None:
+            return weights, held.counts
+        return weighted(weighting, held.classes, codes, weights, held.counts)
 
     def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
         """Learn many rows: the same as `learn_one` in a loop, or nothing at all.
@@ -143,7 +200,7 @@ class Classifier(Stage):
         X : array_like, mapping of columns, list of dicts, or data frame
             The features, as for a regressor.
         y : array_like or series, shape (n,)
-            The labels: strings, whole numbers or bools.
+            The labels: strings, whole numbers or bools; None or NaN where one is not known.
         w : array_like or series of float, shape (n,), optional
             The weights; 1 each if not given.
         ids : sequence, optional
@@ -197,16 +254,107 @@ class Classifier(Stage):
         weights = validation.weights(w, len(y))
         given = _keys_of(ids)
         X = self._encoded(frames.lasting(X))
+        missing = missing_labels(y)
         with self._turn():
-            own = coded(y, self._held.codes)
-            if own.firsts:
-                return self._learn_new(X, own, weights, given, delayed)
-            keys = None
-            if delayed and self._awaits:
-                keys = self._keys(X, len(weights)) if given is None else given
-            return self._learn_known(
-                X, own.codes, weights, given, keys, delayed=delayed, returns=returns
+            if missing is None:
+                return self._learn_labelled(X, y, weights, given, delayed=delayed, returns=returns)
+            check_rows(X, len(weights))
+            if returns or self._awaits:
+                return self._learn_runs(X, y, weights, given, missing=missing, delayed=delayed)
+            at = np.flatnonzero(~missing)
+            ids, lost = None if given is None else given[at], int(missing.sum())
+            X, y, weights = rows_at(X, at), rows_at(y, at), weights[at]
+            return self._learn_labelled(
+                X, y, weights, ids, delayed=delayed, returns=False, unlabelled=lost
             )
+
+    def _learn_labelled(
+        self,
+        X: Any,
+        y: Any,
+        weights: FloatArray,
+        given: Any,
+        *,
+        delayed: bool,
+        returns: bool,
+        unlabelled: int = 0,
+    ) -> tuple[IntArray, FloatArray]:
+        """Learn rows, of which all have labels; there were others without, which are counted."""
+        own = coded(y, self._held.codes)
+        if own.firsts:
+            return self._learn_new(X, own, weights, given, delayed, unlabelled=unlabelled)
+        keys = None
+        if delayed and self._awaits:
+            keys = self._keys(X, len(weights)) if given is None else given
+        return self._learn_known(
+            X,
+            own.codes,
+            weights,
+            given,
+            keys,
+            delayed=delayed,
+            returns=returns,
+            unlabelled=unlabelled,
+        )
+
+    def _learn_runs(
+        self,
+        X: Any,
+        y: list[Any],
+        weights: FloatArray,
+        given: Any,
+        *,
+        missing: NDArray[np.bool_],
+        delayed: bool,
+    ) -> tuple[IntArray, FloatArray]:
+        """Learn rows with and without labels in their order; what they change is built aside."""
+        keys = self._keys(X, len(weights)) if given is None else given
+        aside = type(self)(**self._parameters)
+        aside._held = self._copied()
+        found: list[tuple[IntArray, FloatArray]] = []
+        ends = [*(np.flatnonzero(np.diff(missing)) + 1).tolist(), len(missing)]
+        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+            part, ids = part_of(X, start, end), None if given is None else given[start:end]
+            if not missing[start]:
+                own = weights[start:end]
+                found.append(
+                    aside._learn_labelled(
+                        part, y[start:end], own, ids, delayed=delayed, returns=True
+                    )
+                )
+                continue
+            ratings, known = aside._rated(part, ids, record=False), len(aside._held.classes)
+            told = aside._held.calibrator.probabilities(ratings, known)[:, :known]
+            found.append((aside._decided(ratings, told), told))
+            aside._forget(keys[start:end])
+        lost = int(missing.sum())
+        self._held = aside._held._replace(unlabelled=self._held.unlabelled + lost)
+        width = len(self._held.classes)
+        tables = [np.pad(p, ((0, 0), (0, width - p.shape[1]))) for _, p in found]
+        return np.concatenate([codes for codes, _ in found]), np.concatenate(tables)
+
+    def decide(self, probabilities: ArrayLike) -> IntArray:
+        """Return the predicted classes for some probabilities: the columns of `classes_`.
+
+        Parameters
+        ----------
+        probabilities : array_like of float, shape (n, classes)
+            As `predict_proba_many` returns them.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            The class of the highest probability or, given `cost`, of the least expected cost.
+        """
+        found = np.asarray(probabilities, np.float64)
+        return np.maximum(self._decided(found, found), 0)
+
+    def _decided(self, ratings: FloatArray, probabilities: FloatArray) -> IntArray:
+        """Return the codes of predicted classes: of the highest rating, or of the least cost."""
+        known, costs = probabilities.shape[1], self._parameters["cost"]
+        if costs is None or not known:
+            return _chosen(ratings, known)
+        return cheapest(probabilities, cost_matrix(costs, self._held.classes[:known]))
 
     def _learn_known(
         self,
@@ -219,6 +367,7 @@ class Classifier(Stage):
         delayed: bool,
         returns: bool,
         scored: int | None = None,
+        unlabelled: int = 0,
     ) -> tuple[IntArray, FloatArray]:
         """Learn rows of known classes; of the first one of a class, only those before are scored."""
         held = self._held
@@ -226,6 +375,7 @@ class Classifier(Stage):
         values = CLASSES.columns(codes, known)
         before = np.empty(values.shape)
         labels = calibrator.labels
+        weights, counts = self._weighted(held, codes, weights)
         found: list[Any] = []
 
         def learn() -> None:
@@ -233,6 +383,8 @@ class Classifier(Stage):
             held.model._learn_into(X, own, weights, before, keys=given, delayed=delayed)
 
         def finish() -> None:
+            held.counts[:] = counts
+            self._held = held._replace(unlabelled=held.unlabelled + unlabelled)
             found.append(
                 calibrator.score_many(
                     _ratings(before, known),
@@ -248,16 +400,26 @@ class Classifier(Stage):
         self._both(learn, finish, lambda: len(codes) > 0 and calibrator.labels == labels)
         if not returns:
             return codes, before
-        return _chosen(_ratings(before, known), known), found[0][:, :known]
+        told = found[0][:, :known]
+        return self._decided(_ratings(before, known), told), told
 
     def _learn_new(
-        self, X: Any, own: CodedLabels, weights: FloatArray, given: Any, delayed: bool
+        self,
+        X: Any,
+        own: CodedLabels,
+        weights: FloatArray,
+        given: Any,
+        delayed: bool,
+        *,
+        unlabelled: int = 0,
     ) -> tuple[IntArray, FloatArray]:
         """Learn rows that bring new classes: all that they change is built aside."""
         check_rows(X, len(weights))
         keys = self._keys(X, len(weights)) if given is None else given
-        aside = self.copy()
         known, rows = len(self._held.classes), len(weights)
+        aside = type(self)(**self._parameters)
+        # Widening builds all of it aside, but there is nothing to widen up to the second class.
+        aside._held = self._held if own.firsts[0] == 0 and delayed and known > 1 else self._copied()
         predicted = np.full(rows, -1, np.int64)
         probabilities = np.zeros((rows, len(own.classes)))
 
@@ -274,17 +436,32 @@ class Classifier(Stage):
                 # As in a loop: it is predicted, unless it was before, and its label comes then.
                 ids = None if given is None else given[start : start + 1]
                 ratings = aside._rated(part_of(X, start, start + 1), ids, record=not delayed)
-                predicted[start] = _chosen(ratings, known)[0]
-                told = aside._held.calibrator.probabilities(ratings, known)
-                probabilities[start, :known] = told[0, :known]
+                told = aside._held.calibrator.probabilities(ratings, known)[:, :known]
+                predicted[start], probabilities[start, :known] = (
+                    aside._decided(ratings, told)[0],
+                    told[0],
+                )
                 aside._widen(own.classes[: known + 1])
                 learn(start, start + 1, delayed=True, returns=False, scored=known)
                 known, start = known + 1, start + 1
             if start < end:
                 predicted[start:end], found = learn(start, end, delayed=delayed, returns=True)
                 probabilities[start:end, :known] = found
-        self._held = aside._held
+        after = self._held.unlabelled + unlabelled
+        self._held = aside._held._replace(unlabelled=after)
         return predicted, probabilities
+
+    def _copied(self) -> Held:
+        """Return an independent copy of all that a new class changes."""
+        held = self._held
+        own = self._new_pending(held.pending.width - 1)
+        own.restore(*held.pending.state())
+        return held._replace(
+            model=held.model.copy(),
+            calibrator=held.calibrator.copy(),
+            pending=own,
+            counts=held.counts.copy(),
+        )
 
     def _widen(self, classes: tuple[Label, ...]) -> None:
         """Know one class more; nobody else sees this classifier yet."""
@@ -303,7 +480,8 @@ class Classifier(Stage):
         calibrator = calibrator.copy()
         calibrator.widen(known)
         codes = {label: code for code, label in enumerate(classes)}
-        self._held = Held(model, classes, codes, calibrator, pending)
+        counts = np.pad(held.counts, (0, max(2, known) - len(held.counts)))
+        self._held = Held(model, classes, codes, calibrator, pending, counts, held.unlabelled)
 
     # -- predicting -----------------------------------------------------------------------------
 
@@ -327,7 +505,10 @@ class Classifier(Stage):
         """
         with self._turns:
             ratings = self._rated_one(x, id, record)
-            return self._held.classes[_highest(ratings)] if ratings else None
+            if self._parameters["cost"] is None or not ratings:
+                return self._held.classes[_highest(ratings)] if ratings else None
+            told = np.array([self._held.calibrator.probabilities_of(ratings)])
+            return self._held.classes[int(self._decided(told, told)[0])]
 
     def predict_proba_one(
         self, x: dict[Any, Any], *, id: Any = None, record: bool = True
@@ -368,8 +549,11 @@ class Classifier(Stage):
         """
         with self._turn():
             ratings = self._rated(X, _keys_of(ids), record)
-            classes = self._held.classes
-            return label_array(classes, _chosen(ratings, len(classes)))
+            classes, known = self._held.classes, len(self._held.classes)
+            if self._parameters["cost"] is None:
+                return label_array(classes, _chosen(ratings, known))
+            told = self._held.calibrator.probabilities(ratings, known)[:, :known]
+            return label_array(classes, self._decided(ratings, told))
 
     def predict_proba_many(self, X: Any, *, ids: Any = None, record: bool = True) -> FloatArray:
         """Return the probabilities of classes for many rows.
@@ -459,6 +643,11 @@ class Classifier(Stage):
             return dict(zip(self._held.classes, weights, strict=False))
 
     @property
+    def rows_unlabelled(self) -> int:
+        """How many rows without a label there were; nothing was learned of them."""
+        return self._held.unlabelled
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """The arguments that make an empty model like this one."""
         return dict(self._parameters)
@@ -478,7 +667,28 @@ class Classifier(Stage):
     n_leaves = passed_on("How many leaves the model has.")
     summary = passed_on("The trees in a few numbers; `print` it to read it.")
     draw = passed_on("Return the tree as an SVG picture, as of a regressor.")
-    to_text = passed_on("Return the trees as indented text; leaves show the share of classes.")
+
+    def to_text(self, max_depth: int | None = None, digits: int = 4) -> str:
+        """Return the trees as indented text, after a line that names the classes of leaves.
+
+        Parameters
+        ----------
+        max_depth : int, optional
+            How deep; all by default.
+        digits : int
+            Significant digits of numbers.
+        """
+        with self._turn():
+            classes = list(self._held.classes)
+            told = str(self._held.model.to_text(max_depth, digits))
+        if len(classes) < 2:
+            return told
+        if len(classes) == 2:
+            line = f"leaves: share of class {classes[1]!r}; the rest is {classes[0]!r}"
+        else:
+            named = ", ".join(f"{code} is {label!r}" for code, label in enumerate(classes))
+            line = f"leaves: share of each class, where {named}"
+        return f"{line}\n{told}"
 
     def __repr__(self) -> str:
         default: dict[str, Any] = type(self)()._parameters  # type: ignore[call-arg]

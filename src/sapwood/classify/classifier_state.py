@@ -7,12 +7,14 @@ from numpy.typing import NDArray
 
 from sapwood import model
 from sapwood.classify._calibration import EXPONENT_RANGE, LEAST_RATINGS, Calibrator
+from sapwood.classify.decisions import BALANCED
 from sapwood.classify.growth import ClassGrowth
 from sapwood.classify.labels import MOST_CLASSES, class_label
 from sapwood.limits import MOST_ROWS, MOST_WEIGHT
 from sapwood.model import State, check_unchanged
 from sapwood.records import check, doubles
 from sapwood.stages.stage import rows_learned
+from sapwood.validation import whole
 
 if TYPE_CHECKING:
     from sapwood.classify.classifier import Classifier
@@ -25,6 +27,8 @@ Kind = TypeVar("Kind", bound="Classifier")
 MODEL, CALIBRATION, WEIGHTS = "model", "calibration", "class_weights"
 PENDING = ("pending_sizes", "pending_keys", "pending_ages", "pending")
 ARRAYS = {MODEL, CALIBRATION, WEIGHTS, *PENDING}
+COUNTS = "class_counts"  # with balanced weights
+UNLABELLED = "unlabelled"  # if there were such rows
 CANDIDATES = len(LEAST_RATINGS)
 MOST_LOSS = 1e110
 FARTHEST = 1e6  # that a rating may be from 0
@@ -39,6 +43,8 @@ def state_of(own: "Classifier") -> State:
         WEIGHTS: held.calibrator.class_weights.copy(),
         **dict(zip(PENDING, held.pending.state(), strict=True)),
     }
+    if own._parameters["class_weight"] == BALANCED:
+        arrays[COUNTS] = held.counts.copy()
     return State(_header(own), arrays)
 
 
@@ -47,7 +53,29 @@ def _header(own: "Classifier") -> dict[str, Any]:
         name: list(each) if isinstance(each, tuple) else each
         for name, each in own._parameters.items()
     }
-    return {"parameters": parameters, "classes": list(own._held.classes)}
+    for name in ("class_weight", "cost"):  # labels are no keys of JSON
+        parameters[name] = _pairs(parameters[name])
+        if parameters[name] is None:
+            del parameters[name]
+    header = {"parameters": parameters, "classes": list(own._held.classes)}
+    unlabelled = own._held.unlabelled
+    return {**header, UNLABELLED: unlabelled} if unlabelled else header
+
+
+def _pairs(value: Any) -> Any:
+    """Return a dict as a list of pairs, and what is in it too."""
+    if not isinstance(value, dict):
+        return value
+    return [[label, _pairs(each)] for label, each in value.items()]
+
+
+def _dict(value: Any) -> Any:
+    """Return what `_pairs` made a list of."""
+    if not isinstance(value, list):
+        return value
+    check(all(isinstance(e, list) and len(e) == 2 for e in value), "its parameters are no pairs")
+    labels = [class_label(label) for label, _ in value]
+    return dict(zip(labels, (_dict(each) for _, each in value), strict=True))
 
 
 def restored(kind: type[Kind], state: State) -> Kind:
@@ -61,10 +89,17 @@ def restored(kind: type[Kind], state: State) -> Kind:
     from sapwood.classify.classifier import Held
 
     header, arrays = state
-    check(header.keys() == {"parameters", "classes"}, "its header has other entries than it should")
-    check(arrays.keys() == ARRAYS, f"its arrays are not {', '.join(sorted(ARRAYS))}")
+    known = header.keys() - {UNLABELLED} == {"parameters", "classes"}
+    check(known, "its header has other entries than it should")
     check(isinstance(header["parameters"], dict), "its parameters are no dict")
-    own = kind(**header["parameters"])
+    given = header["parameters"]
+    own = kind(**{n: _dict(e) if n in ("class_weight", "cost") else e for n, e in given.items()})
+    balanced = own._parameters["class_weight"] == BALANCED
+    expected = ARRAYS | ({COUNTS} if balanced else set())
+    check(arrays.keys() == expected, f"its arrays are not {', '.join(sorted(expected))}")
+    unlabelled = header.get(UNLABELLED, 0)
+    if UNLABELLED in header:
+        unlabelled = whole(unlabelled, UNLABELLED, 1, 2**62)
     classes = _classes(header["classes"])
     inner = _model(own, arrays[MODEL], len(classes))
     width = max(2, len(classes))
@@ -90,7 +125,8 @@ def restored(kind: type[Kind], state: State) -> Kind:
     pending.restore(sizes, keys, ages, np.ascontiguousarray(records))
     inner._use_growth(ClassGrowth(len(classes), own._sooner))
     codes = {label: code for code, label in enumerate(classes)}
-    own._held = Held(inner, classes, codes, calibrator, pending)
+    counts = _weights(arrays[COUNTS], width, len(classes)) if balanced else np.zeros(width)
+    own._held = Held(inner, classes, codes, calibrator, pending, counts.copy(), unlabelled)
     check_unchanged(_header(own), header)
     return own
 

@@ -10,15 +10,24 @@ from sapwood import validation
 from sapwood.rows.features import MAX_TARGETS
 from sapwood.validation import Label
 
-__all__ = ["CodedLabels", "class_label", "coded", "label_array", "label_values"]
+__all__ = [
+    "CodedLabels",
+    "class_label",
+    "coded",
+    "is_missing",
+    "label_array",
+    "label_values",
+    "missing_labels",
+]
 
 IntArray = NDArray[np.int64]
 
 CLASS = (
-    "must be a string, a whole number or a bool, as the label of a class; use a regressor for "
-    "numbers, and leave out a row whose label is missing"
+    "must be a string, a whole number or a bool, as the label of a class, or None if it is not "
+    "known; convert it by str(y), or use a regressor for numbers"
 )
 MOST_CLASSES = MAX_TARGETS
+MISSING_KINDS = {"NAType", "NaTType"}  # of pandas
 
 
 class CodedLabels(NamedTuple):
@@ -36,10 +45,12 @@ def class_label(value: Any, row: int | None = None) -> Label:
     --------
     >>> class_label(np.int64(3)), class_label(np.True_), class_label("spam")
     (3, True, 'spam')
+    >>> class_label(2.0)
+    2
     >>> class_label(0.5)
     Traceback (most recent call last):
     ...
-    ValueError: y = 0.5 must be a string, a whole number or a bool, as the label of a class; ...
+    ValueError: y = 0.5 must be a string, a whole number or a bool, as the label of a class, or ...
     """
     plain: Label
     if type(value) in (bool, int, str):
@@ -50,6 +61,8 @@ def class_label(value: Any, row: int | None = None) -> Label:
         plain = int(value)
     elif isinstance(value, str):
         plain = str(value)
+    elif isinstance(value, float | np.floating) and np.isfinite(value) and value == int(value):
+        plain = int(value)
     else:
         raise ValueError(_sentence(value, row, CLASS))
     if isinstance(plain, str):
@@ -62,6 +75,29 @@ def class_label(value: Any, row: int | None = None) -> Label:
     elif not -(2**63) <= plain < 2**64:
         raise ValueError(_sentence(value, row, validation.LABEL_RANGE))
     return plain
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for a label that is not known: None, NaN, or pandas's NA and NaT.
+
+    Examples
+    --------
+    >>> [is_missing(value) for value in (None, float("nan"), "nan", 0)]
+    [True, True, False, False]
+    """
+    if value is None:
+        return True
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return type(value).__name__ in MISSING_KINDS
+
+
+def missing_labels(values: Any) -> NDArray[np.bool_] | None:
+    """Return which of the labels that `label_values` returned are missing; None if none is."""
+    if isinstance(values, np.ndarray):
+        return None  # of whole numbers, bools or text
+    found = np.array([is_missing(value) for value in values], np.bool_)
+    return found if found.any() else None
 
 
 def _sentence(value: Any, row: int | None, rule: str) -> str:
@@ -141,6 +177,8 @@ def label_values(y: Any) -> Any:
             y = y[:, 0]
         if y.ndim != 1:
             raise ValueError(f"y has shape {y.shape}: one dimension is expected")
+        if y.dtype.kind == "f" and bool((np.isfinite(y) & (y == np.floor(y))).all()):
+            return y.astype(np.int64) if bool((np.abs(y) < 2**53).all()) else y.tolist()
         return y if y.dtype.kind in "biuU" else y.tolist()
     return list(y)
 

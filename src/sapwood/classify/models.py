@@ -1,7 +1,7 @@
 """The three classifiers: a tree, an adaptive tree and a forest."""
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 from sapwood.classify.classifier import Classifier
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
@@ -33,6 +33,14 @@ class HoeffdingTreeClassifier(Classifier):
         there are, but not that it is better than those of all other features.
     max_bytes : int, optional
         What the classifier may occupy.
+    class_weight : "balanced" or dict, optional
+        How much rows of each class count: a dict of labels and factors (1 for a label that it does
+        not name), or "balanced", N / (K n) for a row of a class of weight n among K classes and
+        rows of weight N so far. Probabilities are those of a stream with such weights.
+    cost : dict, optional
+        What wrong predictions cost: a dict of labels and the cost of missing each, or of actual
+        labels with a dict of predicted labels and costs; 1 if not named. The predicted class is
+        that of the least expected cost. Probabilities do not change.
 
     Examples
     --------
@@ -68,6 +76,8 @@ class HoeffdingTreeClassifier(Classifier):
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
         no_splits: Iterable[Label] = (),
+        class_weight: str | Mapping[Any, float] | None = None,
+        cost: Mapping[Any, Any] | None = None,
     ) -> None:
         super().__init__(
             {
@@ -81,6 +91,8 @@ class HoeffdingTreeClassifier(Classifier):
                 "max_bytes": max_bytes,
                 "categorical": categorical,
                 "no_splits": no_splits,
+                "class_weight": class_weight,
+                "cost": cost,
             }
         )
 
@@ -93,6 +105,8 @@ class AdaptiveTreeClassifier(Classifier):
     threads : int, optional
         How many threads learn at the same time.
     grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits
+        As of `HoeffdingTreeClassifier`.
+    class_weight, cost
         As of `HoeffdingTreeClassifier`.
 
     Examples
@@ -125,6 +139,8 @@ class AdaptiveTreeClassifier(Classifier):
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
         no_splits: Iterable[Label] = (),
+        class_weight: str | Mapping[Any, float] | None = None,
+        cost: Mapping[Any, Any] | None = None,
     ) -> None:
         super().__init__(
             {
@@ -139,6 +155,8 @@ class AdaptiveTreeClassifier(Classifier):
                 "max_bytes": max_bytes,
                 "categorical": categorical,
                 "no_splits": no_splits,
+                "class_weight": class_weight,
+                "cost": cost,
             }
         )
 
@@ -155,6 +173,8 @@ class ForestClassifier(Classifier):
     threads : int, optional
         How many threads learn at the same time.
     grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits
+        As of `HoeffdingTreeClassifier`.
+    class_weight, cost
         As of `HoeffdingTreeClassifier`.
 
     Examples
@@ -190,6 +210,8 @@ class ForestClassifier(Classifier):
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
         no_splits: Iterable[Label] = (),
+        class_weight: str | Mapping[Any, float] | None = None,
+        cost: Mapping[Any, Any] | None = None,
     ) -> None:
         super().__init__(
             {
@@ -206,5 +228,7 @@ class ForestClassifier(Classifier):
                 "max_bytes": max_bytes,
                 "categorical": categorical,
                 "no_splits": no_splits,
+                "class_weight": class_weight,
+                "cost": cost,
             }
         )

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from sapwood.rows.encoded import EncodedColumns
 
-__all__ = ["check_rows", "part_of"]
+__all__ = ["check_rows", "part_of", "rows_at"]
 
 
 def part_of(X: Any, start: int, end: int) -> Any:
@@ -28,6 +30,32 @@ def part_of(X: Any, start: int, end: int) -> Any:
         return EncodedColumns(part) if isinstance(X, EncodedColumns) else part
     by_place = getattr(X, "iloc", X)  # of pandas
     return by_place[start:end]
+
+
+def rows_at(X: Any, places: Any) -> Any:
+    """Return the rows of a batch at some places, of the same kind.
+
+    Parameters
+    ----------
+    X : array_like, mapping of columns, list of dicts, or data frame
+        The batch.
+    places : array of int
+        Of the rows.
+
+    Examples
+    --------
+    >>> rows_at({"x": [1, 2, 3], "c": ["a", "b", "c"]}, np.array([0, 2]))
+    {'x': [1, 3], 'c': ['a', 'c']}
+    """
+    if isinstance(X, Mapping):
+        part = {name: rows_at(column, places) for name, column in X.items()}
+        return EncodedColumns(part) if isinstance(X, EncodedColumns) else part
+    if isinstance(X, list | tuple):
+        return [X[place] for place in places.tolist()]
+    if not isinstance(X, np.ndarray) and hasattr(X, "take") and not hasattr(X, "iloc"):
+        return X.take(places)  # of pyarrow
+    by_place = getattr(X, "iloc", X)  # of pandas
+    return by_place[places]
 
 
 def check_rows(X: Any, labels: int) -> None:

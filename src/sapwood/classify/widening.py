@@ -11,6 +11,7 @@ Splits on features of more than 63 categories go on reading the levels of the se
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from sapwood.corrector._layer import fresh_layer, layer_parts
 from sapwood.corrector._pending import Notes
+from sapwood.ensemble import ensemble_state
 from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble.ensemble import Ensemble
 from sapwood.ensemble.ensemble_state import STREAM as ENSEMBLE_STREAM
@@ -50,6 +52,7 @@ SAME, MIRRORED = 1, -1
 COUNTS = {  # the same of all classes
     *("rows", "begun", "weight", "mean_weight", "late_weight", "left_weight", "right_weight"),
 }
+PAGES = ("models", "watches", "trial_watches")
 FROM_ORIGIN = {"mean", "target_mean", "residual_mean"}
 OF_Y = ("first", "low", "high", "usual")  # of a stream, where there are no targets
 SAME_LAYER = {"rate", "judged", "lateness", "waiting", "term_weight", "blend_weight"}
@@ -86,7 +89,8 @@ def widened(model: Any, share: float) -> Any:
         if not known:
             header["pending"] = [-1] * len(model._kernel.trees)
         arrays = _ensemble(model, arrays, sources, share)
-    made = type(model).from_state(State(header, arrays), model.format)
+    restored = tree_state if isinstance(model, HoeffdingTreeRegressor) else ensemble_state
+    made = restored.restored(type(model), State(header, arrays), model.format, is_own=True)
     made.schema = model.schema
     return made
 
@@ -98,7 +102,7 @@ def _tree(
     kernel: TreeKernel, arrays: dict[str, Array], sources: Sequence[Source], share: float
 ) -> dict[str, Array]:
     """Return the arrays of a tree with other targets."""
-    found = {name: arrays[name].copy() for name in tree_state.ARRAYS}
+    found = {name: arrays[name].copy() for name in tree_state.ARRAYS if name not in PAGES}
     targets, is_one = len(sources), kernel.targets == 1
     if is_one:
         _forget_one_target(found)
@@ -313,46 +317,59 @@ def _categories(kernel: TreeKernel) -> NDArray[np.bool_]:
 
 def _watches(pages: Array, kernel: TreeKernel, sources: Sequence[Source]) -> Array:
     """Return what leaves watch of all classes, in pages of the new layout."""
-    grids, old = GRID_DOUBLES * kernel.features, kernel.targets
-    slots, gaps = [pages[:, :grids].copy()], []
-    for feature in range(kernel.features):
-        own = pages[:, kernel.slot_start(feature) : kernel.slot_start(feature + 1)]
-        count = own.shape[1] // (1 + 2 * old)
+    grids, old, new = GRID_DOUBLES * kernel.features, kernel.targets, len(sources)
+    starts = [kernel.slot_start(feature) for feature in range(kernel.features + 1)]
+    counts = [(end - start) // (1 + 2 * old) for start, end in pairwise(starts)]
+    made = np.empty((len(pages), grids + (1 + 3 * new) * sum(counts)))
+    made[:, :grids] = pages[:, :grids]
+    at, gap_at = grids, grids + (1 + 2 * new) * sum(counts)
+    for feature, count in enumerate(counts):
+        own = pages[:, starts[feature] : starts[feature + 1]]
+        grid = pages[:, GRID_DOUBLES * feature : GRID_DOUBLES * (feature + 1)]
+        end, gap_end = at + (1 + 2 * new) * count, gap_at + new * count
+        _fill_slots(made[:, at:end], own, count, grid, sources)
+        gaps = made[:, gap_at:gap_end].reshape(len(pages), count, new)
         if old == 1:
-            missing = np.zeros((len(pages), count, 1))
+            gaps[:] = 0.0
         else:
-            start, end = kernel.gap_start(feature), kernel.gap_start(feature + 1)
-            missing = pages[:, start:end].reshape(len(pages), count, old)
-        grid = slots[0][:, GRID_DOUBLES * feature : GRID_DOUBLES * (feature + 1)]
-        slots.append(_slots(own, count, grid, old, sources))
-        gaps.append(
-            np.concatenate([missing[:, :, [s.place or 0]] for s in sources], axis=2).reshape(
-                len(pages), -1
-            )
-        )
-    return np.ascontiguousarray(np.hstack([*slots, *gaps]))
+            begin, stop = kernel.gap_start(feature), kernel.gap_start(feature + 1)
+            missing = pages[:, begin:stop].reshape(len(pages), count, old)
+            gaps[:, :, :old] = missing
+            gaps[:, :, old:] = missing[:, :, :1]
+        at, gap_at = end, gap_end
+    return made
 
 
-def _slots(own: Array, count: int, grid: Array, old: int, sources: Sequence[Source]) -> Array:
-    """Return the sums of a feature; where no grid is laid yet, those of single rows and their x."""
-    pages, size, wide = len(own), 1 + 2 * old, 1 + 2 * len(sources)
-    made = np.zeros((pages, count, wide))
-    made[:] = _sums(own.reshape(pages, count, size), sources)
-    for page in np.flatnonzero(~(grid[:, 2] > 0.0)):
-        kept = int(grid[page, 3])
-        rows = own[page, : kept * (size + 1)].reshape(kept, size + 1)
-        sums = np.hstack([_sums(rows[:, :size], sources), rows[:, size:]])
-        made[page, :-1] = 0.0
-        made[page].reshape(-1)[: sums.size] = sums.reshape(-1)
-    return made.reshape(pages, -1)
+def _fill_slots(
+    made: Array, own: Array, count: int, grid: Array, sources: Sequence[Source]
+) -> None:
+    """Write the sums of a feature; where no grid is laid yet, those of single rows and their x."""
+    if not made.size:
+        return
+    pages, size, wide = len(own), own.shape[1] // count, made.shape[1] // count
+    _fill_sums(made.reshape(pages, count, wide), own.reshape(pages, count, size), sources)
+    raw = np.flatnonzero(~(grid[:, 2] > 0.0))
+    kept = grid[raw, 3].astype(np.int64)
+    most = int(kept.max(initial=0))
+    rows = own[raw, : most * (size + 1)].reshape(len(raw), most, size + 1)
+    rows[np.arange(most) >= kept[:, None]] = 0.0
+    sums = np.zeros((len(raw), (count - 1) * wide))
+    wider = sums[:, : most * (wide + 1)].reshape(len(raw), most, wide + 1)
+    _fill_sums(wider[..., :wide], rows[..., :size], sources)
+    wider[..., wide] = rows[..., size]
+    made[raw, :-wide] = sums
 
 
-def _sums(slots: Array, sources: Sequence[Source]) -> Array:
-    parts = [slots[..., :1]]
-    for place, sign in sources:
+def _fill_sums(made: Array, slots: Array, sources: Sequence[Source]) -> None:
+    """Write the weight and the sums of all classes in slots, given those of earlier targets."""
+    made[..., 0] = slots[..., 0]
+    old = slots.shape[-1]
+    if old > 3:  # of several targets: they stay, and the new class is after them
+        made[..., :old], made[..., old:] = slots, 0.0
+        return
+    for target, (place, sign) in enumerate(sources):
         own = slots[..., 1 + 2 * (place or 0) : 3 + 2 * (place or 0)]
-        parts.append(np.zeros_like(own) if place is None else sign * own)
-    return np.concatenate(parts, axis=-1)
+        made[..., 1 + 2 * target : 3 + 2 * target] = 0.0 if place is None else sign * own
 
 
 # -- predictions that wait for labels ------------------------------------------------------------

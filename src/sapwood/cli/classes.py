@@ -1,11 +1,14 @@
 """`--task classes`: the commands evaluate and train where the target is a class."""
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.table import Table
 
 from sapwood.classify import Classifier
@@ -14,11 +17,11 @@ from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.files import is_stdout
 from sapwood.cli.models import make_classifier, saved_model, targets_of
-from sapwood.cli.outputs import BadRowFile, GrowingFile
+from sapwood.cli.outputs import BadRowFile, GrowingFile, write_curve
 from sapwood.cli.reading import Reading, is_topic, open_named
 from sapwood.cli.runs import Learning, Scoring, Targets
 from sapwood.cli.values import amount, settings
-from sapwood.evaluate.class_scores import ClassScores
+from sapwood.evaluate.class_scores import CLASS_METRICS, ClassScores
 from sapwood.evaluate.classes import ClassEvaluation, PredictedRows, evaluate_classes
 from sapwood.formatting import plain
 from sapwood.schema import Schema
@@ -33,19 +36,7 @@ __all__ = [
     "reject_given",
 ]
 
-METRICS = {
-    "accuracy": "accuracy",
-    "accuracy_majority": "  of the majority class",
-    "accuracy_no_change": "  of the class before",
-    "accuracy_window": "  of the last rows",
-    "balanced_accuracy": "balanced accuracy",
-    "kappa": "Cohen's kappa",
-    "kappa_temporal": "kappa temporal",
-    "f1_macro": "F1 (macro)",
-    "log_loss": "log-loss",
-    "brier": "Brier score",
-    "calibration_error": "calibration error",
-}
+MOST_HINTED, LEAST_HINTED = 20, 100  # values of a target, in so many rows
 MOST_SHOWN = 12  # classes of a confusion matrix in the terminal
 
 
@@ -65,7 +56,9 @@ class _ClassReading(Reading):
         return {**found, "target": None, "categorical": categorical, "known": known}
 
 
-def is_of_classes(name: Sequence[str], reading: Reading, learning: Learning) -> bool:
+def is_of_classes(
+    name: Sequence[str], reading: Reading, learning: Learning, terminal: Terminal
+) -> bool:
     """Whether a run is for classes: by --task, by a saved classifier, or by a target of text.
 
     A stream that can be read but once, or that is computed, is not looked at before.
@@ -80,12 +73,34 @@ def is_of_classes(name: Sequence[str], reading: Reading, learning: Learning) -> 
         return False
     if name[0].partition(":")[0] in options.GENERATORS:
         return False
+    return _has_text_target(name, reading, terminal)
+
+
+def _has_text_target(name: Sequence[str], reading: Reading, terminal: Terminal) -> bool:
+    """Whether the target has text alone in the first rows."""
     stream = open_named([*name], replace(reading, target=[]))
     kinds = {note.name: note.kind for note in stream.column_notes}
-    if kinds.get(reading.target[0]) != "category":
+    target = reading.target[0]
+    if kinds.get(target) not in ("category", "number"):
         return False
     first = next(iter(stream.chunks()), None)
-    return first is not None and not any(map(_is_number, first.columns[reading.target[0]]))
+    if first is None or target not in first.columns:
+        return False
+    if kinds[target] == "number":
+        _hint_at_classes(target, np.asarray(first.columns[target], np.float64), terminal)
+        return False
+    return not any(map(_is_number, first.columns[target]))
+
+
+def _hint_at_classes(target: str, values: NDArray[np.float64], terminal: Terminal) -> None:
+    """Point to --task if a target of numbers may be one of classes: few of them, and all whole."""
+    known = np.unique(values[np.isfinite(values)])
+    few = 1 < len(known) <= MOST_HINTED and len(values) >= LEAST_HINTED
+    if few and bool((known == np.floor(known)).all()):
+        terminal.say(
+            f"{plain(target)} has {len(known)} values, all whole numbers, and is predicted as a "
+            "number; pass --task classes if they are classes, or --task numbers"
+        )
 
 
 def _is_number(value: object) -> bool:
@@ -234,8 +249,6 @@ class _PredictionFile(GrowingFile):
     """The predicted class of each row, its probability, and the actual class."""
 
     def __init__(self, path: Path, unit: Any) -> None:
-        import numpy as np
-
         names = list(numbers_by_name(unit, np.zeros(0, np.int64)))
         super().__init__(path, [*names, "actual", "prediction", "probability"])
         self._unit = unit
@@ -264,7 +277,7 @@ def print_classes(found: ClassEvaluation, to_stderr: bool = False) -> None:
     table.add_column("")
     table.add_column("all rows", justify="right")
     metrics = found.scores.metrics()
-    for name, title in METRICS.items():
+    for name, title in CLASS_METRICS.items():
         table.add_row(title, f"{metrics[name]:.4f}")
     terminal.print(table)
     labels = found.scores.labels
@@ -299,6 +312,8 @@ def evaluate_job(
     save: Path | None,
     predictions: Path | None,
     bad_rows: Path | None,
+    report: Path | None,
+    curve: Path | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -311,8 +326,24 @@ def evaluate_job(
     elif not quiet:
         to_stderr = any(path is not None and is_stdout(path) for path in (predictions, bad_rows))
         print_classes(found, to_stderr=to_stderr)
-    if save is not None:
-        terminal.say(f"model: {save}")
+    if curve is not None:
+        write_curve(curve, found.scores.curve)
+    if report is not None:
+        _write_report(report, found, job)
+    for what, path in (("report", report), ("model", save), ("curve", curve)):
+        if path is not None:
+            terminal.say(f"{what}: {path}")
+
+
+def _write_report(path: Path, found: ClassEvaluation, job: ClassJob) -> None:
+    from sapwood.report.classes import write_class_report
+
+    features = [kind for name, kind in job.stream.features.items() if str(name) != job.target]
+    shown = {
+        "features": f"{features.count('number')} numbers, {features.count('category')} categories",
+        "command": " ".join(["sapwood", *sys.argv[1:]]),
+    }
+    write_class_report(path, found, job.model, settings=shown)
 
 
 def reject_given(given: dict[str, Any]) -> None:

@@ -88,11 +88,11 @@ def evaluate(
             printed="--json" if as_json else None,
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)
-        if is_of_classes(stream, reading, learning):
-            others = {"--report": report, "--curve": curve, "--events": events}
-            reject_given({**others, "--checkpoint": checkpoint})
+        if is_of_classes(stream, reading, learning, terminal):
+            reject_given({"--events": events, "--checkpoint": checkpoint})
             job = ClassJob(stream, reading, learning, targets, scoring)
             written = {"save": save, "predictions": predictions, "bad_rows": bad_rows}
+            written |= {"report": report, "curve": curve}
             evaluate_job(job, terminal, **written, as_json=as_json, quiet=quiet)
             return
         run, identity = make_run(stream, reading, learning, targets, scoring, checkpoint=checkpoint)

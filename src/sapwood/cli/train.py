@@ -56,7 +56,7 @@ def train(
             printed="the model's name",
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)
-        if is_of_classes(stream, reading, learning):
+        if is_of_classes(stream, reading, learning, terminal):
             reject_given({"--workers": workers, "--checkpoint": checkpoint})
             of_classes = ClassJob(stream, reading, learning, targets)
             trained_on = of_classes.run(terminal, bad_rows=bad_rows)

@@ -72,8 +72,10 @@ def _header(model: "Ensemble") -> dict[str, Any]:
     }
 
 
-def restored(kind: type[Kind], state: State, format: int) -> Kind:
+def restored(kind: type[Kind], state: State, format: int, *, is_own: bool = False) -> Kind:
     """Return the ensemble of a header and arrays of some format, of which nothing is trusted.
+
+    Of a state that was made in this process (`is_own`), the pages of leaves are not checked.
 
     Raises
     ------
@@ -117,7 +119,7 @@ def restored(kind: type[Kind], state: State, format: int) -> Kind:
         known = {name: f"{place} {name}" for name in of_trees}
         own = {name: arrays[saved] for name, saved in known.items() if saved in arrays}
         leaf = None if pending[place] == -1 else pending[place]
-        tree_state.fill_kernel(tree, model._features, own, leaf, name_bytes=name_bytes)
+        tree_state.fill_kernel(tree, model._features, own, leaf, name_bytes, is_own=is_own)
         check(tree.rows <= stream[0], f"tree {place} has learned more rows than there were")
         has_rows = bool(stream[0] > record["born"])
         check((tree.rows > 0) == has_rows, f"tree {place} has not learned its rows")

@@ -1,6 +1,7 @@
 """How good predictions of classes are: confusion matrix, probabilities, and simple baselines."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,13 +9,35 @@ from numpy.typing import NDArray
 
 from sapwood.validation import Label
 
-__all__ = ["ClassScores", "cohen_kappa"]
+__all__ = ["CLASS_METRICS", "ClassScores", "cohen_kappa", "roc_auc"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 LEAST_PROBABILITY = 1e-6  # that counts in the log-loss
 BINS = 15  # of the reliability diagram
+RANKS, STEEPEST = 400, 10.0  # bins of the ROC curve, equally wide from logit -10 to 10
+
+CLASS_METRICS = {
+    "accuracy": "accuracy",
+    "accuracy_majority": "  of the majority class",
+    "accuracy_no_change": "  of the class before",
+    "accuracy_window": "  of the last rows",
+    "balanced_accuracy": "balanced accuracy",
+    "kappa": "Cohen's kappa",
+    "kappa_temporal": "kappa temporal",
+    "f1_macro": "F1 (macro)",
+    "roc_auc": "ROC AUC (macro)",
+    "log_loss": "log-loss",
+    "brier": "Brier score",
+    "calibration_error": "calibration error",
+}
+"""How each score is called; those after blanks are baselines or parts of the one before."""
+
+CURVE = np.dtype(
+    [("row", np.int64), ("accuracy", float), ("accuracy_window", float), ("log_loss", float)]
+)
+FIRST_STEP, MOST_POINTS = 50, 400  # rows between points of the curve, doubled as they are too many
 
 
 class ClassScores:
@@ -43,6 +66,7 @@ class ClassScores:
         self.labels: list[Label] = []
         self.confusion: IntArray = np.zeros((0, 0), np.int64)  # actual, predicted
         self.bins: FloatArray = np.zeros((BINS, 3))  # rows, confidence, right
+        self.ranks: IntArray = np.zeros((0, 2, RANKS), np.int64)  # rows of other classes, and own
         self.rows = 0
         self._codes: dict[Label, int] = {}
         self._log_loss = self._brier = 0.0
@@ -50,6 +74,8 @@ class ClassScores:
         self._last: int | None = None
         self._recent: deque[bool] = deque(maxlen=window)
         self._unpredicted = 0
+        self._points: list[tuple[int, float, float, float]] = []
+        self._step = FIRST_STEP
 
     def _code(self, label: Label) -> int:
         code = self._codes.get(label)
@@ -57,9 +83,17 @@ class ClassScores:
             code = self._codes[label] = len(self.labels)
             self.labels.append(label)
             self.confusion = np.pad(self.confusion, (0, 1))
+            self.ranks = np.pad(self.ranks, ((0, 1), (0, 0), (0, 0)))
+            self.ranks[code, 0, 0] = self.rows - self._unpredicted  # with the probability 0
         return code
 
-    def update(self, classes: list[Label], actual: list[Label], p: FloatArray) -> None:
+    def update(
+        self,
+        classes: list[Label],
+        actual: list[Label],
+        p: FloatArray,
+        chosen: Sequence[int] | None = None,
+    ) -> None:
         """Take rows that were predicted.
 
         Parameters
@@ -70,13 +104,21 @@ class ClassScores:
             The labels of the rows.
         p : array of float, shape (rows, classes)
             The probabilities; all 0 for a row that was predicted before any class was known.
+        chosen : sequence of int, optional
+            The column of the class that was predicted; that of the highest probability by default.
         """
         columns = {label: place for place, label in enumerate(classes)}
         codes = [self._code(label) for label in classes]
-        chosen = p.argmax(axis=1).tolist() if p.shape[1] else [0] * len(actual)
+        if chosen is None:
+            chosen = p.argmax(axis=1).tolist() if p.shape[1] else [0] * len(actual)
+        for label in actual:
+            self._code(label)
+        self._rank(codes, actual, p)
         for row, label in enumerate(actual):
             own = self._code(label)
             self._baselines(own)
+            if self.rows and self.rows % self._step == 0:
+                self._add_point()
             told = p[row]
             total = float(told.sum()) if len(told) else 0.0
             mine = float(told[columns[label]]) if label in columns else 0.0
@@ -93,6 +135,40 @@ class ClassScores:
             confidence = float(told[chosen[row]])
             place = min(int(confidence * BINS), BINS - 1)
             self.bins[place] += (1.0, confidence, own == best)
+
+    @property
+    def curve(self) -> NDArray[Any]:
+        """The scores of all rows up to some points, and of the last one."""
+        points = list(self._points)
+        if self.rows and (not points or points[-1][0] != self.rows):
+            points.append(self._point())
+        return np.array(points, CURVE)
+
+    def _point(self) -> tuple[int, float, float, float]:
+        right = int(np.trace(self.confusion))
+        told = self.rows - self._unpredicted
+        loss = self._log_loss / told if told else np.nan
+        window = sum(self._recent) / len(self._recent)
+        return self.rows, right / self.rows, window, float(loss)
+
+    def _add_point(self) -> None:
+        self._points.append(self._point())
+        if len(self._points) > MOST_POINTS:
+            self._step *= 2
+            self._points = [each for each in self._points if each[0] % self._step == 0]
+
+    def _rank(self, codes: list[int], actual: list[Label], p: FloatArray) -> None:
+        """Count rows by the probability of each class, apart for those of the class."""
+        predicted = np.flatnonzero(p.any(axis=1))
+        own = np.array([self._codes[label] for label in actual], np.int64)[predicted]
+        shares = np.zeros((len(predicted), len(self.labels)))
+        shares[:, codes] = p[predicted]
+        with np.errstate(divide="ignore"):
+            logits = np.clip(np.log(shares) - np.log1p(-shares), -STEEPEST, STEEPEST)
+        bins = ((logits + STEEPEST) * ((RANKS - 1) / (2 * STEEPEST))).astype(np.int64)
+        for code in range(len(self.labels)):
+            for is_own, rows in enumerate((own != code, own == code)):
+                self.ranks[code, is_own] += np.bincount(bins[rows, code], minlength=RANKS)
 
     def _baselines(self, code: int) -> None:
         """Count what the majority class and the class of the row before would have got right."""
@@ -128,6 +204,7 @@ class ClassScores:
             "f1_macro": float(f1.mean()),
             "log_loss": self._log_loss / told,
             "brier": self._brier / told,
+            "roc_auc": roc_auc(self.ranks),
             "calibration_error": float(gaps.sum() / told),
             "accuracy_majority": self._majority / rows,
             "accuracy_no_change": same,
@@ -149,6 +226,29 @@ class ClassScores:
                 if n
             ],
         }
+
+
+def roc_auc(ranks: IntArray) -> float:
+    """Return the area under the ROC curve, of each class against all others, as a mean.
+
+    Parameters
+    ----------
+    ranks : array of int, shape (classes, 2, bins)
+        How many rows of other classes, and of the class, have its probability in each bin; rows of
+        one bin are ties.
+
+    Examples
+    --------
+    >>> roc_auc(np.array([[[2, 1, 0], [0, 1, 1]]]))
+    0.9166666666666666
+    """
+    others, own = ranks[:, 0].astype(np.float64), ranks[:, 1].astype(np.float64)
+    below = np.cumsum(others, axis=1) - others / 2
+    pairs = others.sum(axis=1) * own.sum(axis=1)
+    both = pairs > 0
+    if not both.any():
+        return np.nan
+    return float(np.mean((own * below).sum(axis=1)[both] / pairs[both]))
 
 
 def cohen_kappa(confusion: IntArray) -> float:

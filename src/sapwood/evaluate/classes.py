@@ -26,12 +26,14 @@ class PredictedRows:
     labels: list[Label | None]
     classes: list[Label]
     probabilities: FloatArray
+    chosen: list[int]
 
     def predicted(self) -> list[Label | None]:
         """Return the predicted class of each row; None before any class was known."""
+        known = [any(row) for row in self.probabilities.tolist()]
         return [
-            self.classes[row.index(max(row))] if any(row) else None
-            for row in self.probabilities.tolist()
+            self.classes[place] if is_known else None
+            for place, is_known in zip(self.chosen, known, strict=True)
         ]
 
 
@@ -115,10 +117,13 @@ def evaluate_classes(
             p = _late(model, columns, labels, waiting, delay, found.read)
         else:
             p = _at_once(model, columns, labels)
-        own = PredictedRows(chunk, labels, model.classes, p)
+        own = PredictedRows(chunk, labels, model.classes, p, model.decide(p).tolist())
         has_label = [label is not None for label in labels]
         found.scores.update(
-            own.classes, [label for label in labels if label is not None], p[has_label]
+            own.classes,
+            [label for label in labels if label is not None],
+            p[has_label],
+            [place for place, known in zip(own.chosen, has_label, strict=True) if known],
         )
         found.read += rows + len(chunk.bad)
         found.rejected += len(chunk.bad)

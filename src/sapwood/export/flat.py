@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.classify import Classifier
 from sapwood.corrector._layer import layer_parts
 from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble.ensemble import Ensemble
@@ -30,6 +31,7 @@ __all__ = [
     "flatten",
     "needed",
     "readable_in",
+    "reject_classifier",
     "tracking_of",
 ]
 
@@ -197,6 +199,7 @@ def flatten(model: Readable) -> FlatTree:
     >>> flat.values.round(9).tolist()
     [3.5, 2.0, 5.0]
     """
+    reject_classifier(model)
     tree = readable_in(model)
     check_one_target(tree)
     if isinstance(tree, Ensemble):
@@ -231,6 +234,16 @@ def _flattened(tree: Any) -> FlatTree:
         nodes["mean"][leaves] = values if tracking is None else tracking.corrected(values)
         picture = replace(picture, nodes=nodes)
     return _in_order(tree, picture, order, models, tracking)
+
+
+def reject_classifier(model: Any) -> None:
+    """Raise if a model is a classifier: its trees predict ratings, which are not calibrated."""
+    if isinstance(model, Classifier):
+        raise ExportError(
+            f"tree = {shown(model)}: its trees rate classes, and calibration makes probabilities of "
+            "that; use to_onnx, or export the regressor inside (model.model), which predicts the "
+            "rating of the second of two classes"
+        )
 
 
 def readable_in(model: Any) -> Any:

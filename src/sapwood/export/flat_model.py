@@ -14,6 +14,7 @@ from sapwood.export.flat import (
     check_one_target,
     flatten,
     readable_in,
+    reject_classifier,
     tracking_of,
 )
 from sapwood.model import Readable
@@ -87,6 +88,7 @@ def flatten_model(model: Readable) -> FlatModel:
     >>> [len(tree.kind) for tree in flat.trees], sum(flat.shares)
     ([3, 3], 1.0)
     """
+    reject_classifier(model)
     found = readable_in(model)
     check_one_target(found)
     if isinstance(found, Ensemble):

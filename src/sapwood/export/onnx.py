@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.classify import Classifier
 from sapwood.export.flat import (
     CODES,
     ExportError,
@@ -17,6 +18,7 @@ from sapwood.export.flat import (
     readable_in,
 )
 from sapwood.export.flat_model import FlatModel, flatten_model
+from sapwood.export.onnx_classes import add_classes, rated_models
 from sapwood.model import Readable
 from sapwood.rows.column import OTHERS
 from sapwood.storage.atomic import StrPath, write_atomically
@@ -43,9 +45,9 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
 
     Parameters
     ----------
-    tree : HoeffdingTreeRegressor, ForestRegressor or AdaptiveTreeRegressor
+    tree : HoeffdingTreeRegressor, ForestRegressor, AdaptiveTreeRegressor, or a classifier
         Of any kind, of one target or several. What recent errors add (`track`) is contained in the
-        model, and so are the weights of members.
+        model, and so are the weights of members and the calibration of probabilities.
     path : str or path-like, optional
         Where to write the model too, whole or not at all.
 
@@ -54,13 +56,16 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
     onnx.ModelProto
         Its input "X" is what `encode` returns, (rows, features) of doubles, categories and
         missing values among it; its output "prediction" is (rows,) of doubles, or (rows, targets)
-        of several. The names of the features, the categories of each in the order of their codes,
-        and the names of several targets are in its metadata as JSON.
+        of several. A classifier has two outputs: "label", the place of the predicted class in
+        `classes`, and "probabilities", (rows, classes). The names of the features, the categories of
+        each in the order of their codes, and the names of several targets or classes are in its
+        metadata as JSON.
 
     Raises
     ------
     ExportError
-        If the model would be larger than 2 GiB, which is where ONNX ends.
+        If the model would be larger than 2 GiB, which is where ONNX ends. The trees of a
+        classifier of three classes and more are contained once for each class.
 
     Notes
     -----
@@ -80,23 +85,16 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
     >>> np.allclose(twin, tree.predict_many({"x": x}), rtol=1e-12)
     True
     """
-    found = readable_in(tree)
-    names = list(found.targets)
-    if names:
-        found = found.copy()  # so that all targets are those of one moment
-    models = [flatten_model(found.of_target(name)) for name in names] or [flatten_model(found)]
-    _check_size([tree for flat in models for tree in flat.trees])
     graph = _Graph(needed("onnx", "onnx", "to_onnx"))
-    model = graph.model(len(models[0].names), [_predictions(graph, flat) for flat in models])
-    facts: dict[str, Any] = {"features": models[0].names, "categories": models[0].labels}
-    facts |= {"targets": names} if names else {}
+    made = _classifier_of if isinstance(tree, Classifier) else _regressor_of
+    model, facts = made(graph, tree)
     graph.helper.set_model_props(model, {name: json.dumps(fact) for name, fact in facts.items()})
     if path is not None:
         write_atomically(path, model.SerializeToString())
     return model
 
 
-def _predictions(graph: "_Graph", flat: FlatModel) -> str:
+def _predicted(graph: "_Graph", flat: FlatModel) -> str:
     """Add what a model of one target predicts, (rows, 1)."""
     said = [
         _said(graph, each, _columns(graph, flat, each, levels))
@@ -104,6 +102,30 @@ def _predictions(graph: "_Graph", flat: FlatModel) -> str:
     ]
     result = _together(graph, said, flat.shares) if len(said) > 1 else said[0]
     return result if flat.tracking is None else _track(graph, flat.tracking, result)
+
+
+def _regressor_of(graph: "_Graph", tree: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the model of a regressor, and what is known of its columns."""
+    found = readable_in(tree)
+    names = list(found.targets)
+    if names:
+        found = found.copy()  # so that all targets are those of one moment
+    flats = [flatten_model(found.of_target(name)) for name in names] or [flatten_model(found)]
+    _check_size([each for flat in flats for each in flat.trees])
+    made = graph.model(len(flats[0].names), [_predicted(graph, flat) for flat in flats])
+    facts: dict[str, Any] = {"features": flats[0].names, "categories": flats[0].labels}
+    return made, {**facts, "targets": names} if names else facts
+
+
+def _classifier_of(graph: "_Graph", classifier: Classifier) -> tuple[Any, dict[str, Any]]:
+    """Return the model of a classifier, and what is known of its columns."""
+    model = classifier.copy()  # which nobody changes meanwhile
+    flats = [flatten_model(each) for each in rated_models(model)]
+    _check_size([tree for flat in flats for tree in flat.trees])
+    rated = [_predicted(graph, flat) for flat in flats]
+    made = graph.classifier(len(flats[0].names), *add_classes(graph, model, rated))
+    facts = {"features": flats[0].names, "categories": flats[0].labels}
+    return made, {**facts, "classes": model.classes}
 
 
 def _check_size(trees: list[FlatTree]) -> None:
@@ -153,13 +175,24 @@ class _Graph:
         else:
             last = helper.make_node("Concat", results, ["prediction"], "Concat", axis=1)
         self.nodes.append(last)
-        graph = helper.make_graph(
-            self.nodes,
-            "sapwood",
-            [helper.make_tensor_value_info("X", doubles, ["rows", width])],
-            [helper.make_tensor_value_info("prediction", doubles, shape)],
-            self.constants,
-        )
+        return self._made(width, [helper.make_tensor_value_info("prediction", doubles, shape)])
+
+    def classifier(self, width: int, label: str, probabilities: str) -> Any:
+        """Return the model of a classifier: the place of its class, and probabilities."""
+        helper, types = self.helper, self.types
+        for result, name in ((label, "label"), (probabilities, "probabilities")):
+            self.nodes.append(helper.make_node("Identity", [result], [name], name))
+        outputs = [
+            helper.make_tensor_value_info("label", types.INT64, ["rows"]),
+            helper.make_tensor_value_info("probabilities", types.DOUBLE, ["rows", None]),
+        ]
+        return self._made(width, outputs)
+
+    def _made(self, width: int, outputs: list[Any]) -> Any:
+        """Return the model of all nodes."""
+        helper = self.helper
+        given = helper.make_tensor_value_info("X", self.types.DOUBLE, ["rows", width])
+        graph = helper.make_graph(self.nodes, "sapwood", [given], outputs, self.constants)
         return helper.make_model(
             graph,
             producer_name="sapwood",

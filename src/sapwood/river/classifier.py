@@ -23,7 +23,7 @@ class RiverClassifier(HoldsModel, base.Classifier):
         x : dict
             The features.
         y : str, int or bool
-            The label of its class.
+            The label of its class; None if it is not known.
         w : float
             The weight of the row.
         """
@@ -44,6 +44,18 @@ class RiverClassifier(HoldsModel, base.Classifier):
         """
         found: dict[Any, float] = self.model.predict_proba_one(_renamed(x))
         return found
+
+    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+        """Predict the class of one row; None before the first label.
+
+        Parameters
+        ----------
+        x : dict
+            The features.
+        **kwargs
+            Not used.
+        """
+        return self.model.predict_one(_renamed(x))
 
     @property
     def _multiclass(self) -> bool:

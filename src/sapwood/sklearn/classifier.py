@@ -18,6 +18,13 @@ from sapwood.adapter_parameters import AdapterParameters
 from sapwood.classify import AdaptiveTreeClassifier as AdaptiveTree
 from sapwood.classify import ForestClassifier as Forest
 from sapwood.classify import HoeffdingTreeClassifier as Tree
+from sapwood.classify.decisions import (
+    BALANCED,
+    cheapest,
+    checked_costs,
+    checked_weighting,
+    cost_matrix,
+)
 from sapwood.sklearn.checked_input import CheckedInput
 
 __all__ = ["AdaptiveTreeClassifier", "ForestClassifier", "HoeffdingTreeClassifier"]
@@ -38,9 +45,18 @@ class SklearnClassifier(AdapterParameters, ClassifierMixin, CheckedInput):
     """
 
     _model_class: ClassVar[type[Any]]
+    class_weight: Any
+    cost: Any
     model_: Any
     classes_: NDArray[Any]
     _labels: list[Any]
+
+    def _new_model(self) -> Any:
+        """Return an empty model; labels are known here, and codes are to it."""
+        model = super()._new_model()
+        weighting = model.parameters["class_weight"]
+        own = {"class_weight": BALANCED if weighting == BALANCED else None, "cost": None}
+        return type(model)(**{**model.parameters, **own})
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn all rows from the start, in their order.
@@ -83,6 +99,10 @@ class SklearnClassifier(AdapterParameters, ClassifierMixin, CheckedInput):
                 check_consistent_length(X, y)
                 kept = np.flatnonzero(w)
                 X, y, w = (_safe_indexing(part, kept) for part in (X, y, w))
+        weighting = checked_weighting(self.class_weight)
+        if isinstance(weighting, dict):
+            own = np.array([weighting.get(label, 1.0) for label in np.asarray(y).tolist()])
+            w = own if w is None else w * own
         places = {label: place for place, label in enumerate(labels)}
         for label in np.asarray(y).tolist():
             places.setdefault(label, len(places))
@@ -117,8 +137,11 @@ class SklearnClassifier(AdapterParameters, ClassifierMixin, CheckedInput):
         X : array_like or data frame, shape (n, features)
             The features.
         """
-        found = self.predict_proba(X)
-        return np.asarray(self.classes_[found.argmax(axis=1)])
+        found, costs = self.predict_proba(X), checked_costs(self.cost)
+        if costs is None:
+            return np.asarray(self.classes_[found.argmax(axis=1)])
+        matrix = cost_matrix(costs, tuple(self.classes_.tolist()))
+        return np.asarray(self.classes_[cheapest(found, matrix)])
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

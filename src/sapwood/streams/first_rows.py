@@ -143,8 +143,8 @@ class FirstRows:
         if texts and not any(PLAIN.fullmatch(text) for text in texts):
             raise StreamError(
                 f"{self.source}: the target {validation.shown(name)} holds text, such as "
-                f"{validation.shown(texts[0])}, and classification is not there yet: name a column of "
-                "numbers"
+                f"{validation.shown(texts[0])}: pass --task classes to sapwood evaluate or train, "
+                "where a classifier predicts it, or name a column of numbers"
             )
 
     def _is_typed(self, name: str) -> bool:

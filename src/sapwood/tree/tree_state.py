@@ -246,7 +246,7 @@ def observer_bytes(observer: TableObserver) -> bytes:
     return observer.to_bytes()
 
 
-def restored(kind: type[Tree], state: State, format: int) -> Tree:
+def restored(kind: type[Tree], state: State, format: int, *, is_own: bool = False) -> Tree:
     """Return the tree of a header and arrays, of which nothing is trusted.
 
     Parameters
@@ -257,6 +257,8 @@ def restored(kind: type[Tree], state: State, format: int) -> Tree:
         What `state_of` returned.
     format : int
         That of the release which did.
+    is_own : bool
+        Whether the state was made in this process, so that the pages of leaves are as they should.
 
     Raises
     ------
@@ -265,7 +267,7 @@ def restored(kind: type[Tree], state: State, format: int) -> Tree:
     """
     header, arrays = state
     tree = empty_tree(kind, header)
-    fill_kernel(tree._kernel, tree._features, arrays, header.get(PENDING))
+    fill_kernel(tree._kernel, tree._features, arrays, header.get(PENDING), is_own=is_own)
     return tree
 
 
@@ -296,6 +298,8 @@ def fill_kernel(
     arrays: dict[str, Array],
     pending: Any = None,
     name_bytes: int | None = None,
+    *,
+    is_own: bool = False,
 ) -> None:
     """Give an empty kernel, which nobody has seen yet, its tables, if they are good.
 
@@ -311,6 +315,8 @@ def fill_kernel(
         A leaf whose decision is outstanding.
     name_bytes : int, optional
         What counts for names; what they occupy by default.
+    is_own : bool
+        As of `restored`.
 
     Raises
     ------
@@ -345,8 +351,7 @@ def fill_kernel(
     levels = doubles(arrays["levels"], (level // 2, 2), "the levels")
     facts, samples = _facts(arrays, limits, kinds)
     units, unrest, changes = _units(arrays, limits, kinds, kernel)
-    models = doubles(arrays["models"], (len(leaves), model), "the models")
-    watches = doubles(arrays["watches"], (len(watching), watch), "the pages of what is watched")
+    models, watches = _pages(arrays, (len(leaves), model), (len(watching), watch), is_own)
     roomy_nodes, roomy_leaves = _roomy(nodes, step=2), _roomy(leaves, step=1)
     records = _target_records(arrays, targets, limits, (len(roomy_nodes), len(roomy_leaves)))
     is_noting = records is not None and kernel.tracking
@@ -380,14 +385,9 @@ def fill_kernel(
     check_layers(layer, _rows_of(stream, records))
     for own in levels.reshape(targets, -1, 2):
         check_levels(own, limits, is_category, places)
-    check_models(models, kernel)
-    check_watches(
-        watches,
-        leaves[watching],
-        kinds[:2],
-        kernel,
-        None if records is None else arrays["target_leaves"].reshape(-1, targets)[watching],
-    )
+    if not is_own:
+        of_targets = None if records is None else arrays["target_leaves"].reshape(-1, targets)
+        _check_pages(kernel, (models, watches), leaves, of_targets, kinds)
     observers = _observers(kernel, arrays, leaves[watching], ~is_category & ~is_unknown)
 
     kernel.set_stream(*stream.tolist())
@@ -401,6 +401,32 @@ def fill_kernel(
     _fit_memory(kernel, is_older)
     if pending is not None:
         _restore_pending(kernel, pending)
+
+
+def _pages(
+    arrays: dict[str, Array], of_models: tuple[int, int], of_watches: tuple[int, int], is_own: bool
+) -> tuple[Array, Array]:
+    """Return the pages of leaves, if they have the right shapes and are finite."""
+    models, watches = arrays["models"], arrays["watches"]
+    if not is_own:
+        doubles(models, of_models, "the models")
+        doubles(watches, of_watches, "the pages of what is watched")
+    return models, watches
+
+
+def _check_pages(
+    kernel: TreeKernel,
+    pages: tuple[Array, Array],
+    leaves: Array,
+    of_targets: Array | None,
+    kinds: Kinds,
+) -> None:
+    """Check the pages of leaves: their models, and what they watch by."""
+    models, watches = pages
+    watching = np.flatnonzero(leaves["watching"])
+    own = None if of_targets is None else of_targets[watching]
+    check_models(models, kernel)
+    check_watches(watches, leaves[watching], kinds[:2], kernel, own)
 
 
 def _fit_memory(kernel: TreeKernel, is_older: bool) -> None:

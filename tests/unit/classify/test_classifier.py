@@ -268,8 +268,7 @@ def test_labels_in_any_container(kind):
     ("label", "message"),
     [
         (1.5, "y = 1.5 must be a string, a whole number or a bool"),
-        (None, "y = None must be"),
-        (float("nan"), "leave out a row whose label is missing"),
+        (float("inf"), "or None if it is not known"),
         (["a"], "as the label of a class"),
         (2**64, r"must be from -2\*\*63 to 2\*\*64 - 1"),
         ("a" * 1001, "at most 1000 characters"),

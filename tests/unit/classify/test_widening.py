@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 import sapwood
+from naive_pages import naive_pages_are_good
 from sapwood.classify.growth import ClassGrowth
 from sapwood.classify.widening import widened
+from sapwood.tree import tree_state
+from sapwood.tree.checking.pages import check_watches
 
 KINDS = {
     "tree": sapwood.HoeffdingTreeRegressor,
@@ -119,3 +122,62 @@ def test_two_mirrored_targets_go_on_as_mirrors(categories):
     grown = widened(model, codes[:700].mean())
     found = stacked(grown.predict_learn_many(part(X, slice(700, None)), np.eye(3)[codes[700:]]))
     assert found[:, 0] == pytest.approx(1 - found[:, 1], abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["tree", "forest"])
+def test_a_new_class_does_not_check_the_pages_of_leaves_again(kind, monkeypatch):
+    X, codes = rows_of(400)
+    make = {
+        "tree": sapwood.HoeffdingTreeClassifier,
+        "forest": lambda: sapwood.ForestClassifier(members=3, threads=1),
+    }
+    model = make[kind]()
+    model.learn_many(X, codes % 3)
+
+    def fail(*_):
+        raise AssertionError("a state of one's own was checked")
+
+    monkeypatch.setattr(tree_state, "check_watches", fail)
+    monkeypatch.setattr(tree_state, "check_models", fail)
+    model.learn_one({"a": 0.5, "b": 0.5}, 7)
+    assert model.classes[-1] == 7
+    assert len(model.classes) == 4
+
+
+def pages_of_targets(rows):
+    """A tree of four classes, and the arguments that `check_watches` has for its pages."""
+    X, codes = rows_of(rows, categories=True)
+    tree = sapwood.HoeffdingTreeRegressor(grace_period=50)
+    tree.learn_many(X, {n: (codes == n).astype(float) for n in range(3)})
+    kernel, found = tree._kernel, {}
+
+    def keep(*arguments):
+        found["pages"] = arguments
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tree_state, "check_watches", keep)
+        tree.copy()
+    return kernel, found["pages"]
+
+
+def is_good(arguments):
+    try:
+        check_watches(*arguments)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("rows", [20, 400])
+def test_pages_of_classes_are_checked_as_one_target_after_the_other(rows):
+    kernel, (watches, leaves, kinds, model, of_targets) = pages_of_targets(rows)
+    assert is_good((watches, leaves, kinds, model, of_targets))
+    rng, seen = np.random.default_rng(5), set()
+    for _ in range(300):
+        damaged = watches.copy()
+        at = rng.integers(len(watches)), rng.integers(watches.shape[1])
+        damaged[at] = rng.choice([-1.0, 1e9, 1e-9, -damaged[at], 2 * damaged[at], 1e160])
+        expected = naive_pages_are_good(damaged, leaves, kinds, kernel, of_targets)
+        assert is_good((damaged, leaves, kinds, model, of_targets)) == expected, at
+        seen.add(expected)
+    assert seen == {True, False}

@@ -103,3 +103,30 @@ def test_an_evaluation_is_the_loop(delay, tmp_path):
     assert model.predict_proba_one(rows[0], record=False) == expected.predict_proba_one(
         rows[0], record=False
     )
+
+
+def test_roc_auc_is_that_of_scikit_learn_but_for_ties_within_bins():
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.ones(3), 3000)
+    actual = [int(rng.choice(3, p=row)) for row in p]
+    scores = ClassScores()
+    for start in range(0, 3000, 500):
+        scores.update([0, 1, 2], actual[start : start + 500], p[start : start + 500])
+    expected = metrics.roc_auc_score(actual, p, multi_class="ovr", average="macro")
+    assert scores.metrics()["roc_auc"] == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_class_that_comes_late_had_the_probability_0_before():
+    scores = ClassScores()
+    scores.update([0, 1], [0, 1], np.array([[0.9, 0.1], [0.2, 0.8]]))
+    scores.update([0, 1, 2], [2, 2], np.array([[0.1, 0.1, 0.8], [0.3, 0.3, 0.4]]))
+    assert scores.ranks.sum(axis=(1, 2)).tolist() == [4, 4, 4]
+    own = scores.ranks[2]
+    assert own[0, 0] == 2
+    assert own[1].sum() == 2
+
+
+def test_the_predicted_class_can_be_another_than_the_most_probable():
+    scores = ClassScores()
+    scores.update([0, 1], [1, 1], np.array([[0.9, 0.1], [0.9, 0.1]]), [1, 0])
+    assert scores.metrics()["accuracy"] == 0.5

@@ -129,74 +129,81 @@ def check_watches(
         if of_targets is None:
             _check_slots(page, leaves, raw, kept[:, feature])
             continue
-        size = kernel.slot_doubles
-        for target in range(kernel.targets):
-            own = _of_target(page, gaps, raw, kept[:, feature], target)
-            _check_slots(
-                own, of_targets[:, target], raw, kept[:, feature], INEXACT * leaves["weight"]
-            )
-        slots = page[~raw].reshape(np.count_nonzero(~raw), page.shape[1] // size, size)
-        weight = slots[..., 0]
-        check_all(weight.sum(axis=1) <= ROUNDING * leaves["weight"][~raw] + 1e-300, MORE_ROWS)
+        _check_targets(page, gaps, raw, kept[:, feature], (leaves, of_targets))
 
 
-def _of_target(page: Array, gaps: Array, raw: BoolArray, kept: Array, target: int) -> Array:
-    """Return the slots of several targets as those of one of them."""
-    pages = len(page)
-    # A slot has 1 + 2 q doubles, and q are missing beside it.
-    slots_of_page = page.shape[1] - 2 * gaps.shape[1]
-    targets, size = gaps.shape[1] // slots_of_page, page.shape[1] // slots_of_page
-    missing = gaps.reshape(pages, slots_of_page, targets)
-    found = np.zeros((pages, missing.shape[1] * SLOT_DOUBLES))
-    for at in range(pages):
-        own = found[at].reshape(-1, SLOT_DOUBLES)
-        slots = page[at].reshape(-1, size)
-        count = len(slots)
-        if raw[at]:
-            count = int(kept[at])
-            rows = page[at, : count * (size + 1)].reshape(count, size + 1)
-            kept_rows = found[at, : count * KEPT_ROW].reshape(count, KEPT_ROW)
-            kept_rows[:, :3] = _sums(rows, missing[at, :count], target)
-            kept_rows[:, 3] = rows[:, size]
-            check(bool((rows[:, 0] > 0).all()), "a row that is kept has no weight")
-            own[-1] = _sums(slots[-1:], missing[at, -1:], target)
-        else:
-            own[:] = _sums(slots, missing[at], target)
-    return found
-
-
-def _sums(slots: Array, missing: Array, target: int) -> Array:
-    """Return weight and sums of a target in slots; rounding alone may make the weight negative."""
-    gap = missing[:, target]
-    check_all((gap >= 0) & (gap <= ROUNDING * slots[:, 0]), "a slot lacks more than it has")
-    weight = np.maximum(slots[:, 0] - gap, 0.1 * INEXACT * slots[:, 0])
-    return np.column_stack([weight, slots[:, 1 + 2 * target], slots[:, 2 + 2 * target]])
-
-
-def _check_slots(
-    page: Array, leaves: Array, raw: BoolArray, kept: Array, slack: Array | None = None
+def _check_targets(
+    page: Array, gaps: Array, raw: BoolArray, kept: Array, records: tuple[Array, Array]
 ) -> None:
-    """Check the slots of a feature in all pages, or the rows that are kept in their place.
+    """Check the slots of a feature of several targets in all pages, or the rows in their place.
 
-    Of several targets the weight that is there is told by that which is missing, and is no more
-    exact than that: there is some slack in each page.
+    Parameters
+    ----------
+    page, gaps : array
+        The slots, of 1 + 2 q doubles each, and the weight that each lacks of q targets.
+    raw : array of bool
+        Whether rows are kept in the place of slots.
+    kept : array
+        How many.
+    records : tuple of arrays
+        The record of each leaf, and those of its targets.
     """
+    leaves, of_targets = records
+    pages, count = len(page), page.shape[1] - 2 * gaps.shape[1]
+    if not pages * count:
+        return
+    slots, missing = page.reshape(pages, count, -1), gaps.reshape(pages, count, -1)
+    slack = INEXACT * leaves["weight"]
+
+    def check_part(own: Array, lacking: Array, where: BoolArray) -> None:
+        weight, gap = own[..., :1], lacking
+        check_all((gap >= 0) & (gap <= ROUNDING * weight), "a slot lacks more than it has")
+        # Rounding alone may make the weight of a target negative.
+        known = np.maximum(weight - gap, 0.1 * INEXACT * weight)
+        width = 1 + 2 * gap.shape[2]
+        sums = known, own[..., 1:width:2], own[..., 2:width:2]
+        _check_sums(sums, of_targets[where], slack[where, None])
+
+    check_part(slots[~raw], missing[~raw], ~raw)
+    weight = slots[~raw, :, 0]
+    check_all(weight.sum(axis=1) <= ROUNDING * leaves["weight"][~raw] + 1e-300, MORE_ROWS)
+    check_part(slots[raw, -1:], missing[raw, -1:], raw)
+    counts = kept[raw].astype(np.int64)
+    most, size = int(counts.max(initial=0)), slots.shape[2] + 1
+    rows = page[raw, : most * size].reshape(len(counts), most, size).copy()
+    is_row = np.arange(most) < counts[:, None]
+    check_all((rows[..., 0] > 0) | ~is_row, "a row that is kept has no weight")
+    rows[~is_row] = 0.0
+    check_part(rows, np.where(is_row[..., None], missing[raw, :most], 0.0), raw)
+
+
+def _check_slots(page: Array, leaves: Array, raw: BoolArray, kept: Array) -> None:
+    """Check the slots of a feature in all pages, or the rows that are kept in their place."""
     size = SLOT_DOUBLES
     slots = page.reshape(len(page), page.shape[1] // size, size)
-    room = np.zeros(len(page)) if slack is None else slack
-    _check_sums(slots[~raw], leaves[~raw], room[~raw])
-    _check_sums(slots[raw, -1:], leaves[raw], room[raw])
+    _check_sums(np.moveaxis(slots[~raw], 2, 0), leaves[~raw], 0.0)
+    _check_sums(np.moveaxis(slots[raw, -1:], 2, 0), leaves[raw], 0.0)
     for at in np.flatnonzero(raw):
         own, count = page[at, :-size], KEPT_ROW * int(kept[at])
         rows = own[:count].reshape(1, -1, KEPT_ROW)
-        good = slack is not None or bool((rows[..., 0] > 0).all())
-        check(good, "a row that is kept has no weight")
-        _check_sums(rows, leaves[at : at + 1], room[at : at + 1])
+        check(bool((rows[..., 0] > 0).all()), "a row that is kept has no weight")
+        _check_sums(np.moveaxis(rows, 2, 0)[:size], leaves[at : at + 1], 0.0)
 
 
-def _check_sums(slots: Array, leaves: Array, slack: Array) -> None:
-    """Check weights and sums of slots, and that they are not of more rows than a leaf has seen."""
-    weight, target, residual = slots[..., 0], slots[..., 1], slots[..., 2]
+def _check_sums(sums: Any, leaves: Array, slack: Any) -> None:
+    """Check weights and sums of slots, and that they are not of more rows than a leaf has seen.
+
+    Parameters
+    ----------
+    sums : sequence of arrays, shape (pages, slots) or (pages, slots, targets)
+        Weight, sum of y and sum of residuals.
+    leaves : array of records, shape (pages,) or (pages, targets)
+        Of the leaves.
+    slack : float or array
+        By how much weights may be off: of several targets the weight that is there is known by
+        that which is missing, and is no more exact than that.
+    """
+    weight, target, residual = sums
     check_all(weight >= 0, "the weight of a slot is negative")
     good = weight.sum(axis=1) <= ROUNDING * leaves["weight"] + slack + 1e-300
     check_all(good, MORE_ROWS)

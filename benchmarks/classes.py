@@ -1,0 +1,269 @@
+"""How well classifiers predict, compared with those of river and MOA, LightGBM, and baselines.
+
+The same rows in the same order, at two timings: each label is there before the next row is
+predicted, and all rows are scored; or 1,000 rows are predicted and then learned, and rows are scored
+from the second 1,000 on. All learners have their defaults, ensembles have ten members. A learner
+that has no prediction yet counts as one that gives all classes seen so far the same probability.
+Microseconds are those of the processor to predict and learn a row; those of MOA's learners include
+CapyMOA's bridge. `python -m benchmarks classes` writes the results and the page of them.
+"""
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from time import process_time
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.class_peers import AT_ONCE_ONLY, OURS, ClassLearner, Shares, learners
+from benchmarks.class_streams import STREAMS, ClassStream, load
+from benchmarks.tables import Answer, Table
+from sapwood.evaluate.class_scores import ClassScores
+from sapwood.evaluate.ranking import Ranking, rank
+
+__all__ = ["FILE", "PAGE", "run"]
+
+FILE = Path(__file__).parents[1] / "docs" / "benchmarks" / "results" / "classes.csv"
+PAGE = FILE.parents[1] / "classes.md"
+
+ROWS, QUICK_ROWS, BLOCK = 2_000, 1_200, 1_000
+QUICK_STREAMS = ("sea, drift", "led")
+AT_ONCE, BY_BLOCK = "at once", "by 1,000"
+TIMINGS = (AT_ONCE, BY_BLOCK)
+
+
+class Record(NamedTuple):
+    """How well one learner did on one stream at one timing."""
+
+    stream: str
+    classes: int
+    rows: int
+    timing: str
+    learner: str
+    accuracy: float
+    kappa: float
+    log_loss: float
+    microseconds: float
+
+
+def run(quick: bool = False) -> Answer:
+    """Let every learner predict every stream at both timings.
+
+    Parameters
+    ----------
+    quick : bool
+        Use two streams and few rows, and write neither results nor page.
+    """
+    records: list[Record] = []
+    for name in QUICK_STREAMS if quick else STREAMS:
+        stream = load(name, QUICK_ROWS if quick else ROWS)
+        if stream is None:
+            continue
+        records += measured(stream)
+        if not quick:  # what is there is kept if a long run is interrupted
+            Table("", Record._fields, records).write_csv(FILE)
+    if not quick:
+        PAGE.write_text(page(records), encoding="utf-8")
+    return Answer(tables(records), Table("classes", Record._fields, records))
+
+
+def measured(stream: ClassStream) -> list[Record]:
+    """Return the scores of all learners on a stream.
+
+    Parameters
+    ----------
+    stream : ClassStream
+        The rows.
+    """
+    found = []
+    for timing in TIMINGS:
+        for name, make in learners().items():
+            if timing != AT_ONCE and name in AT_ONCE_ONLY:
+                continue
+            learner = make(stream)
+            before = process_time()
+            shares = list(_predicted(learner, stream, 1 if timing == AT_ONCE else BLOCK))
+            taken = process_time() - before
+            metrics = _scored(stream, shares, 0 if timing == AT_ONCE else BLOCK).metrics()
+            found.append(
+                Record(
+                    stream.name,
+                    len(stream.classes),
+                    len(stream.rows),
+                    timing,
+                    name,
+                    round(metrics["accuracy"], 5),
+                    round(metrics["kappa"], 5),
+                    round(metrics["log_loss"], 5),
+                    round(1e6 * taken / len(stream.rows), 1),
+                )
+            )
+    return found
+
+
+def _predicted(learner: ClassLearner, stream: ClassStream, block: int) -> Iterable[Shares]:
+    """Yield the probabilities of each row; a block is learned after all of it is predicted."""
+    for start in range(0, len(stream.rows), block):
+        rows = stream.rows[start : start + block]
+        yield from [learner.predict_proba(x) for x in rows]
+        for x, y in zip(rows, stream.labels[start : start + block], strict=True):
+            learner.learn(x, y)
+
+
+def _scored(stream: ClassStream, shares: Sequence[Shares], start: int) -> ClassScores:
+    scores, seen = ClassScores(), dict.fromkeys(stream.labels[:start])
+    for label, own in zip(stream.labels[start:], shares[start:], strict=True):
+        told = own or dict.fromkeys(seen, 1 / max(1, len(seen)))
+        if told:
+            scores.update(list(told), [label], np.array([list(told.values())]))
+        seen[label] = None
+    return scores
+
+
+# -- what is shown -------------------------------------------------------------------------------
+
+
+def ranking(records: Sequence[Record], timing: str, measure: str) -> Ranking:
+    """Return the average ranks of learners over streams.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        All measurements.
+    timing : str
+        Of labels.
+    measure : str
+        "accuracy" or "log_loss".
+    """
+    own = [record for record in records if record.timing == timing]
+    names = list(dict.fromkeys(record.learner for record in own))
+    streams = list(dict.fromkeys(record.stream for record in own))
+    values = {(record.stream, record.learner): getattr(record, measure) for record in own}
+    table = np.array([[values[stream, name] for name in names] for stream in streams])
+    return rank(table, names, larger_is_better=measure == "accuracy")
+
+
+def tables(records: Sequence[Record]) -> list[Table]:
+    """Return average ranks and means of each learner, a table for each timing.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        All measurements.
+    """
+    found = []
+    for timing in TIMINGS:
+        by_accuracy, by_loss = (ranking(records, timing, m) for m in ("accuracy", "log_loss"))
+        loss_rank = dict(zip(by_loss.models, by_loss.ranks, strict=True))
+        rows = []
+        for name, average in zip(by_accuracy.models, by_accuracy.ranks, strict=True):
+            own = [r for r in records if r.timing == timing and r.learner == name]
+            means = [
+                f"{np.mean([getattr(r, m) for r in own]):.3f}"
+                for m in ("accuracy", "kappa", "log_loss")
+            ]
+            median = f"{np.median([r.microseconds for r in own]):,.0f}"
+            rows.append((name, f"{average:.2f}", f"{loss_rank[name]:.2f}", *means, median))
+        columns = (
+            *("learner", "rank by accuracy", "rank by log-loss"),
+            *("accuracy", "kappa", "log-loss", "µs per row (median)"),
+        )
+        found.append(Table(f"Labels {timing}", columns, rows))
+    return found
+
+
+def page(records: Sequence[Record]) -> str:
+    """Return the page of the results in Markdown.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        All measurements.
+    """
+    streams = list(dict.fromkeys(record.stream for record in records))
+    parts = [
+        "# Classifiers",
+        "Written by `python -m benchmarks classes`. "
+        f"{len(streams)} streams, the first {ROWS:,} rows of each: generators of river, data "
+        "bundled with river and scikit-learn, and public CSV files. Ensembles have ten members; all "
+        "other settings are defaults. MOA runs through CapyMOA, and its times include that bridge. "
+        "MOA's learners know all classes and categories before the first row. A learner without a "
+        "prediction counts as one that gives all classes seen so far the same probability; no "
+        "probability is below 10⁻⁶ in the log-loss.",
+        "Streams this short measure how fast learners learn. They say little about long streams. "
+        "Where a stream drifts abruptly, it does so after half of its rows: with labels by 1,000 all "
+        "rows that are scored are then of a concept that no learner has seen.",
+    ]
+    absent = [name for name in STREAMS if name not in streams]
+    if absent:
+        parts.append(
+            f"This run ended before all {len(STREAMS)} streams were measured; what was "
+            f"measured did not depend on results. Not measured: {'; '.join(absent)}."
+        )
+    for timing, table in zip(TIMINGS, tables(records), strict=True):
+        scored = "all rows" if timing == AT_ONCE else "rows from the second 1,000 on"
+        difference = ranking(records, timing, "accuracy").tests
+        text = (
+            ""
+            if difference is None
+            else (
+                f" Critical difference of average ranks: {difference.critical_difference:.2f} "
+                "(Nemenyi, alpha = 0.05)."
+            )
+        )
+        parts += [f"## Labels {timing}", f"Means over {scored}.{text}", _markdown(table)]
+        parts += ["Accuracy on each stream:", _markdown(_by_stream(records, timing, streams))]
+    parts.append("All measurements: {download}`classes.csv <results/classes.csv>`.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _by_stream(records: Sequence[Record], timing: str, streams: Sequence[str]) -> Table:
+    """Return the accuracy of our learners and of the best of all others on each stream."""
+    rows = []
+    for stream in streams:
+        own = {r.learner: r for r in records if r.stream == stream and r.timing == timing}
+        others = [r for r in own.values() if r.learner not in OURS]
+        best = max(others, key=lambda r: r.accuracy)
+        first = next(iter(own.values()))
+        rows.append(
+            (
+                f"{stream} ({first.classes})",
+                *(f"{own[name].accuracy:.3f}" for name in OURS),
+                f"{best.accuracy:.3f} {best.learner}",
+                f"{own[OURS[-1]].log_loss:.3f} / {min(r.log_loss for r in others):.3f}",
+            )
+        )
+    columns = (
+        *("stream (classes)", "tree", "adaptive tree", "forest", "best other"),
+        "log-loss: forest / best other",
+    )
+    return Table("", columns, rows)
+
+
+def _markdown(table: Table) -> str:
+    rule = ["---", *("--:" for _ in table.columns[1:])]
+    lines = [table.columns, rule, *([str(cell) for cell in row] for row in table.rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def read(path: Path = FILE) -> list[Record]:
+    """Return the measurements of an earlier run.
+
+    Parameters
+    ----------
+    path : Path
+        What `run` wrote.
+    """
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            Record(
+                *(
+                    kind(row[name])
+                    for name, kind in zip(
+                        Record._fields, (str, int, int, str, str, *(float,) * 4), strict=True
+                    )
+                )
+            )
+            for row in csv.DictReader(file)
+        ]

@@ -1,0 +1,223 @@
+"""The report of an evaluation of classes: one page that needs nothing else."""
+
+import platform
+from collections.abc import Mapping
+from functools import partial
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from sapwood.evaluate.class_scores import CLASS_METRICS
+from sapwood.evaluate.classes import ClassEvaluation
+from sapwood.model import readable_part
+from sapwood.plot.model import MOST_BARS, importances
+from sapwood.plot.style import BLUE, MUTED, ORANGE
+from sapwood.report.charts import chart
+from sapwood.report.html import (
+    ABSENT,
+    Column,
+    count,
+    left_out,
+    measured,
+    megabytes,
+    section,
+    table,
+    text,
+)
+from sapwood.report.page import file_name, whole_page
+from sapwood.storage.atomic import StrPath, write_atomically
+
+__all__ = ["render_classes", "write_class_report"]
+
+MOST_CLASSES = 30  # of a confusion matrix
+TITLES = {
+    "result": "Result",
+    "confusion": "Confusion matrix",
+    "reliability": "Reliability",
+    "accuracy": "Accuracy over the stream",
+    "importances": "Importances",
+    "settings": "Settings",
+}
+
+
+def write_class_report(
+    path: StrPath,
+    evaluation: ClassEvaluation,
+    model: Any = None,
+    *,
+    settings: Mapping[str, str] | None = None,
+) -> None:
+    """Write the report of an evaluation of classes: one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where to write; an old file is replaced at once.
+    evaluation : ClassEvaluation
+        What to report.
+    model : Classifier, optional
+        The model as it is after the evaluation.
+    settings : mapping of str to str, optional
+        What else is worth knowing about the run.
+    """
+    page = render_classes(evaluation, model, settings=settings)
+    write_atomically(path, page.encode())
+
+
+def render_classes(
+    evaluation: ClassEvaluation, model: Any = None, *, settings: Mapping[str, str] | None = None
+) -> str:
+    """Return what `write_class_report` would write; the same for the same evaluation.
+
+    Parameters
+    ----------
+    evaluation, model, settings
+        As for `write_class_report`.
+    """
+    parts = {
+        "result": _result(evaluation),
+        "confusion": _confusion(evaluation),
+        "reliability": _reliability(evaluation),
+        "accuracy": _accuracy(evaluation),
+        "importances": _importances(model),
+        "settings": _settings(evaluation, model, settings or {}),
+    }
+    links = " ".join(f'<a href="#{name}">{TITLES[name]}</a>' for name in parts)
+    main = "".join(section(name, TITLES[name], body) for name, body in parts.items())
+    headline = f"{text(evaluation.model)} on {text(file_name(evaluation.stream))}"
+    rows = evaluation.scores.rows
+    words = (
+        f"Classes of <b>{text(evaluation.target)}</b>. "
+        f"{count(rows)} rows were predicted, then learned."
+    )
+    return whole_page("evaluation", headline, words, links, main)
+
+
+def _result(evaluation: ClassEvaluation) -> str:
+    metrics = evaluation.scores.metrics()
+    tiles = [
+        ("Accuracy", measured(metrics["accuracy"]), "share of rows that were right"),
+        ("Kappa", measured(metrics["kappa"]), "1 is perfect, 0 is chance"),
+        ("Log-loss", measured(metrics["log_loss"]), "of the probabilities"),
+        ("Rows", count(evaluation.read), "read"),
+        ("Rejected", count(evaluation.rejected), "of them"),
+        ("Classes", count(len(evaluation.scores.labels)), "seen"),
+        ("Leaves", count(evaluation.leaves), "in the end"),
+        ("Memory", megabytes(evaluation.nbytes), "in the end"),
+    ]
+    cards = "\n".join(
+        f"<div><dt>{name}</dt><dd>{value}</dd><dd>{words}</dd></div>"
+        for name, value, words in tiles
+    )
+    rows = [(text(title.strip()), measured(metrics[name])) for name, title in CLASS_METRICS.items()]
+    heads = (Column("metric", numbers=False), Column("all rows"))
+    became = [
+        ("read", count(evaluation.read)),
+        ("scored", count(evaluation.scores.rows)),
+        ("rejected", count(evaluation.rejected)),
+        ("without a label", count(evaluation.unlabelled)),
+        ("waiting for their label", count(evaluation.pending)),
+    ]
+    counts = table((Column("rows", numbers=False), Column("count")), became)
+    return (
+        f'<dl class="tiles">{cards}</dl>\n<div class="side-by-side">'
+        f'<div class="wide scroll">{table(heads, rows, caption="Metrics and baselines")}</div>'
+        f'<div class="scroll">{counts}</div></div>'
+    )
+
+
+def _confusion(evaluation: ClassEvaluation) -> str:
+    labels, matrix = evaluation.scores.labels, evaluation.scores.confusion
+    if len(labels) > MOST_CLASSES:
+        return left_out(f"there are {len(labels)} classes, and at most {MOST_CLASSES} are shown")
+    heads = [Column("actual", numbers=False), *(Column(text(label)) for label in labels)]
+    totals = matrix.sum(axis=1)
+    hits = np.diag(matrix) / np.maximum(totals, 1)
+    rows = [
+        (text(label), *(count(each) for each in own), measured(recall) if total else ABSENT)
+        for label, own, recall, total in zip(labels, matrix.tolist(), hits, totals, strict=True)
+    ]
+    made = table([*heads, Column("recall")], rows, caption="Rows by actual and predicted class")
+    return f'<div class="scroll">{made}</div>'
+
+
+def _reliability(evaluation: ClassEvaluation) -> str:
+    bins = evaluation.scores.bins
+    known = bins[bins[:, 0] > 0]
+    if not len(known):
+        return left_out("no prediction was scored")
+    confidence, right = known[:, 1] / known[:, 0], known[:, 2] / known[:, 0]
+
+    def draw(ax: Axes) -> None:
+        ax.plot([0, 1], [0, 1], color=MUTED, linewidth=1)
+        ax.plot(confidence, right, color=BLUE, marker="o", markersize=4)
+        ax.set_xlabel("probability of the predicted class")
+        ax.set_ylabel("share that was right")
+
+    rows = [
+        (measured(c, 3), measured(r, 3), count(n))
+        for c, r, n in zip(confidence, right, known[:, 0], strict=True)
+    ]
+    heads = (Column("probability"), Column("share that was right"), Column("rows"))
+    drawn = chart("reliability-curve", "Reliability diagram", draw)
+    error = measured(evaluation.scores.metrics()["calibration_error"], 3)
+    return (
+        f"<p>Calibration error: {error}. Points on the diagonal are calibrated.</p>"
+        f'<div class="charts">{drawn}<div class="scroll">{table(heads, rows)}</div></div>'
+    )
+
+
+def _accuracy(evaluation: ClassEvaluation) -> str:
+    curve = evaluation.scores.curve
+    if len(curve) < 2:
+        return left_out("there are too few rows for a curve")
+
+    def draw(names: tuple[str, ...], ax: Axes) -> None:
+        for name, colour in zip(names, (BLUE, ORANGE), strict=False):
+            label = "last rows" if name == "accuracy_window" else "all rows"
+            ax.plot(curve["row"], curve[name], color=colour, label=label)
+        ax.set_xlabel("rows")
+        if len(names) > 1:
+            ax.legend(frameon=False)
+
+    accuracy = partial(draw, ("accuracy", "accuracy_window"))
+    charts = chart("accuracy-curve", "Accuracy", accuracy)
+    charts += chart("log-loss-curve", "Log-loss", partial(draw, ("log_loss",)))
+    return f'<div class="charts">{charts}</div>'
+
+
+def _importances(model: Any) -> str:
+    inside = readable_part(model)
+    if inside is None or not inside.feature_importances:
+        return left_out("no model was given")
+    shares = inside.feature_importances
+    height = max(1.3, 0.55 + 0.2 * min(len(shares), MOST_BARS + 1))
+    return chart(
+        "importances-of-features",
+        "Permutation feature importance",
+        partial(importances, shares),
+        height=height,
+    )
+
+
+def _settings(evaluation: ClassEvaluation, model: Any, settings: Mapping[str, str]) -> str:
+    parameters = {} if model is None else model.parameters
+    versions = {name: metadata.version(name) for name in ("sapwood", "numpy", "matplotlib")}
+    groups: dict[str, Mapping[str, Any]] = {
+        "Model": {"kind": evaluation.model, **{k: repr(v) for k, v in parameters.items()}},
+        "Evaluation": {
+            "stream": evaluation.stream,
+            "target": evaluation.target,
+            "delay": "none" if evaluation.delay is None else f"{count(evaluation.delay)} rows",
+            **settings,
+        },
+        "Versions": {**versions, "Python": platform.python_version()},
+    }
+    heads = (Column("", numbers=False), Column("", numbers=False))
+    tables = (
+        f"<div>{table(heads, [(text(k), text(v)) for k, v in rows.items()], caption=name)}</div>"
+        for name, rows in groups.items()
+    )
+    return f'<div class="side-by-side">{"".join(tables)}</div>'
