@@ -27,7 +27,7 @@ nested = pytest.mark.parametrize("stage", STAGES)
 
 def quick(**options):
     """Return a hybrid that takes little time."""
-    own = {"batch": MeanEstimator(), "refit": 10, "min_rows": 20, "lag": 2, "background": False}
+    own = {"batch": MeanEstimator(), "refit": 20, "min_rows": 20, "lag": 2, "background": False}
     return HybridRegressor(sapwood.HoeffdingTreeRegressor(), **{**own, **options})
 
 
