@@ -542,13 +542,19 @@ class HybridRegressor(Stage):
             own += int(getattr(part, "nbytes", 0))
         return own + self._features.nbytes
 
-    def __repr__(self) -> str:
+    @property
+    def batch_name(self) -> str:
+        """The batch learner, or the class of the fitted model, as messages name it."""
         core = self._core
         if core.frozen is not None:
-            batch = f"fitted {type(core.frozen.model).__name__}"
-        else:
-            batch = core.lost if core.learner is None else core.learner.name
-        return f"<HybridRegressor({self.model!r}, {batch}): {len(core.refits)} fits>"
+            return f"fitted {type(core.frozen.model).__name__}"
+        if core.learner is not None:
+            return core.learner.name
+        return f"{core.lost}, which the file does not hold"
+
+    def __repr__(self) -> str:
+        fits = len(self._core.refits)
+        return f"<HybridRegressor({self.model!r}, {self.batch_name}): {fits} fits>"
 
     # -- files and copies -------------------------------------------------------------------------
 
