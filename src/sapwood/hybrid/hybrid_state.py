@@ -254,6 +254,9 @@ def _backtest(core: "HybridCore", arrays: dict[str, Array]) -> Backtest | None:
     ]
     _check(type(made[0]) is type(core.online), "a copy of its online model is of another class")
     _check(type(made[1]) is type(core.corrector), "a copy of its corrector is of another class")
+    for copy, own in zip(made, (core.online, core.corrector), strict=True):
+        same = copy is None or list(copy.targets) == list(own.targets)
+        _check(same, "a copy of its online models has other targets")
     return Backtest(*made)
 
 

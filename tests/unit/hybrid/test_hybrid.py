@@ -172,6 +172,17 @@ def test_what_is_not_finite_does_not_count(value):
     assert found.tolist() == forest.predict_learn_many(X, y).tolist()
 
 
+def test_a_feature_without_any_value_does_not_stop_a_fit():
+    X, y = stream(300)
+    late = np.where(np.arange(300) < 250, np.nan, X[:, 3])
+    X = np.column_stack([X[:, :3], late])
+    hybrid = small(batch=HistGradientBoosting(max_iter=5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitFailedWarning)
+        hybrid.predict_learn_many(X, y)
+    assert len(hybrid.refits) == 2
+
+
 def test_a_fit_that_takes_too_long_is_given_up():
     X, y = stream(300)
 
