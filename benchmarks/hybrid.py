@@ -312,7 +312,7 @@ def _latency(rows: int) -> Iterator[Record]:
 
 
 def _latency_table(records: Sequence[Record]) -> Table:
-    shown = [
+    shown: list[Sequence[Cell]] = [
         (
             f"{r.timing}, {r.learner}",
             r.fits,
