@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from benchmarks import data_sets
 from benchmarks.data_sets import DataSet
 from benchmarks.peers.sets import GENERATED, REAL, generated, real
-from benchmarks.tables import Answer, Bound, Table
+from benchmarks.tables import Answer, Bound, Cell, Table
 from benchmarks.timings import AT_ONCE, LATE, NEVER, steps
 from sapwood import ForestRegressor, HybridRegressor
 from sapwood.hybrid.learners import BatchLearner, HistGradientBoosting, LightGBM
