@@ -109,6 +109,12 @@ def test_it_is_evaluated_trained_and_used(csv, tmp_path):
     model = sapwood.load(saved)
     assert type(model.model) is sapwood.HoeffdingTreeRegressor
     assert [refit.row for refit in model.refits] == [300, 600, 900]
+    shown = run("inspect", saved).stdout
+    assert "hybrid of a HoeffdingTreeRegressor and a batch model: lightgbm" in shown
+    assert re.search(r"weights: online \d+ %, corrector \d+ %, batch \d+ %", shown)
+    assert "refits: 3, the last after 900 rows, on 900 of them, used from row 922 on" in shown
+    own = json.loads(run("inspect", saved, "--json").stdout)["hybrid"]
+    assert (own["batch"], own["refits"], own["weights"]) == ("lightgbm", 3, model.weights)
     out = run("predict", saved, csv)
     assert len(out.stdout.splitlines()) >= 1200
 
@@ -124,6 +130,10 @@ def test_a_lightgbm_file_is_corrected(csv, tmp_path):
     model = sapwood.load(saved)
     assert model.refits == []
     assert model.staleness["drift_events"]
+    shown = run("inspect", saved).stdout
+    assert "fitted" in shown
+    assert "refits: never" in shown
+    assert "drift events" in shown
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Streams and learners for the tests of hybrids."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,26 @@ def stream(rows: int, seed: int = 1, drift: int | None = None) -> tuple[Any, Any
     if drift is not None:
         y[drift:] = -2 * y[drift:]
     return X, y
+
+
+def timed(rows: int, timing: str) -> Iterator[tuple[str, int, int]]:
+    """Yield what happens: ("predict" | "learn", first row, end)."""
+    if timing == "at once":
+        for row in range(rows):
+            yield "predict", row, row + 1
+            yield "learn", row, row + 1
+    elif timing == "by 100":
+        for start in range(0, rows, 100):
+            yield "predict", start, start + 100
+            yield "learn", start, start + 100
+    elif timing == "24 late":
+        for row in range(rows):
+            yield "predict", row, row + 1
+            if row >= 24:
+                yield "learn", row - 24, row - 23
+    else:
+        yield "learn", 0, rows - 200
+        yield "predict", rows - 200, rows
 
 
 def small(**options: Any) -> HybridRegressor:

@@ -14,6 +14,7 @@ from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files
 from sapwood.cli.options import AsJson
 from sapwood.formatting import plain
+from sapwood.hybrid import summary as hybrids
 from sapwood.lags import LaggedModel
 from sapwood.model import readable_part
 from sapwood.storage.atomic import write_atomically
@@ -41,17 +42,23 @@ def inspect(
         check_files({"--svg": svg}, read=[model])
         loaded = load(model)
         levels = getattr(loaded, "levels", ())
+        hybrid = hybrids.hybrid_of(loaded)
         tree = loaded if hasattr(loaded, "to_text") else readable_part(loaded)
         if tree is None:
             raise UsageError(f"{model} holds a {type(loaded).__name__}, which has no tree to show")
         if svg is not None:
             write_atomically(svg, str(tree.draw(max_depth=depth)).encode())
         if as_json:
-            bounds = {"levels": list(levels)} if levels else {}
+            bounds: dict[str, Any] = {"levels": list(levels)} if levels else {}
+            if hybrid is not None:
+                bounds["hybrid"] = hybrids.described(hybrid)
             found = {"rules": tree.to_rules()[:rules]} if rules else {}
             found = {name: [rule.to_dict() for rule in each] for name, each in found.items()}
             print(json.dumps({**_described(tree), **bounds, **found}, indent=2))
         else:
+            if hybrid is not None:
+                Terminal(highlight=False).say(hybrids.to_text(hybrid))
+                Terminal(highlight=False).say("the online model:")
             _show(tree, depth)
             if rules:
                 Terminal(highlight=False).say(tree.to_rules().to_text(rules))

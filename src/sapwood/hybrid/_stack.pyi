@@ -3,6 +3,10 @@ from numpy.typing import NDArray
 
 from sapwood.corrector._pending import Notes
 
+STAGES: int
+STAGE_NUMBERS: int
+FIRST_START: int
+FIRST_DELAY: int
 MEMBERS: int
 RESULTS: int
 STATE: int
@@ -11,6 +15,7 @@ SLOW: float
 FAST: float
 PRECISION: float
 DELAY_HALF: float
+BACKTEST_PRECISION: float
 
 def positions(state: NDArray[np.float64], found: NDArray[np.float64]) -> None: ...
 def predict(
@@ -24,6 +29,7 @@ def learn(
     w: NDArray[np.float64],
     delays: NDArray[np.float64],
     issued: NDArray[np.uint8],
+    tests: NDArray[np.float64] | None = None,
 ) -> None: ...
 def take(
     pending: Notes,

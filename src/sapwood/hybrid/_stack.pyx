@@ -7,14 +7,17 @@ y - m on d over exponentially weighted rows,
 
     v = (b + r c) / (g + r),    g ← λ g + w d²,    b ← λ b + w d (y - m),
 
-held within ±1, twice: with a long memory, shrunk towards the mean of both (c = 0), and with a short
-one that is shrunk towards the first v. The short memory is the guard: it reacts to a member that
+held within ±1, twice: with a long memory, shrunk towards a prior c, and with a short one that is
+shrunk towards the first v. The prior is `START`: 0, the mean of both, or -1, the batch model alone,
+where that is a fitted model of the user's. Backtests move it: predictions of rows that were never
+issued, by models that had learned no row since the batch model came into use. They are a ridge
+regression of their own, which is shrunk towards `START` and decays with each row that was issued. The short memory is the guard: it reacts to a member that
 fails within some thirty rows. r is PRECISION times the squared error of the stage. Errors of
 neighbouring rows resemble each other, and the later labels are, the less the errors of one block
 say about the next: r grows with the mean delay of labels.
 
-Only predictions that were issued count: d, m and the error are those of the moment of the
-prediction.
+Apart from the prior only predictions that were issued count: d, m and the error are those of the
+moment of the prediction.
 """
 
 from libc.math cimport isfinite
@@ -23,11 +26,13 @@ from libc.string cimport memcpy
 
 from sapwood.corrector._pending cimport Notes
 
-__all__ = ["DELAY_HALF", "FAST", "FIRST_ERROR", "MEMBERS", "PRECISION", "RESULTS", "SLOW", "STATE",
-           "learn", "positions", "predict", "take"]
+__all__ = ["BACKTEST_PRECISION", "DELAY_HALF", "FAST", "FIRST_DELAY", "FIRST_ERROR", "FIRST_START",
+           "MEMBERS", "PRECISION", "RESULTS", "SLOW", "STAGES", "STAGE_NUMBERS", "STATE", "learn",
+           "positions", "predict", "take"]
 
 cdef enum:
-    SQUARE, PRODUCT, FAST_SQUARE, FAST_PRODUCT, ERROR, WEIGHT, STAGE
+    SQUARE, PRODUCT, FAST_SQUARE, FAST_PRODUCT, ERROR, WEIGHT
+    START, TEST_SQUARE, TEST_PRODUCT, TEST_ERROR, TEST_WEIGHT, STAGE
 cdef enum:
     ONLINE, CORRECTOR, BATCH, ALL_MEMBERS
 cdef enum:
@@ -45,31 +50,40 @@ cdef double SLOW_RATE = 0.9995
 cdef double FAST_RATE = 0.97
 cdef double ERROR_RATE = 0.999
 cdef double RIDGE = 25.0
-cdef double HALF = 150.0
+cdef double HALF = 50.0
+cdef double TEST_RIDGE = 50.0
 
+STAGES, STAGE_NUMBERS, FIRST_START, FIRST_DELAY = 2, STAGE, START, DELAYS
 MEMBERS, RESULTS, STATE, FIRST_ERROR = ALL_MEMBERS, ALL_RESULTS, ALL_NUMBERS, ERRORS
 SLOW, FAST, PRECISION, DELAY_HALF = SLOW_RATE, FAST_RATE, RIDGE, HALF
+BACKTEST_PRECISION = TEST_RIDGE
 
 
 cdef inline double held(double v) noexcept nogil:
     return -1.0 if v < -1.0 else 1.0 if v > 1.0 else v
 
 
+cdef inline double shrunk(double product, double square, double ridge, double c) noexcept nogil:
+    """Return the ridge regression towards c, which is kept where there is nothing to learn from."""
+    if square + ridge <= 0.0:
+        return c
+    return held((product + ridge * c) / (square + ridge))
+
+
 cdef double position(const double *state, Py_ssize_t stage) noexcept nogil:
     """Return v of a stage: 1 is its first member alone, -1 the second, 0 the mean of both."""
     cdef const double *own = state + stage * STAGE
-    cdef double delay = 0.0, ridge, v
+    cdef double delay = 0.0, ridge, v = own[START]
+    if own[TEST_WEIGHT] > 0.0:
+        ridge = TEST_RIDGE * own[TEST_ERROR] / own[TEST_WEIGHT]
+        v = shrunk(own[TEST_PRODUCT], own[TEST_SQUARE], ridge, v)
     if own[WEIGHT] <= 0.0:
-        return 0.0
+        return v
     if state[DELAY_WEIGHT] > 0.0:
         delay = state[DELAYS] / state[DELAY_WEIGHT]
     ridge = RIDGE * (1.0 + delay / HALF) * own[ERROR] / own[WEIGHT]
-    if own[SQUARE] + ridge <= 0.0:
-        return 0.0
-    v = held(own[PRODUCT] / (own[SQUARE] + ridge))
-    if own[FAST_SQUARE] + ridge > 0.0:
-        v = held((own[FAST_PRODUCT] + ridge * v) / (own[FAST_SQUARE] + ridge))
-    return v
+    v = shrunk(own[PRODUCT], own[SQUARE], ridge, v)
+    return shrunk(own[FAST_PRODUCT], own[FAST_SQUARE], ridge, v)
 
 
 cdef inline double between(double p, double q, double v) noexcept nogil:
@@ -103,6 +117,20 @@ cdef void update_stage(
     own[FAST_PRODUCT] = FAST_RATE * own[FAST_PRODUCT] + w * d * e
     own[ERROR] = ERROR_RATE * own[ERROR] + w * error * error
     own[WEIGHT] = ERROR_RATE * own[WEIGHT] + w
+    own[TEST_SQUARE] *= ERROR_RATE
+    own[TEST_PRODUCT] *= ERROR_RATE
+    own[TEST_ERROR] *= ERROR_RATE
+    own[TEST_WEIGHT] *= ERROR_RATE
+
+
+cdef void test_stage(
+    double *own, double p, double q, double found, double y, double w
+) noexcept nogil:
+    cdef double d = 0.5 * (p - q), e = y - 0.5 * (p + q), error = y - found
+    own[TEST_SQUARE] = SLOW_RATE * own[TEST_SQUARE] + w * d * d
+    own[TEST_PRODUCT] = SLOW_RATE * own[TEST_PRODUCT] + w * d * e
+    own[TEST_ERROR] = SLOW_RATE * own[TEST_ERROR] + w * error * error
+    own[TEST_WEIGHT] = SLOW_RATE * own[TEST_WEIGHT] + w
 
 
 cdef inline void add_error(double *state, Py_ssize_t place, double error, double w) noexcept nogil:
@@ -127,6 +155,17 @@ cdef void update(
     state[ERRORS_WEIGHT] = ERROR_RATE * state[ERRORS_WEIGHT] + w
     state[DELAYS] = ERROR_RATE * state[DELAYS] + delay
     state[DELAY_WEIGHT] = ERROR_RATE * state[DELAY_WEIGHT] + 1.0
+
+
+cdef void backtest(double *state, const double *members, double y, double w) noexcept nogil:
+    """Let the prior follow predictions of a row that was never issued; NaN of one without them."""
+    cdef double results[ALL_RESULTS]
+    if not (isfinite(y) and isfinite(members[ONLINE]) and isfinite(members[BATCH])):
+        return
+    combine(state, members, results)
+    test_stage(state, members[ONLINE], members[BATCH], results[FIRST], y, w)
+    if isfinite(members[CORRECTOR]):
+        test_stage(state + STAGE, members[CORRECTOR], results[FIRST], results[LAST], y, w)
 
 
 def positions(const double[:, ::1] state, double[:, ::1] found):
@@ -178,6 +217,7 @@ def learn(
     const double[::1] w,
     const double[::1] delays,
     const unsigned char[::1] issued,
+    const double[:, ::1] tests=None,
 ):
     """Take in the labels of rows, one after the other.
 
@@ -196,7 +236,10 @@ def learn(
         How many rows were learned between the prediction and its label.
     issued : ndarray of uint8, shape (n,)
         0 if the row is predicted now, just before it is learned; 1 if it was predicted before; 2 if
-        it never was: then its label changes nothing here.
+        it never was: then its label changes at most the prior.
+    tests : ndarray of float, shape (n, targets * MEMBERS), optional
+        Backtests: as members, of models that have learned no row since the batch model came into
+        use; NaN of a row that has none.
     """
     cdef Py_ssize_t row, target, targets = state.shape[0]
     with nogil:
@@ -206,6 +249,10 @@ def learn(
                     combine(
                         &state[target, 0], &members[row, target * ALL_MEMBERS],
                         &results[row, target * ALL_RESULTS],
+                    )
+                if tests is not None:
+                    backtest(
+                        &state[target, 0], &tests[row, target * ALL_MEMBERS], y[row, target], w[row]
                     )
                 if issued[row] != NEVER_ISSUED:
                     update(

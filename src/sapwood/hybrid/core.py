@@ -14,6 +14,7 @@ from sapwood.corrector._pending import Notes
 from sapwood.drift._detector import LARGEST
 from sapwood.drift.detector import ChangeDetector
 from sapwood.hybrid import _stack
+from sapwood.hybrid.backtest import EVERY, Backtest, copied
 from sapwood.hybrid.frozen import FrozenModel
 from sapwood.hybrid.learners import BatchLearner
 from sapwood.hybrid.members import StreamRows, feature_names
@@ -34,6 +35,7 @@ MOST_PENDING = 2**14  # predictions that wait for their labels; the oldest go fi
 MOST_REFITS, MOST_EVENTS = 1000, 100
 FIRST_POINT, MOST_POINTS = 200, 256
 FALSE_ALERTS = 100_000
+GROWTH = 0.25  # of rows between two backtests of a fitted model
 HISTORY = ("row", "online", "corrector", "batch", "online_rmse", "batch_rmse", "rmse")
 RECORD = _stack.MEMBERS + _stack.RESULTS  # numbers of a target in the record of a prediction
 
@@ -61,6 +63,11 @@ class Learned(NamedTuple):
         Of the batch model's errors.
     events : tuple of dict
         The drift events that it found.
+    unscored : int
+        How many of the latest rows, in succession, have changed no weight: they were never
+        predicted, or by no batch model.
+    backtest : Backtest, optional
+        What evaluates the members on such rows.
     """
 
     rows: int
@@ -68,6 +75,8 @@ class Learned(NamedTuple):
     window: Window
     detector: ChangeDetector
     events: tuple[dict[str, Any], ...] = ()
+    unscored: int = 0
+    backtest: Backtest | None = None
 
 
 class HybridCore:
@@ -114,9 +123,13 @@ class HybridCore:
         self.schedule, self.learner, self.frozen = schedule, learner, frozen
         self.background, self.timeout = background, timeout
         self.lost = ""  # the class of a learner or model that a file could not hold
+        state = np.zeros((self.count, _stack.STATE))
+        if frozen is not None:  # predicts alone until labels are in favour of the others
+            for stage in range(_stack.STAGES):
+                state[:, stage * _stack.STAGE_NUMBERS + _stack.FIRST_START] = -1.0
         self.learned = Learned(
             0,
-            np.zeros((self.count, _stack.STATE)),
+            state,
             Window(schedule.window, window_bytes, self.count),
             ChangeDetector(FALSE_ALERTS, "up"),
         )
@@ -196,6 +209,9 @@ class HybridCore:
         return max(1, min(ends))
 
     def _next_start(self) -> int | None:
+        """Return at how many rows the next fit starts or, of a fitted model, the next backtest."""
+        if self.frozen is not None:
+            return self.schedule._replace(refit=GROWTH, lag=0).start_after(self.last_start)
         return None if self.learner is None else self.schedule.start_after(self.last_start)
 
     def await_fit(self) -> None:
@@ -213,8 +229,21 @@ class HybridCore:
         self.use_fit()
         start = self._next_start()
         if self.fit is None and start is not None and self.rows >= start:
-            self.start_fit()
+            if self.frozen is None:
+                self.start_fit()
+            else:
+                self.learned = self._backtested(self.learned)
+                self.last_start = self.rows
         self.advanced = self.rows
+
+    def _backtested(self, learned: Learned) -> Learned:
+        """Return what is known, with copies of the online models if the latest rows need them.
+
+        Where predictions are issued there is nothing to copy, and learning keeps its latency.
+        """
+        if learned.unscored < self.schedule.min_rows:
+            return learned._replace(backtest=None)
+        return learned._replace(backtest=copied(self.online, self.corrector))
 
     def start_fit(self, used_from: int | None = None) -> None:
         """Start a fit on the rows of the window, used from a row on, or as the schedule has it."""
@@ -238,6 +267,7 @@ class HybridCore:
             self.refits, self.fit = refits, None
             return
         learned = self.learned._replace(detector=ChangeDetector(FALSE_ALERTS, "up"))
+        learned = self._backtested(learned)
         rows = None if made.is_flat else fit.rows
         self.batch, self.batch_rows, self.batch_labels = made, rows, made.labels
         self.learned, self.refits, self.fit = learned, refits, None
@@ -360,25 +390,43 @@ class Learning:
         self, members: FloatArray, results: FloatArray, known: NDArray[np.bool_]
     ) -> Learned:
         """Return what is learned with the rows; `results` of rows that were not issued are set."""
-        core, (rows, state, window, detector, events) = self.core, self._before
+        core = self.core
+        rows, state, window, detector, events, unscored, backtest = self._before
         delays = np.where(known, rows + np.arange(len(known)) - self._records[:, 0], 0.0)
         never = 0 if self._mode is Mode.PREDICT else 2
         issued = np.where(known, 1, never).astype(np.uint8)
         state = state.copy()
         flat = members.reshape(len(known), -1)
-        _stack.learn(state, flat, results, self._y, self._w, delays, issued)
+        scored = (issued != 2) & np.isfinite(members[:, :, 2]).any(axis=1)
+        first = int(np.argmax(scored)) if scored.any() else len(scored)
+        tests = None if backtest is None else self._tests(backtest, first)
+        _stack.learn(state, flat, results, self._y, self._w, delays, issued, tests)
         if core.learner is not None or core.lost:
             window = window.appended(self._matrix, self._y, self._w)
         errors = np.abs(self._y - members[:, :, 2])
-        scored = np.flatnonzero((issued != 2) & np.isfinite(errors).all(axis=1))
-        if len(scored):
-            detector, found = _watched(detector, errors[scored].mean(axis=1))
+        seen = np.flatnonzero((issued != 2) & np.isfinite(errors).all(axis=1))
+        if len(seen):
+            detector, found = _watched(detector, errors[seen].mean(axis=1))
             more = [
-                {"row": rows + int(scored[place]) + 1, "before": before, "after": after}
+                {"row": rows + int(seen[place]) + 1, "before": before, "after": after}
                 for place, before, after in found
             ]
             events = (*events, *more)[-MOST_EVENTS:]
-        return Learned(rows + len(known), state, window, detector, events)
+        if first < len(scored):  # predictions are issued: they show more than backtests
+            unscored, backtest = -1 - int(np.flatnonzero(scored)[-1]), None
+        unscored += len(scored)
+        return Learned(rows + len(known), state, window, detector, events, unscored, backtest)
+
+    def _tests(self, backtest: Backtest, count: int) -> FloatArray:
+        """Return predictions of a thinned sample of the first rows, which were not scored."""
+        core = self.core
+        made = core._members(self._rows.count)
+        places = slice(-self._before.rows % EVERY, count, EVERY)
+        if places.start < count:
+            rows = self._rows.part(0, count).thinned(places.start, EVERY)
+            batch = core.predict_batch(rows, np.ascontiguousarray(self._matrix[places]))
+            made[places] = backtest.predict(rows, batch, feature_names(core.names))
+        return made.reshape(len(made), -1)
 
 
 def _watched(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sapwood import model, validation
 from sapwood.drift.detector import ChangeDetector
 from sapwood.hybrid import _stack
+from sapwood.hybrid.backtest import Backtest
 from sapwood.hybrid.core import (
     FIRST_POINT,
     HISTORY,
@@ -42,7 +43,13 @@ Hybrid = TypeVar("Hybrid", bound="HybridRegressor")
 PLAIN = ("window", "window_bytes", "refit", "min_rows", "lag", "correct", "background", "timeout")
 COUNTS = ("last_start", "interval")
 PENDING = ("pending_sizes", "pending_keys", "pending_ages", "pending")
-ENTRIES = {"parameters", "targets", "features", "batch", "fit", "refits", "events", "rows", *COUNTS}
+OLDER_ENTRIES = {
+    *("parameters", "targets", "features", "batch", "fit", "refits", "events", "rows"),
+    *COUNTS,
+}
+ENTRIES = {*OLDER_ENTRIES, "unscored"}
+OLDER_STAGE = 6  # numbers of a stage in format 2, which are the first of those that it has now
+BACKTEST = ("backtest.online", "backtest.corrector")
 MOST_ROWS = 2**53
 FITTED = "fitted model"  # in place of the class of a learner
 
@@ -59,6 +66,7 @@ def state_of(own: "HybridRegressor") -> State:
         "refits": [[*refit[:4]] for refit in core.refits],
         "events": [dict(event) for event in learned.events],
         "rows": learned.rows,
+        "unscored": learned.unscored,
         **{name: getattr(core, name) for name in COUNTS},
     }
     arrays: dict[str, Array] = {
@@ -67,6 +75,8 @@ def state_of(own: "HybridRegressor") -> State:
         **dict(zip(PENDING, core.pending.state(), strict=True)),
     }
     models = {"online": core.online, "corrector": core.corrector, "detector": learned.detector}
+    if learned.backtest is not None:
+        models |= dict(zip(BACKTEST, learned.backtest, strict=True))
     for name, part in models.items():
         arrays[name] = np.frombuffer(b"" if part is None else part.to_bytes(), np.uint8)
     if core.learner is not None or core.lost not in ("", FITTED):
@@ -112,9 +122,9 @@ def _batch_arrays(batch: BatchModel) -> dict[str, Array]:
     return arrays
 
 
-def restore(kind: type[Hybrid], state: State) -> Hybrid:
+def restore(kind: type[Hybrid], state: State, format: int) -> Hybrid:
     """Return the hybrid of a header and arrays, of which nothing is trusted."""
-    header, arrays = state
+    header, arrays = state if format > 2 else _of_format_2(state)
     _check(header.keys() == ENTRIES, "its header has other entries than it should")
     parameters, batch = header["parameters"], header["batch"]
     _check(
@@ -136,6 +146,27 @@ def restore(kind: type[Hybrid], state: State) -> Hybrid:
     _fill(core, header, arrays, made._features)
     made._core = core
     return made
+
+
+def _of_format_2(state: State) -> State:
+    """Return what the hybrid of an older file would be saved as now: it predicts the same."""
+    header, arrays = state
+    _check(header.keys() == OLDER_ENTRIES, "its header has other entries than it should")
+    parameters, old = header["parameters"], arrays.get("state", np.empty(0))
+    _check(isinstance(parameters, dict), "its parameters are wrong")
+    refit, least = (parameters.get(name) for name in ("refit", "min_rows"))
+    if type(refit) is int and type(least) is int:
+        parameters = {**parameters, "refit": max(refit, least)}  # as it was understood
+    width = _stack.STATE - _stack.STAGES * (_stack.STAGE_NUMBERS - OLDER_STAGE)
+    _check(old.ndim == 2 and old.shape[1] == width, "a sum of its weights is missing")
+    made = np.zeros((len(old), _stack.STATE))
+    for stage in range(_stack.STAGES):
+        first, older = stage * _stack.STAGE_NUMBERS, stage * OLDER_STAGE
+        made[:, first : first + OLDER_STAGE] = old[:, older : older + OLDER_STAGE]
+    rest = width - _stack.STAGES * OLDER_STAGE
+    made[:, -rest:] = old[:, -rest:]
+    own = {**header, "parameters": parameters, "unscored": 0}
+    return State(own, {**arrays, "state": made})
 
 
 def _batch_of(batch: dict[str, Any], arrays: dict[str, Array]) -> tuple[Any, str]:
@@ -180,10 +211,9 @@ def _fill(
         setattr(core, name, validation.whole(header[name], name, low, MOST_ROWS))
     rows = validation.whole(header["rows"], "rows", 0, MOST_ROWS)
     _check(core.last_start <= rows, "its last fit started later than its last row")
+    unscored = validation.whole(header["unscored"], "unscored", 0, rows)
     state = _table(arrays, "state", core.count, _stack.STATE)
-    squares = np.delete(state, [1, 3, 7, 9], axis=1)  # products may be below 0
-    good = bool(np.isfinite(state).all() and (squares >= 0).all())
-    _check(good, "a sum of its weights is wrong")
+    _check_sums(state)
     core.history = tuple(_table(arrays, "history", None, len(HISTORY)))
     _check(len(core.history) < MOST_POINTS, "its history is too long")
     core.refits = _refits(header["refits"])
@@ -196,10 +226,38 @@ def _fill(
     window = core.learned.window
     if core.learner is not None or core.lost not in ("", FITTED):
         window = window.filled(_rows(arrays, "window.", core.count, rows))
-    core.learned = Learned(rows, state, window, detector, _events(header["events"]))
+    backtest = _backtest(core, arrays)
+    events = _events(header["events"])
+    core.learned = Learned(rows, state, window, detector, events, unscored, backtest)
     core.advanced = rows
     _fill_pending(core, arrays)
     _fill_batch(core, header, arrays, features)
+
+
+def _check_sums(state: NDArray[np.float64]) -> None:
+    """Raise ValueError for evidence of weights that no rows can give."""
+    size, start = _stack.STAGE_NUMBERS, _stack.FIRST_START
+    signed = [stage * size + place for stage in range(_stack.STAGES) for place in (1, 3, start + 2)]
+    starts = [stage * size + start for stage in range(_stack.STAGES)]
+    squares = np.delete(state, [*signed, *starts], axis=1)  # products may be below 0
+    good = bool(np.isfinite(state).all() and (squares >= 0).all())
+    _check(good and bool((np.abs(state[:, starts]) <= 1).all()), "a sum of its weights is wrong")
+
+
+def _backtest(core: "HybridCore", arrays: dict[str, Array]) -> Backtest | None:
+    """Return the copies of the online models that evaluate them, if there are any."""
+    if BACKTEST[0] not in arrays:
+        return None
+    made = [
+        model.from_bytes(found, "the backtest") if (found := _bytes_of(arrays, name)) else None
+        for name in BACKTEST
+    ]
+    _check(type(made[0]) is type(core.online), "a copy of its online model is of another class")
+    _check(type(made[1]) is type(core.corrector), "a copy of its corrector is of another class")
+    for copy, own in zip(made, (core.online, core.corrector), strict=True):
+        same = copy is None or list(copy.targets) == list(own.targets)
+        _check(same, "a copy of its online models has other targets")
+    return Backtest(*made)
 
 
 def _fill_pending(core: "HybridCore", arrays: dict[str, Array]) -> None:

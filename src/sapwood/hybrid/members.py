@@ -37,6 +37,12 @@ class StreamRows(Protocol):
     def part(self, start: int, stop: int) -> "StreamRows":
         """Return some of the rows."""
 
+    def thinned(self, start: int, step: int) -> "StreamRows":
+        """Return one in `step` of the rows, from `start` on."""
+
+    def names(self) -> list[Label]:
+        """Return the names of the features, in the order of the rows."""
+
     def plan(self, features: Features, learn: bool) -> EncodedRows:
         """Return the rows as numbers, and what they add to the features."""
 
@@ -80,6 +86,14 @@ class OneRow:
     def part(self, start: int, stop: int) -> "OneRow":
         """Return the row."""
         return self
+
+    def thinned(self, start: int, step: int) -> "OneRow":
+        """Return the row."""
+        return self
+
+    def names(self) -> list[Label]:
+        """Return the names of the features, in the order of the row."""
+        return list(self._x)
 
     def plan(self, features: Features, learn: bool) -> EncodedRows:
         """Return the row as numbers, and what it adds to the features."""
@@ -144,9 +158,21 @@ class ManyRows:
         """Return some of the rows."""
         if (start, stop) == (0, self.count):
             return self
-        columns = {name: column[start:stop] for name, column in self.columns.items()}
-        ids = None if self.ids is None else self.ids[start:stop]
-        return ManyRows(marked_like(self.columns, columns), stop - start, ids)
+        return self._sliced(slice(start, stop))
+
+    def thinned(self, start: int, step: int) -> "ManyRows":
+        """Return one in `step` of the rows, from `start` on."""
+        return self._sliced(slice(start, self.count, step))
+
+    def _sliced(self, places: slice) -> "ManyRows":
+        columns = {name: column[places] for name, column in self.columns.items()}
+        ids = None if self.ids is None else self.ids[places]
+        count = len(range(self.count)[places])
+        return ManyRows(marked_like(self.columns, columns), count, ids)
+
+    def names(self) -> list[Label]:
+        """Return the names of the features, in the order of the columns."""
+        return list(self.columns)
 
     def plan(self, features: Features, learn: bool) -> EncodedRows:
         """Return the rows as numbers, and what they add to the features."""

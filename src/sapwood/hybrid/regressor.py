@@ -2,6 +2,7 @@
 
 import math
 import threading
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -16,7 +17,7 @@ from sapwood.hybrid.core import HISTORY, HybridCore, Learning, Mode
 from sapwood.hybrid.frozen import FrozenModel
 from sapwood.hybrid.learners import BatchLearner, default_learner, learner_of
 from sapwood.hybrid.members import FEATURE, ManyRows, OneRow, StreamRows
-from sapwood.hybrid.refits import Refit
+from sapwood.hybrid.refits import FitFailedWarning, Refit
 from sapwood.hybrid.schedule import Schedule
 from sapwood.model import State
 from sapwood.regressor import Regressor
@@ -65,7 +66,8 @@ class HybridRegressor(Stage):
         When a fit starts: a share is by how much the rows, or those of the window, have grown since
         the last one; a whole number is how many rows there are in between. None is never.
     min_rows : int
-        The first fit has so many rows, and there are as many between two fits.
+        The first fit starts after so many rows, of which it has those of the window; there are at
+        least as many between two fits.
     lag : int, optional
         From how many rows after its start a fit is used; by default a fortieth of its rows, at
         least 20. So a run can be repeated to the last bit, however long fits take. `learn_one`
@@ -88,8 +90,11 @@ class HybridRegressor(Stage):
     last fit are saved; give the learner again by `attach` after loading, which repeats that fit. A
     fit that was under way is started again on the same rows.
 
-    Labels of rows that were never predicted train all models, but no weights: what would have been
-    predicted just before such a row says little about rows that are predicted far ahead.
+    Labels of rows that were never predicted train all models. What would have been predicted just
+    before such a row says little about rows that are predicted far ahead. So the weights learn from
+    backtests: copies of the online models, made when a batch model comes into use, predict one in
+    four of the rows that follow. A fitted model of the user's predicts alone until labels are in
+    favour of the others.
 
     Examples
     --------
@@ -106,7 +111,7 @@ class HybridRegressor(Stage):
     """
 
     kind: ClassVar[str] = "HybridRegressor"
-    format: ClassVar[int] = 2
+    format: ClassVar[int] = 3
     several_targets: ClassVar[bool] = True
 
     def __init__(
@@ -532,17 +537,24 @@ class HybridRegressor(Stage):
         """Bytes of the online models, of the window, and of all else that is known."""
         core = self._core
         window, own = core.learned.window, core.pending.nbytes + core.learned.state.nbytes
-        for part in (window, core.batch, core.batch_rows, core.online, core.corrector):
+        backtest = core.learned.backtest
+        for part in (window, core.batch, core.batch_rows, core.online, core.corrector, backtest):
             own += int(getattr(part, "nbytes", 0))
         return own + self._features.nbytes
 
-    def __repr__(self) -> str:
+    @property
+    def batch_name(self) -> str:
+        """The batch learner, or the class of the fitted model, as messages name it."""
         core = self._core
         if core.frozen is not None:
-            batch = f"fitted {type(core.frozen.model).__name__}"
-        else:
-            batch = core.lost if core.learner is None else core.learner.name
-        return f"<HybridRegressor({self.model!r}, {batch}): {len(core.refits)} fits>"
+            return f"fitted {type(core.frozen.model).__name__}"
+        if core.learner is not None:
+            return core.learner.name
+        return f"{core.lost}, which the file does not hold"
+
+    def __repr__(self) -> str:
+        fits = len(self._core.refits)
+        return f"<HybridRegressor({self.model!r}, {self.batch_name}): {fits} fits>"
 
     # -- files and copies -------------------------------------------------------------------------
 
@@ -590,7 +602,7 @@ class HybridRegressor(Stage):
     def copy(self) -> Self:
         """Return an independent copy; a learner that no file holds is shared."""
         with self._turn():
-            made, core = super().copy(), self._core
+            made, core = super()._restored(self._detached_state(), "the model"), self._core
             if made._core.lost and not core.lost:
                 hybrid_state.attach(made, core.learner or core.frozen)
             return made
@@ -608,9 +620,22 @@ class HybridRegressor(Stage):
         ValueError, TypeError, OverflowError
             If there is anything wrong with it.
         """
-        if format < cls.format:
+        if format < 2:
             raise ValueError("it is of format 1, which no release has written: train it again")
-        return hybrid_state.restore(cls, state)
+        return hybrid_state.restore(cls, state, format)
+
+    @classmethod
+    def _restored(cls, state: State, source: str) -> Self:
+        """Return the hybrid of a file, with a warning if that could not hold the batch model."""
+        made = super()._restored(state, source)
+        if made._core.lost:
+            warnings.warn(
+                f"{source} does not hold the hybrid's batch model ({made._core.lost}): predictions "
+                "continue without it until it is given by attach(batch)",
+                FitFailedWarning,
+                stacklevel=4,
+            )
+        return made
 
 
 def like(online: Regressor) -> Regressor:

@@ -24,7 +24,7 @@ class Schedule(NamedTuple):
         A share: a fit starts when there are so many rows more than at the last one, as a share of
         them or of the window. A whole number: every so many rows. None: never.
     min_rows : int
-        The first fit has so many rows, and there are as many between two.
+        The first fit starts after so many rows, and there are at least as many between two.
     lag : int or None
         A model is used so many rows after its fit started; by default a fortieth of the rows that
         it is fitted on, at least 20.
@@ -56,9 +56,14 @@ class Schedule(NamedTuple):
             when = validation.whole(refit, "refit", 1, MOST_ROWS)
         else:
             when = validation.between(refit, "refit", 0.01, 10.0)
+        least = validation.whole(min_rows, "min_rows", 20, MOST_ROWS)
+        if isinstance(when, int) and when < least:
+            raise ValueError(
+                f"refit = {when}: at least min_rows = {least} is expected; give a smaller min_rows"
+            )
         return cls(
             when,
-            validation.whole(min_rows, "min_rows", 20, MOST_ROWS),
+            least,
             None if lag is None else validation.whole(lag, "lag", 0, MOST_ROWS),
             validation.whole(window, "window", 100, MOST_ROWS),
         )

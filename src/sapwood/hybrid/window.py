@@ -112,8 +112,8 @@ class Window:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return self._X.nbytes + self._y.nbytes + self._w.nbytes
+        """Bytes of the rows; the arrays have room for at most twice as many."""
+        return self.latest().nbytes
 
     def most_rows(self, width: int) -> int:
         """Return how many rows of so many features there may be."""

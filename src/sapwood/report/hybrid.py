@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from sapwood import plot
+from sapwood.hybrid.summary import hybrid_of
 from sapwood.report.charts import chart
 from sapwood.report.html import Column, count, measured, table, text
 
@@ -15,7 +16,7 @@ MOST_FITS = 20  # that a table shows
 
 def render_hybrid(model: Any) -> str | None:
     """Return weights over time, and fits; None of a model that is no hybrid."""
-    hybrid = _hybrid_of(model)
+    hybrid = hybrid_of(model)
     if hybrid is None:
         return None
     known = hybrid.staleness
@@ -41,14 +42,6 @@ def render_hybrid(model: Any) -> str | None:
         f'{words}<div class="charts">{weights}{errors}</div>\n{_events(known["drift_events"])}'
         f"{_fits(hybrid.refits)}"
     )
-
-
-def _hybrid_of(model: Any) -> Any:
-    """Return the hybrid that a model is, or has inside."""
-    while model is not None and not hasattr(model, "weight_history"):
-        inner = getattr(model, "model", None)
-        model = None if inner is model else inner
-    return model
 
 
 def _events(events: list[dict[str, Any]]) -> str:

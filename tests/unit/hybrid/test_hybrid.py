@@ -7,32 +7,12 @@ import numpy as np
 import pytest
 
 import sapwood
-from hybrid_cases import MeanEstimator, small, stream
+from hybrid_cases import MeanEstimator, small, stream, timed
 from naive_hybrid import NaiveHybrid
 from sapwood import HybridRegressor
-from sapwood.hybrid import FitFailedWarning, HistGradientBoosting, LightGBM
+from sapwood.hybrid import FitFailedWarning, HistGradientBoosting, LightGBM, _stack
 
 pytest.importorskip("lightgbm")
-
-
-def timed(rows: int, timing: str):
-    """Yield what happens: ("predict" | "learn", first row, end)."""
-    if timing == "at once":
-        for row in range(rows):
-            yield "predict", row, row + 1
-            yield "learn", row, row + 1
-    elif timing == "by 100":
-        for start in range(0, rows, 100):
-            yield "predict", start, start + 100
-            yield "learn", start, start + 100
-    elif timing == "24 late":
-        for row in range(rows):
-            yield "predict", row, row + 1
-            if row >= 24:
-                yield "learn", row - 24, row - 23
-    else:
-        yield "learn", 0, rows - 200
-        yield "predict", rows - 200, rows
 
 
 @pytest.mark.parametrize("timing", ["at once", "by 100", "24 late", "never"])
@@ -116,14 +96,39 @@ def test_predictions_lie_between_those_of_members():
         hybrid.learn_many(X[part], y[part])
 
 
-def test_rows_that_were_never_predicted_change_no_weight():
+def test_rows_that_were_never_predicted_train_weights_by_backtests():
+    X, y = stream(3000)
+    history = small(batch=LightGBM(rounds=50))
+    history.learn_many(X[:2000], y[:2000])
+    assert history.weights["online"] < 0.1
+    assert history.weights["batch"] > 0.3
+    single = small(batch=LightGBM(rounds=50))
+    for row, label in zip(X[:2000].tolist(), y[:2000].tolist(), strict=True):
+        single.learn_one(dict(enumerate(row)), label)
+    assert single.to_bytes() == history.to_bytes()
+    delayed = small(batch=LightGBM(rounds=50))
+    parts = [
+        delayed.predict_learn_many(X[start : start + 67], y[start : start + 67], delayed=True)
+        for start in range(0, 2000, 67)
+    ]
+    other = small(batch=LightGBM(rounds=50))
+    found = other.predict_learn_many(X[:2000], y[:2000], delayed=True)
+    assert np.concatenate(parts)[:2000].tolist() == found.tolist()
+
+
+def test_a_prediction_that_was_issued_ends_the_backtest():
     X, y = stream(600)
     hybrid = small()
-    hybrid.learn_many(X, y)
-    assert hybrid.weights == {"online": 0.25, "corrector": 0.5, "batch": 0.25}
-    hybrid.predict_many(X[:50])
-    hybrid.learn_many(X[:50], y[:50])
-    assert hybrid.weights != {"online": 0.25, "corrector": 0.5, "batch": 0.25}
+    hybrid.learn_many(X[:500], y[:500])
+    assert hybrid._core.learned.backtest is not None
+    before = hybrid.weights
+    hybrid.predict_many(X[500:550])
+    hybrid.learn_many(X[500:550], y[500:550])
+    assert hybrid._core.learned.backtest is None
+    assert hybrid._core.learned.unscored == 0
+    assert hybrid.weights != before
+    hybrid.learn_many(X[550:], y[550:])
+    assert hybrid._core.learned.unscored == 50
 
 
 def test_a_label_is_compared_with_the_prediction_that_was_issued():
@@ -138,7 +143,8 @@ def test_a_label_is_compared_with_the_prediction_that_was_issued():
         model.learn_many(X[500:600], y[500:600])
     assert late.weights == twice.weights
     state = late._core.learned.state[0]
-    assert state[12] / state[13] == pytest.approx(350, rel=0.01)  # 300 to 399 rows
+    delays, weight = state[_stack.FIRST_DELAY : _stack.FIRST_DELAY + 2]
+    assert delays / weight == pytest.approx(350, rel=0.01)  # 300 to 399 rows
 
 
 # -- when the batch learner fails ------------------------------------------------------------------
@@ -164,6 +170,17 @@ def test_what_is_not_finite_does_not_count(value):
     with pytest.warns(FitFailedWarning, match="a prediction is not finite"):
         found = hybrid.predict_learn_many(X, y)
     assert found.tolist() == forest.predict_learn_many(X, y).tolist()
+
+
+def test_a_feature_without_any_value_does_not_stop_a_fit():
+    X, y = stream(300)
+    late = np.where(np.arange(300) < 250, np.nan, X[:, 3])
+    X = np.column_stack([X[:, :3], late])
+    hybrid = small(batch=HistGradientBoosting(max_iter=5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitFailedWarning)
+        hybrid.predict_learn_many(X, y)
+    assert len(hybrid.refits) == 2
 
 
 def test_a_fit_that_takes_too_long_is_given_up():
@@ -313,6 +330,7 @@ def test_bad_parameters():
         ({"batch": "lightbgm"}, "lightgbm, hist_gradient_boosting or an estimator is expected"),
         ({"refit": None}, "a fitted model is expected"),
         ({"refit": True}, "refit = True"),
+        ({"refit": 100}, "refit = 100: at least min_rows = 200 is expected"),
         ({"refit": 0.001}, "refit"),
         ({"window": 3}, "window"),
         ({"lag": -1}, "lag"),

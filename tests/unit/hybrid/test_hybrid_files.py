@@ -1,5 +1,6 @@
 """Files of hybrids: safe, complete, and resumed to the last bit, during a fit too."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,8 +13,9 @@ import pytest
 import hybrid_cases
 import sapwood
 from hybrid_cases import MeanEstimator, small, stream
+from places import DATA
 from sapwood import HybridRegressor, ModelFileError
-from sapwood.hybrid import LightGBM
+from sapwood.hybrid import FitFailedWarning, LightGBM
 from sapwood.hybrid.trees import FlatTrees, flattened
 from sapwood.model import State
 from sapwood.storage import container
@@ -54,7 +56,7 @@ import numpy as np
 import hybrid_cases
 import sapwood
 from hybrid_cases import small, stream
-from sapwood.hybrid import LightGBM
+from sapwood.hybrid import FitFailedWarning, LightGBM
 
 class Slow(LightGBM):
     name = "lightgbm"
@@ -121,7 +123,8 @@ def test_another_learner_is_given_again(tmp_path):
     for rows in (130, 160, 400):
         first = small(batch=MeanEstimator())
         first.predict_learn_many(X[:rows], y[:rows])
-        second = HybridRegressor.from_bytes(first.to_bytes())
+        with pytest.warns(FitFailedWarning, match=r"MeanEstimator\).*attach\(batch\)"):
+            second = HybridRegressor.from_bytes(first.to_bytes())
         assert second.to_bytes() == first.to_bytes()
         with pytest.raises(ValueError, match=r"was saved with hybrid_cases\.MeanEstimator"):
             second.attach(LightGBM())
@@ -132,17 +135,51 @@ def test_another_learner_is_given_again(tmp_path):
             second.attach(MeanEstimator())
 
 
-def test_without_its_learner_a_hybrid_predicts_online():
+def test_without_its_learner_a_hybrid_predicts_online(tmp_path):
     X, y = stream(600)
     first = small(batch=MeanEstimator())
     first.predict_learn_many(X[:300], y[:300])
-    second = HybridRegressor.from_bytes(first.to_bytes())
+    path = tmp_path / "own.sapwood"
+    first.save(path)
+    with pytest.warns(FitFailedWarning, match=r"own\.sapwood does not hold .*attach\(batch\)"):
+        second = sapwood.load(path)
     found = second.predict_learn_many(X[300:], y[300:])
     assert np.isfinite(found).all()
     assert second.weights == {"online": 1.0, "corrector": 0.0, "batch": 0.0}
-    third = HybridRegressor.from_bytes(second.to_bytes())
+    with pytest.warns(FitFailedWarning, match="attach"):
+        third = HybridRegressor.from_bytes(second.to_bytes())
     third.attach(MeanEstimator())
     assert third.weights["batch"] > 0
+
+
+def test_saving_does_not_change_the_bytes_that_a_hybrid_occupies():
+    X, y = stream(900)
+    model = small()
+    for start in range(0, 900, 150):
+        model.learn_many(X[start : start + 150], y[start : start + 150])
+        again = HybridRegressor.from_bytes(model.to_bytes())
+        assert model.nbytes == again.nbytes == model.copy().nbytes
+
+
+def test_a_backtest_is_saved():
+    X, y = stream(900)
+    whole, first = small(), small()
+    whole.learn_many(X[:800], y[:800])
+    for rows in (150, 333, 517):
+        first.learn_many(X[first.rows : rows], y[first.rows : rows])
+        assert first._core.learned.backtest is not None
+        first = HybridRegressor.from_bytes(first.to_bytes())
+    first.learn_many(X[517:800], y[517:800])
+    assert first.to_bytes() == whole.to_bytes()
+
+
+def test_a_file_of_format_2_predicts_as_it_did():
+    X, y = stream(200)
+    model = sapwood.load(DATA / "format_2" / "hybrid.sapwood")
+    assert model.rows == 160
+    assert HybridRegressor.from_bytes(model.to_bytes()).to_bytes() == model.to_bytes()
+    expected = json.loads((DATA / "format_2" / "hybrid.json").read_text())
+    assert model.predict_learn_many(X[160:], y[160:]).tolist() == expected
 
 
 def test_copies_are_independent():

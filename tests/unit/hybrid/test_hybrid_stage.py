@@ -27,7 +27,7 @@ nested = pytest.mark.parametrize("stage", STAGES)
 
 def quick(**options):
     """Return a hybrid that takes little time."""
-    own = {"batch": MeanEstimator(), "refit": 10, "min_rows": 20, "lag": 2, "background": False}
+    own = {"batch": MeanEstimator(), "refit": 20, "min_rows": 20, "lag": 2, "background": False}
     return HybridRegressor(sapwood.HoeffdingTreeRegressor(), **{**own, **options})
 
 
@@ -201,6 +201,7 @@ def state_of(model):
         ("lags(interval)", "delayed", 11),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*attach:sapwood.hybrid.FitFailedWarning")
 def test_an_interruption_leaves_all_members_before_or_after_the_row(stage, way, step):
     """The interrupted call starts a fit, and the next row uses it."""
     X, y = stream(60)
