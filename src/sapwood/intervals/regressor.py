@@ -18,7 +18,7 @@ from sapwood.rows import frames, targets
 from sapwood.rows.encoded import EncodedRow
 from sapwood.schema import Schema
 from sapwood.stages import EncodedBatch, Prediction, Stage
-from sapwood.stages.stage import rows_learned
+from sapwood.stages.stage import passed_on, rows_learned
 from sapwood.validation import Label
 
 __all__ = ["Interval", "IntervalRegressor"]
@@ -631,6 +631,8 @@ class IntervalRegressor(Stage):
     def n_leaves(self) -> int:
         """How many leaves the model has."""
         return int(self.model.n_leaves)
+
+    explain = passed_on("Explain the prediction of a row, as the model that is wrapped does.")
 
     @property
     def region_tree(self) -> Any:

@@ -65,13 +65,16 @@ const line = (label, name, extra = {}) => ({
   label, stroke: color(name), width: 1.6, points: { show: false }, value: (chart, value) => shown(value), ...extra,
 });
 
+const dots = (label, name, size) =>
+  line(label, name, { width: 0, points: { show: true, size, width: 0, fill: color(name) } });
+
 const CHARTS = {
   rows: {
     series: () => [
       { label: "row" },
       line("lower", "band", { stroke: "transparent" }),
       line("upper", "band", { stroke: "transparent" }),
-      line("actual", "actual", { width: 0, points: { show: true, size: 5, width: 0, fill: color("actual") } }),
+      dots("actual", "actual", 5),
       line("predicted", "predicted", { width: 2 }),
     ],
     bands: () => [{ series: [2, 1], fill: color("band") }],
@@ -92,11 +95,30 @@ const CHARTS = {
     height: 230,
     range: (chart, least) => [Math.max(0, Math.floor(10 * Math.min(least, 0.85)) / 10), 1],
   },
+  classes: {
+    place: "rows",
+    series: () => [
+      { label: "row" }, dots("correct", "predicted", 5), dots("wrong", "actual", 7),
+    ],
+    height: 300,
+    range: () => [-0.03, 1.03],
+  },
+  accuracy: {
+    place: "error",
+    series: () => [
+      { label: "row" }, line("model", "predicted", { width: 2.2, value: (chart, value) => percent(value) }),
+      line("majority class", "mean", { dash: [6, 4], value: (chart, value) => percent(value) }),
+      line("last class", "last", { dash: [2, 3], value: (chart, value) => percent(value) }),
+    ],
+    height: 230,
+    range: (chart, least) => [Math.max(0, Math.floor(10 * (Math.min(least, 0.95) - 0.02)) / 10), 1.01],
+  },
 };
 
 function draw(name, data, label) {
-  const place = byId(`${name}-chart`);
-  byId(`${name}-empty`).hidden = data[0].length > 0;
+  const where = CHARTS[name].place || name;
+  const place = byId(`${where}-chart`);
+  byId(`${where}-empty`).hidden = data[0].length > 0;
   if (!data[0].length || !place.clientWidth) return;
   const kind = CHARTS[name];
   if (!state.charts[name]) {
@@ -122,6 +144,7 @@ function redraw() {
 }
 
 function showCharts(news) {
+  if (news.task === "classes") { showClassCharts(news); return; }
   const first = 2 + PER_TARGET * state.target;
   const column = (rows, place) => rows.map((row) => row[place]);
   const own = (rows, place) => column(rows, first + place);
@@ -140,6 +163,19 @@ function showCharts(news) {
     draw("coverage", [column(curve, 0), own(curve, 3), curve.map(() => level)],
       `Coverage ${percent(end[3])}, nominal level ${percent(level)}.`);
   }
+}
+
+/* Of a classifier, a point has the predicted and the actual class, and the probability of either. */
+function showClassCharts(news) {
+  const column = (rows, place) => rows.map((row) => row[place]);
+  const rows = state.points.slice(innerWidth < 600 ? -70 : -200);
+  const [right, wrong] = [true, false].map((wanted) => rows.map((row) => ((row[2] === row[3]) === wanted ? row[4] : null)));
+  const hits = rows.filter((row) => row[2] === row[3]).length;
+  draw("classes", [column(rows, 0), right, wrong], `Of the last ${rows.length} rows, ${hits} were predicted correctly.`);
+  const curve = news.curve;
+  const end = (curve[curve.length - 1] || []).slice(2);
+  draw("accuracy", [column(curve, 0), ...[2, 3, 4].map((place) => column(curve, place))],
+    `Accuracy of the model ${percent(end[0])}, of the majority class ${percent(end[1])}, of the last class ${percent(end[2])}.`);
 }
 
 /* -- what is new --------------------------------------------------------------------------------- */
@@ -162,8 +198,11 @@ function showNumbers(news) {
   const errors = Object.values(news.scores.errors || {})[state.target] || {};
   const coverage = Object.values(news.scores.coverage || {})[state.target] || {};
   const level = news.levels.length ? String(news.levels[news.levels.length - 1]) : null;
+  const scores = news.task === "classes"
+    ? [["Accuracy", percent(errors.accuracy)], ["Log-loss", shown(errors.log_loss, 3)], ["Classes", count(news.classes.length)]]
+    : [["MAE", shown(errors.mae)], ["RMSE", shown(errors.rmse)], ["R²", shown(errors.r2, 3)]];
   const tiles = [
-    ["Rows learned", count(news.rows)], ["MAE", shown(errors.mae)], ["RMSE", shown(errors.rmse)], ["R²", shown(errors.r2, 3)],
+    ["Rows learned", count(news.rows)], ...scores,
     ...(level ? [[`Coverage of ${level}`, percent(coverage[level])]] : []),
     ["Pending labels", count(news.pending)], ["Drift events", count(news.scores.drifts)], ["Model size", size(news.bytes)],
   ];
@@ -171,16 +210,22 @@ function showNumbers(news) {
     element("div", {}, element("dt", { text: name }), element("dd", { text: value }))));
 }
 
-function showImportances(found) {
-  const shares = Object.entries(found).sort((one, other) => other[1] - one[1]).slice(0, 12);
-  byId("importances-empty").hidden = shares.length > 0;
-  const most = shares.length ? Math.max(shares[0][1], 1e-9) : 1;
-  byId("importances").replaceChildren(...shares.map(([name, share]) => {
+/* The twelve largest shares as bars in a list; the length of a bar is relative to `most`. */
+function bars(list, pairs, most) {
+  const shares = pairs.sort((one, other) => other[1] - one[1]).slice(0, 12);
+  list.replaceChildren(...shares.map(([name, share]) => {
     const fill = element("span", { class: "fill" });
-    fill.style.width = `${Math.max(0, 100 * share / most)}%`;
+    fill.style.width = `${Math.max(0, 100 * share / (most || Math.max(shares[0][1], 1e-9)))}%`;
     return element("li", {}, element("span", { class: "name", text: name, title: name }),
       element("span", { class: "track", "aria-hidden": "true" }, fill), element("span", { class: "share", text: percent(share) }));
   }));
+  return list;
+}
+
+function showImportances(found) {
+  const pairs = Object.entries(found);
+  byId("importances-empty").hidden = pairs.length > 0;
+  bars(byId("importances"), pairs);
 }
 
 function showDrifts(events) {
@@ -191,12 +236,20 @@ function showDrifts(events) {
       element("td", { text: event.text }))));
 }
 
+function showClassTexts() {
+  byId("rows-title").textContent = "Probability of the actual class";
+  byId("rows-note").textContent = "The last scored rows. Each dot is the probability that was issued for the class that was observed.";
+  byId("error-title").textContent = "Accuracy and baselines";
+  byId("error-note").textContent = "Share of correct classes, exponentially weighted (half-life 693 rows).";
+}
+
 function take(news) {
   state.latest = news;
   if (news.points.length && news.points[0][0] <= state.since) state.points = [];
   state.points = state.points.concat(news.points).slice(-MOST_POINTS);
   if (news.points.length) state.since = news.points[news.points.length - 1][0];
   byId("kind").textContent = news.kind + (news.read_only ? ", read-only" : "");
+  if (news.task === "classes") showClassTexts();
   if (news.read_only) byId("rows-empty").textContent = "This server does not learn, so no rows are scored.";
   showTargets(Object.keys(news.scores.errors || {}));
   showNumbers(news);
@@ -292,8 +345,9 @@ byId("try").addEventListener("submit", async (event) => {
   const options = {
     method: "POST", body: JSON.stringify({ x: rowOf(event.target) }), headers: { "Content-Type": "application/json" },
   };
+  const explain = Boolean(state.model && state.model.explains);
   try {
-    showAnswer(await getJson(`predict?explain=true${levels}`, options));
+    showAnswer(await getJson(`predict?explain=${explain}${levels}`, options));
   } catch (error) {
     byId("answer").replaceChildren();
     byId("try-error").textContent = error.message;
@@ -302,8 +356,10 @@ byId("try").addEventListener("submit", async (event) => {
 
 function showAnswer(found) {
   const value = found.predictions[0];
+  const text = (single) => (found.classes ? (single === null ? "–" : String(single)) : shown(single, 6));
   const parts = [element("p", { class: "result", text: value !== null && typeof value === "object"
-    ? Object.entries(value).map(([name, each]) => `${name}: ${shown(each, 5)}`).join(", ") : shown(value, 6) })];
+    ? Object.entries(value).map(([name, each]) => `${name}: ${shown(each, 5)}`).join(", ") : text(value) })];
+  if (found.classes) parts.push(classBars(found.classes, found.probabilities[0]));
   for (const [level, bounds] of Object.entries(found.intervals || {})) {
     const ends = [bounds.lower[0], bounds.upper[0]];
     const several = ends.every((end) => end !== null && typeof end === "object");
@@ -315,6 +371,11 @@ function showAnswer(found) {
   if (why && why.path) parts.push(pathTable(why.path));
   if (why) parts.push(element("details", {}, element("summary", { text: "Explanation in full" }), element("pre", { text: why.text, tabindex: "0" })));
   byId("answer").replaceChildren(...parts);
+}
+
+function classBars(classes, shares) {
+  const pairs = classes.map((label, place) => [String(label), shares[place]]);
+  return bars(element("ol", { class: "bars", "aria-label": "Probability of each class" }), pairs, 1);
 }
 
 function pathTable(path) {
