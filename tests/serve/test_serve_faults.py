@@ -84,6 +84,28 @@ def test_rejected_rows_are_counted_by_reason(tmp_path):
             assert f'sapwood_rejected_rows_total{{reason="{reason}"}} {float(rows)}' in found
 
 
+def test_targets_of_rows_that_are_not_learned_are_checked_too(tmp_path):
+    path = saved(tmp_path, 200, "targets")
+    with serving(path) as (_, client):
+        for y in ({"low": 1.0, "other": 2.0}, 3.0):
+            answer = client.post("/labels", json={"labels": [{"id": "nobody's", "y": y}]})
+            assert answer.status_code == 422
+            assert "send" in answer.json()["error"]["message"]
+        answer = client.post("/labels", json={"labels": [{"id": "nobody's", "y": {"low": 1.0}}]})
+        assert answer.json()["unknown"] == ["nobody's"]
+
+
+def test_batches_with_ids_of_lags_around_intervals(tmp_path):
+    items = rows_of(6, seed=2)
+    with serving(saved(tmp_path, 400, "lags")) as (_, client):
+        rows = [{"x": item["x"], "id": str(place)} for place, item in enumerate(items)]
+        answer = client.post("/predict?intervals=0.9", json={"rows": rows})
+        assert answer.status_code == 200, answer.text
+        assert len(answer.json()["intervals"]["0.9"]["upper"]) == 6
+        labels = [{"id": str(place), "y": item["y"]} for place, item in enumerate(items)]
+        assert client.post("/labels", json={"labels": labels}).json()["learned"] == 6
+
+
 # -- a model that is replaced while it is served ---------------------------------------------------
 
 

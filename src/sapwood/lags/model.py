@@ -232,7 +232,7 @@ class LaggedModel(Stage):
             self._learn(self.model.learn_many, X, y, w)
             return
         batch = EncodedBatch.of(X, ids)
-        self.learn(batch._replace(token=np.array(ids, dtype=object)), y, w)
+        self.learn(EncodedBatch(batch.columns, np.array(ids, dtype=object)), y, w)
 
     def predict_many(self, X: Any, *, ids: Any = None, **own: Any) -> Any:
         """Predict the next rows, whose targets are not known; nothing is changed without ids.

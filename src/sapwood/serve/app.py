@@ -31,6 +31,7 @@ from sapwood.serve.rows import (
     TooLargeError,
     check_classes,
     check_names,
+    check_target_names,
 )
 from sapwood.serve.service import Service
 from sapwood.serve.state import ConflictError
@@ -199,12 +200,20 @@ class Handlers:
         else:
             batch = operation.read(self._settings.limits, host.task)
         request.scope["rows"] = batch.count
-        if batch.y is not None and host.classes and not self._settings.new_classes:
-            check_classes(batch.y, host.classes)
+        if batch.y is not None:
+            self._check_y(batch.y, host)
         known = self._service.replica.names
         if known and kind != "labels" and not self._settings.new_features:
             check_names(batch.rows, known)
         return operation, batch
+
+    def _check_y(self, y: list[Any], host: ModelHost) -> None:
+        """Raise TargetError for targets that the model does not know, learned or not."""
+        if host.task != "classes":
+            if self._service.replica.rows:
+                check_target_names(y, host.targets)
+        elif host.classes and not self._settings.new_classes:
+            check_classes(y, host.classes)
 
     async def _body(self, request: Request) -> bytes:
         most = self._settings.limits.bytes

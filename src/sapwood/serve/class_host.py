@@ -56,6 +56,13 @@ class ClassHost(ModelHost):
         """Return the model in terms of JSON, with its classes."""
         return {**super().describe(), "classes": plain(self.classes)}
 
+    def _means(self, mean: float | None, means: dict[str, float]) -> dict[str, float]:
+        """Return the share of each class in a node."""
+        classes = [str(label) for label in self.classes]
+        if means:  # of one target for each class
+            return dict(zip(classes, means.values(), strict=False))
+        return dict(zip(classes, (1.0 - mean, mean), strict=False)) if mean is not None else {}
+
     # -- predicting -------------------------------------------------------------------------------
 
     def values(self, batch: Batch) -> Any:

@@ -24,6 +24,8 @@ FloatArray = NDArray[np.float64]
 
 REJECTIONS = (ValueError, TypeError, OverflowError)
 """What a model raises for rows that it rejects; it is unchanged then."""
+MEAN_OF = "mean of "
+"""What the columns of means begin with, of trees of several targets."""
 MOST_NODES = 2_000
 """Nodes of a tree that are sent at once."""
 
@@ -69,6 +71,8 @@ class ModelHost:
         self.model = model
         self.has_intervals = hasattr(model, "predict_intervals_many") and hasattr(model, "levels")
         self._takes_ids = all(map(_takes_id, (kind.predict_one, kind.learn_one)))
+        batch_method = getattr(kind, "predict_intervals_many", None)
+        self._takes_id_batches = batch_method is not None and _takes_id(batch_method, "ids")
         self._renamed: dict[str, Any] | None = None
         self._features: Any = None
 
@@ -184,12 +188,23 @@ class ModelHost:
         tree = part if hasattr(part, "to_frame") else part.member(member)
         columns = to_records(tree._picture())
         wanted = ("node", "parent", "condition", "left", "right", "weight", "mean", "deviation")
+        means = [name for name in columns if name.startswith(MEAN_OF)]
+        for suffix in (f" of {name.removeprefix(MEAN_OF)}" for name in means):
+            _sum_up(columns, suffix)
         _sum_up(columns)
         kept = {name: columns[name][:MOST_NODES] for name in (*wanted, "model")}
-        return [
+        nodes = [
             plain(dict(zip(kept, values, strict=True)))
             for values in zip(*kept.values(), strict=True)
         ]
+        for place, node in enumerate(nodes):
+            found = {name.removeprefix(MEAN_OF): columns[name][place] for name in means}
+            node["means"] = plain(self._means(node["mean"], found))
+        return nodes
+
+    def _means(self, mean: float | None, means: dict[str, float]) -> dict[str, float]:
+        """Return what a node predicts, by target; nothing if there is one."""
+        return means
 
     def explain(self, x: Mapping[str, Any]) -> dict[str, Any]:
         """Return how the prediction of a row comes about, as numbers and as text.
@@ -230,6 +245,8 @@ class ModelHost:
         if batch.count == 1:
             return self._predict_one(Batch(rows, 1).as_dicts()[0], self._known_by(batch.ids, "id"))
         ids = self._known_by(batch.ids, "ids")
+        if ids and self.has_intervals and not self._takes_id_batches:
+            return self._predict_in_a_loop(Batch(rows, batch.count, batch.ids))
         if self.has_intervals:
             return self._with_bounds(*self.model.predict_intervals_many(rows, **ids))
         return Predicted(self._table(self.model.predict_many(rows, **ids)), None)
@@ -258,6 +275,15 @@ class ModelHost:
                     columns[f"lower_{level:g}{suffix}"] = pair[:, 0].copy()
                     columns[f"upper_{level:g}{suffix}"] = pair[:, 1].copy()
         return columns
+
+    def _predict_in_a_loop(self, batch: Batch) -> Predicted:
+        """Predict rows one by one, as the model takes ids of single rows only."""
+        ids = batch.ids or [None] * batch.count
+        rows = zip(batch.as_dicts(), ids, strict=True)
+        each = [self._predict_one(row, self._known_by([id], "id")) for row, id in rows]
+        bounds = [one.bounds for one in each if one.bounds is not None]
+        table = np.concatenate([one.values for one in each])
+        return Predicted(table, np.concatenate(bounds) if len(bounds) == len(each) else None)
 
     def _known_by(self, ids: Sequence[str | None] | None, name: str) -> dict[str, Any]:
         """Return the argument of a model's method that connects predictions with labels."""
@@ -357,9 +383,9 @@ class ModelHost:
         return [{renamed.get(name, name): row[name] for name in row} for row in rows]
 
 
-def _sum_up(columns: dict[str, list[Any]]) -> None:
+def _sum_up(columns: dict[str, list[Any]], suffix: str = "") -> None:
     """Let inner nodes have the weight and mean of the leaves below; they had those of the split."""
-    weight, mean = columns["weight"], columns["mean"]
+    weight, mean = columns[f"weight{suffix}"], columns[f"mean{suffix}"]
     for node in reversed(range(len(weight))):  # children come after their parents
         left, right = columns["left"][node], columns["right"][node]
         if left >= 0:
@@ -368,10 +394,10 @@ def _sum_up(columns: dict[str, list[Any]]) -> None:
             mean[node] = mean[left] * (1.0 - share) + mean[right] * share
 
 
-def _takes_id(method: Any) -> bool:
+def _takes_id(method: Any, name: str = "id") -> bool:
     """Whether a method connects a prediction with its label by an id."""
     try:
-        return "id" in inspect.signature(method).parameters
+        return name in inspect.signature(method).parameters
     except (TypeError, ValueError):
         return False
 

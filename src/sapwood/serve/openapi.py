@@ -76,7 +76,9 @@ def _schemas(service: Service) -> dict[str, Any]:
     if service.replica.host.task == "classes":
         y, prediction = _labels(service)
     elif targets:
-        y = {**_closed(dict.fromkeys(targets, y)), "minProperties": 1}
+        missing = {**y, "type": ["number", "null"]}
+        known = [{"required": [name], "properties": {name: NUMBER}} for name in targets]
+        y = {**_closed(dict.fromkeys(targets, missing)), "anyOf": known}
         prediction = _closed(dict.fromkeys(targets, OPTIONAL), targets)
     features: dict[str, Any] = {
         "type": "object",

@@ -260,6 +260,28 @@ def check_targets(y: Sequence[Any], task: str = "numbers") -> None:
                 )
 
 
+def check_target_names(y: Sequence[Any], names: Sequence[str]) -> None:
+    """Raise TargetError for targets that are not those of a model.
+
+    Parameters
+    ----------
+    y : sequence
+        The targets of each row: a number, or a dict of several.
+    names : sequence of str
+        The names of the targets of the model; none if it has one.
+    """
+    for place, value in enumerate(y):
+        if isinstance(value, dict) != bool(names):
+            expected = f"an object with {', '.join(names)}" if names else "a number"
+            raise TargetError(f"y = {shown(value)} at position {place}: send {expected}")
+        wrong = next((name for name in value if name not in names), None) if names else None
+        if wrong is not None:
+            raise TargetError(
+                f"y at position {place} has the target {shown(wrong)}, which the model does not know; "
+                f"send {', '.join(names)}"
+            )
+
+
 def check_classes(y: Sequence[Any], known: Sequence[Label]) -> None:
     """Raise TargetError for labels of classes that a model does not know.
 

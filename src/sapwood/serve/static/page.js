@@ -61,8 +61,12 @@ function axes() {
   return [{ ...style, values: whole, space: 70 }, { ...style, size: 62, values: (chart, values) => values.map((value) => shown(value, 5)) }];
 }
 
+/* Values are in the legend while a row is pointed at. */
+const atCursor = (format) => (chart, value) => (value === null || value === undefined ? "" : format(value));
+const rowNumber = { label: "row", value: atCursor(count) };
+
 const line = (label, name, extra = {}) => ({
-  label, stroke: color(name), width: 1.6, points: { show: false }, value: (chart, value) => shown(value), ...extra,
+  label, stroke: color(name), width: 1.6, points: { show: false }, value: atCursor(shown), marker: color(name), ...extra,
 });
 
 const dots = (label, name, size) =>
@@ -71,7 +75,7 @@ const dots = (label, name, size) =>
 const CHARTS = {
   rows: {
     series: () => [
-      { label: "row" },
+      rowNumber,
       line("lower", "band", { stroke: "transparent" }),
       line("upper", "band", { stroke: "transparent" }),
       dots("actual", "actual", 5),
@@ -82,15 +86,15 @@ const CHARTS = {
   },
   error: {
     series: () => [
-      { label: "row" }, line("model", "predicted", { width: 2.2 }),
+      rowNumber, line("model", "predicted", { width: 2.2 }),
       line("running mean", "mean", { dash: [6, 4] }), line("last value", "last", { dash: [2, 3] }),
     ],
     height: 230,
   },
   coverage: {
     series: () => [
-      { label: "row" }, line("coverage", "predicted", { width: 2.2, value: (chart, value) => percent(value) }),
-      line("nominal", "mean", { dash: [6, 4], value: (chart, value) => percent(value) }),
+      rowNumber, line("coverage", "predicted", { width: 2.2, value: atCursor(percent) }),
+      line("nominal", "mean", { dash: [6, 4], value: atCursor(percent) }),
     ],
     height: 230,
     range: (chart, least) => [Math.max(0, Math.floor(10 * Math.min(least, 0.85)) / 10), 1],
@@ -98,7 +102,7 @@ const CHARTS = {
   classes: {
     place: "rows",
     series: () => [
-      { label: "row" }, dots("correct", "predicted", 5), dots("wrong", "actual", 7),
+      rowNumber, dots("correct", "predicted", 5), dots("wrong", "bad", 7),
     ],
     height: 300,
     range: () => [-0.03, 1.03],
@@ -106,9 +110,9 @@ const CHARTS = {
   accuracy: {
     place: "error",
     series: () => [
-      { label: "row" }, line("model", "predicted", { width: 2.2, value: (chart, value) => percent(value) }),
-      line("majority class", "mean", { dash: [6, 4], value: (chart, value) => percent(value) }),
-      line("last class", "last", { dash: [2, 3], value: (chart, value) => percent(value) }),
+      rowNumber, line("model", "predicted", { width: 2.2, value: atCursor(percent) }),
+      line("majority class", "mean", { dash: [6, 4], value: atCursor(percent) }),
+      line("last class", "last", { dash: [2, 3], value: atCursor(percent) }),
     ],
     height: 230,
     range: (chart, least) => [Math.max(0, Math.floor(10 * (Math.min(least, 0.95) - 0.02)) / 10), 1.01],
@@ -125,6 +129,7 @@ function draw(name, data, label) {
     const options = {
       width: place.clientWidth, height: kind.height, series: kind.series(), axes: axes(),
       bands: kind.bands ? kind.bands() : [], cursor: { drag: { x: true, y: false } },
+      legend: { markers: { width: 0, fill: (chart, number) => chart.series[number].marker } },
       scales: { x: { time: false }, ...(kind.range ? { y: { range: kind.range } } : {}) },
     };
     state.charts[name] = new uPlot(options, data, place);
@@ -368,7 +373,8 @@ function showAnswer(found) {
       element("p", { class: "quiet", text: `${shown(100 * level, 3)} % interval${name}: ${shown(lower, 5)} to ${shown(upper, 5)}` })));
   }
   const why = (found.explanations || [])[0];
-  if (why && why.path) parts.push(pathTable(why.path));
+  const path = why && (Array.isArray(why.path) ? why.path : (why.path || {}).path);  /* of an ensemble, that of a tree */
+  if (Array.isArray(path)) parts.push(pathTable(path));
   if (why) parts.push(element("details", {}, element("summary", { text: "Explanation in full" }), element("pre", { text: why.text, tabindex: "0" })));
   byId("answer").replaceChildren(...parts);
 }
@@ -400,10 +406,19 @@ async function loadTree(member) {
   byId("tree").replaceChildren(...(found.nodes.length ? [node_element(nodes, 0, 0)] : []));
 }
 
+function meansOf(node) {
+  const pairs = Object.entries(node.means || {}).filter(([, mean]) => mean !== null);
+  if (!pairs.length) return node.mean === null ? "" : `mean ${shown(node.mean)}, `;
+  const ofClasses = state.model && state.model.task === "classes";
+  if (ofClasses) pairs.sort((one, other) => other[1] - one[1]);
+  return pairs.slice(0, ofClasses ? 2 : 3).map(([name, mean]) =>
+    `${name} ${ofClasses ? `${(100 * mean).toFixed(0)} %` : shown(mean)}, `).join("");
+}
+
 function node_element(nodes, number, depth) {
   const node = nodes.get(number);
   const words = [element("span", { text: node.condition }),
-    element("span", { class: "facts", text: `${node.mean === null ? "" : `mean ${shown(node.mean)}, `}${count(Math.round(node.weight))} rows` })];
+    element("span", { class: "facts", text: `${meansOf(node)}${count(Math.round(node.weight))} rows` })];
   if (node.left < 0 || !nodes.has(node.left) || !nodes.has(node.right)) return element("div", { class: "leaf" }, ...words);
   const made = element("details", {}, element("summary", {}, ...words));
   const fill = () => { if (made.childElementCount === 1) made.append(node_element(nodes, node.left, depth + 1), node_element(nodes, node.right, depth + 1)); };
