@@ -28,10 +28,16 @@ ERRORS = {
 }
 ROW_ERRORS = (400, 401, 403, 408, 409, 413, 415, 421, 422, 429, 500, 503)
 READ_ERRORS = (401, 421, 429, 500, 503)
+CATEGORY: dict[str, Any] = {
+    "type": ["string", "integer", "boolean", "null"],
+    "maxLength": LONGEST,
+    "minimum": -(2**63),
+    "maximum": 2**64 - 1,
+}
 KINDS = {
     "number": {"type": ["number", "boolean", "null"]},
-    "category": {"type": ["string", "integer", "boolean", "null"]},
-    "identifier": {"type": ["string", "integer", "boolean", "null"]},
+    "category": CATEGORY,
+    "identifier": CATEGORY,
     "unknown": {"type": ["number", "string", "boolean", "null"]},
 }
 NUMBER: dict[str, Any] = {"type": "number"}
@@ -135,12 +141,7 @@ def _labels(service: Service) -> tuple[dict[str, Any], dict[str, Any]]:
     classes = [*service.replica.host.classes]
     if classes and not service.settings.new_classes:
         return {"enum": classes}, {"enum": [*classes, None]}
-    own: dict[str, Any] = {
-        "type": ["string", "integer", "boolean"],
-        "maxLength": LONGEST,
-        "minimum": -(2**63),
-        "maximum": 2**64 - 1,
-    }
+    own = {**CATEGORY, "type": ["string", "integer", "boolean"]}
     return own, {"type": [*own["type"], "null"]}
 
 
