@@ -34,14 +34,15 @@ test-random: $(VENV)/test-installed
 test-debug: $(VENV)-debug/installed
 	$(VENV)-debug/bin/python -m pytest -m "not long" tests
 
-# The same tests with the lowest versions that pyproject.toml allows.
+# The same tests with the lowest versions that pyproject.toml allows. These warn about what has become
+# deprecated in each other since, which is no fault here.
 test-lowest:
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip --quiet install uv
 	$(VENV)-lowest/bin/uv pip compile --quiet --resolution lowest-direct --extra test pyproject.toml \
 	  --output-file $(VENV)-lowest/constraints.txt
 	$(VENV)-lowest/bin/python -m pip --quiet install --constraint $(VENV)-lowest/constraints.txt '.[test]'
-	$(VENV)-lowest/bin/python -m pytest -m "not long" --numprocesses auto tests
+	$(VENV)-lowest/bin/python -m pytest -m "not long" -W ignore::DeprecationWarning --numprocesses auto tests
 
 # The documentation site, in docs/_build/html; a warning is an error.
 docs: $(VENV)/docs-installed
