@@ -34,14 +34,15 @@ test-random: $(VENV)/test-installed
 test-debug: $(VENV)-debug/installed
 	$(VENV)-debug/bin/python -m pytest -m "not long" tests
 
-# The same tests with the lowest versions that pyproject.toml allows.
+# The same tests with the lowest versions that pyproject.toml allows. These warn about what has become
+# deprecated in each other since, which is no fault here.
 test-lowest:
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip --quiet install uv
 	$(VENV)-lowest/bin/uv pip compile --quiet --resolution lowest-direct --extra test pyproject.toml \
 	  --output-file $(VENV)-lowest/constraints.txt
 	$(VENV)-lowest/bin/python -m pip --quiet install --constraint $(VENV)-lowest/constraints.txt '.[test]'
-	$(VENV)-lowest/bin/python -m pytest -m "not long" --numprocesses auto tests
+	$(VENV)-lowest/bin/python -m pytest -m "not long" -W ignore::DeprecationWarning --numprocesses auto tests
 
 # The documentation site, in docs/_build/html; a warning is an error.
 docs: $(VENV)/docs-installed
@@ -52,14 +53,17 @@ lint: $(VENV)/test-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Sapwood beside its peers: the quick form, and the whole, which goes on where it was stopped. Other
-# questions are answered by `python -m benchmarks NAME`.
+# Sapwood compared with its peers: the quick form, and the whole, which resumes where it was stopped.
+# Other questions are answered by `python -m benchmarks NAME`.
 bench: $(VENV)/bench-installed
 	$(BIN)/python -m benchmarks.peers --fresh
 
 bench-full: $(VENV)/bench-installed
 	$(BIN)/python -m benchmarks.peers --full
 	cp benchmarks/results/peers/benchmark.md docs/benchmarks/peers.md
+
+# The size of a wheel that a release may have.
+MOST_BYTES := 4000000
 
 # A wheel for this Python and the source distribution, tried in an empty environment.
 wheel:
@@ -68,6 +72,7 @@ wheel:
 	build/wheel-env/bin/python -m pip --quiet install build auditwheel
 	build/wheel-env/bin/python -m build --sdist --wheel .
 	build/wheel-env/bin/python -m auditwheel show dist/*.whl
+	test $$(wc -c < dist/*.whl) -le $(MOST_BYTES)
 	$(PYTHON) -m venv --clear build/empty-env
 	build/empty-env/bin/python -m pip --quiet install dist/*.whl
 	cd build && empty-env/bin/python -m sapwood.smoke_test
@@ -81,7 +86,8 @@ audit: $(VENV)/test-installed
 	build/audit-env/bin/pip-audit --path $(VENV)/lib/python*/site-packages --skip-editable \
 	  --format cyclonedx-json --output dist/sbom.json
 
-release: test wheel
+# The wheel comes first, as it clears dist, where the audit writes its list.
+release: test docs wheel audit
 	@echo
 	@echo "All checks passed. To release version $$($(BIN)/python -c 'import sapwood; print(sapwood.__version__)'):"
 	@echo "  1. date its section in CHANGELOG.md and commit"

@@ -5,8 +5,10 @@ Three servers answer the same requests, one after the other in turns: `sapwood s
 around the same model, without any of these; and the same service around a tree of river. Eight
 connections predict single rows or batches of 100, while another one sends 1,000 rows a second to be
 learned. All addresses are loopback ones, and requests are bounded in number and time. Client and
-server share the machine, so the CPU time of the server's process is told as well: other work on the
+server share the machine, so the CPU time of the server's process is measured as well: other work on the
 machine does not lengthen it.
+
+A full run writes all measurements to ``docs/benchmarks/results/serving.csv``.
 """
 
 import asyncio
@@ -30,6 +32,8 @@ from sapwood import HoeffdingTreeRegressor, streams
 
 __all__ = ["run"]
 
+FILE = Path(__file__).parents[1] / "docs" / "benchmarks" / "results" / "serving.csv"
+"""Where a full run writes its measurements; the documentation shows the medians."""
 TRAINED = 20_000
 CONNECTIONS = 8
 REQUESTS = {1: 4_000, 100: 800}
@@ -88,7 +92,7 @@ def run(quick: bool = False) -> Answer:
     Parameters
     ----------
     quick : bool
-        A quarter of the requests, once.
+        A quarter of the requests, once; no file is written.
     """
     pairs = [({str(name): value for name, value in x.items()}, y) for x, y in _rows()]
     records: list[Record] = []
@@ -101,7 +105,30 @@ def run(quick: bool = False) -> Answer:
                     with _server(name, path) as (port, process):
                         load = _Load(name, port, process, pairs)
                         records.append(asyncio.run(load.measured(rows, count)))
+    if not quick:
+        Table("", Record._fields, records).write_csv(FILE)
+        shown_table(records).write_csv(FILE.with_name("serving-medians.csv"))
     return Answer([_table(records)], Table("", Record._fields, records))
+
+
+def shown_table(records: Sequence[Record]) -> Table:
+    """Return the medians as the documentation shows them."""
+    rows = []
+    for (name, size), own in _medians(records).items():
+        digits = (f"{own[0]:,.0f}", f"{own[1]:.1f}", f"{own[2]:.0f}", f"{own[3]:,.0f}")
+        rows.append([name, str(size), *digits])
+    columns = ("server", "rows", "requests/s", "median ms", "p99 ms", "CPU µs a request")
+    return Table("", columns, rows)
+
+
+def _medians(records: Sequence[Record]) -> dict[tuple[str, int], list[float]]:
+    """Return the medians of all repeats, by server and rows of a request."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for size in REQUESTS:
+        for name in dict.fromkeys(record.server for record in records):
+            each = [one[3:] for one in records if one.server == name and one.rows == size]
+            found[name, size] = [float(np.median(values)) for values in zip(*each, strict=True)]
+    return found
 
 
 def _rows() -> Any:
@@ -128,15 +155,11 @@ def _models(folder: Path, pairs: Sequence[tuple[dict[str, float], float]]) -> di
 
 def _table(records: Sequence[Record]) -> Table:
     shown: list[tuple[Cell, ...]] = []
-    for rows in REQUESTS:
-        medians = {}
-        for name in dict.fromkeys(record.server for record in records):
-            found = [each[3:] for each in records if each.server == name and each.rows == rows]
-            medians[name] = [float(np.median(values)) for values in zip(*found, strict=True)]
-        own = medians[SAPWOOD]
-        for name, values in medians.items():
-            ratios = own[0] / values[0], values[2] / own[2], values[3] / own[3]
-            shown.append((name, rows, *values, *ratios))
+    medians = _medians(records)
+    for (name, rows), values in medians.items():
+        own = medians[SAPWOOD, rows]
+        ratios = own[0] / values[0], values[2] / own[2], values[3] / own[3]
+        shown.append((name, rows, *values, *ratios))
     columns = (
         *("server", "rows", "requests/s", "median ms", "p99 ms", "CPU µs/request", "learned/s"),
         *("requests/s: ratio", "p99: ratio", "CPU: ratio"),

@@ -7,7 +7,7 @@ import threading
 import httpx
 import pytest
 
-from sapwood.serve.model_host import ModelHost
+from sapwood.serve.class_host import host_from_bytes
 from sapwood.serve.operations import Operation
 from sapwood.serve.state import ServiceState
 from sapwood.serve.wal import WriteAheadLog
@@ -92,7 +92,7 @@ class Load:
 
 def replayed(folder, model):
     """The state after all operations of a log, from the first on, without any checkpoint."""
-    state = ServiceState(ModelHost.from_bytes(model))
+    state = ServiceState(host_from_bytes(model))
     log = WriteAheadLog(folder)
     for record in log.open(0):
         state.apply(Operation.from_bytes(record.payload), record.time)

@@ -18,8 +18,11 @@ TOKEN = "0123456789abcdef-token"
         ("intervals", 2_000, [], {}),
         ("tree", 0, ["--no-learn"], {}),
         ("forest", 500, [], {"SAPWOOD_TOKEN": TOKEN}),
+        ("lags", 500, [], {}),
+        ("targets", 500, [], {}),
+        ("classes", 2_000, [], {}),
     ],
-    ids=["tree", "intervals", "no-learning", "token"],
+    ids=["tree", "intervals", "no-learning", "token", "lags", "targets", "classes"],
 )
 def test_schemathesis_finds_no_failure(tmp_path, kind, rows, options, env):
     path = saved(tmp_path, rows, kind)

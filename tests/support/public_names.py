@@ -9,9 +9,11 @@ import inspect
 
 PACKAGES = (
     "sapwood",
+    "sapwood.classify",
     "sapwood.drift",
     "sapwood.evaluate",
     "sapwood.export",
+    "sapwood.hybrid",
     "sapwood.lags",
     "sapwood.merge",
     "sapwood.observers",
@@ -19,7 +21,9 @@ PACKAGES = (
     "sapwood.report",
     "sapwood.river",
     "sapwood.scale",
+    "sapwood.schema",
     "sapwood.sklearn",
+    "sapwood.stages",
     "sapwood.streams",
 )
 

@@ -15,6 +15,7 @@ import numpy as np
 
 import sapwood
 from cases import PATIENCE
+from sapwood.lags import LaggedModel, Lags
 
 CITIES = ("Oslo", "Rome", "Bonn")
 
@@ -34,15 +35,37 @@ def rows_of(count, seed=1):
     ]
 
 
+def class_rows_of(count, seed=1):
+    """The same rows with one of three classes."""
+    return [
+        {**item, "y": "high" if item["y"] > 5.2 else "middle" if item["y"] > 4.5 else "low"}
+        for item in rows_of(count, seed)
+    ]
+
+
+def target_rows_of(count, seed=1):
+    """The same rows with two targets."""
+    return [
+        {**item, "y": {"low": item["y"] - 1.0, "high": 2.0 * item["y"]}}
+        for item in rows_of(count, seed)
+    ]
+
+
 def trained(rows=2_000, kind="tree"):
     """A model that has learned some rows."""
     made = {
         "tree": sapwood.HoeffdingTreeRegressor,
         "intervals": lambda: sapwood.IntervalRegressor(sapwood.HoeffdingTreeRegressor()),
         "forest": lambda: sapwood.ForestRegressor(members=3),
+        "lags": lambda: LaggedModel(
+            sapwood.IntervalRegressor(sapwood.ForestRegressor(members=3)), Lags([1, 2], target="y")
+        ),
+        "targets": sapwood.HoeffdingTreeRegressor,
+        "classes": sapwood.HoeffdingTreeClassifier,
+        "hybrid": lambda: sapwood.HybridRegressor(min_rows=200, background=False),
     }[kind]()
     if rows:
-        items = rows_of(rows)
+        items = {"targets": target_rows_of, "classes": class_rows_of}.get(kind, rows_of)(rows)
         made.learn_many([item["x"] for item in items], [item["y"] for item in items])
     return made
 

@@ -29,6 +29,7 @@ from sapwood.streams.stream import Stream, numbers_by_name
 
 __all__ = [
     "ClassJob",
+    "ClassReading",
     "evaluate_job",
     "is_of_classes",
     "print_class_counts",
@@ -41,7 +42,7 @@ MOST_SHOWN = 12  # classes of a confusion matrix in the terminal
 
 
 @dataclass(frozen=True)
-class _ClassReading(Reading):
+class ClassReading(Reading):
     """How a stream is read whose target is a class: as a category among its features."""
 
     label: str = ""
@@ -143,7 +144,7 @@ class ClassJob:
         self.target = self._target(reading, saved, learning.model)
         own = {each.name: getattr(reading, each.name) for each in fields(Reading)}
         own |= {"target": [], "model": saved, "label": self.target}
-        self.stream = self._open(name, _ClassReading(**own))
+        self.stream = self._open(name, ClassReading(**own))
         self.delay = self._delay(targets.delay)
         self.window = scoring.window
         self.skips = targets.on_bad_row == "skip"
@@ -155,7 +156,7 @@ class ClassJob:
             self.model = make_classifier(learning.model, given, features, declared)
         self._take_schema(is_new=saved is None)
 
-    def _open(self, name: list[str], reading: _ClassReading) -> Stream:
+    def _open(self, name: list[str], reading: ClassReading) -> Stream:
         stream = open_named(name, reading)
         if self.target not in stream.features:
             known = ", ".join(map(str, stream.features))

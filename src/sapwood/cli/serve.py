@@ -1,6 +1,7 @@
 """`sapwood serve`: a model as an HTTP service."""
 
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,6 +21,8 @@ a_file = {"metavar": "FILE"}
 FSYNC = """When the log is flushed to the disk: before each acknowledgement, every second, or when the
 system decides."""
 NEW_FEATURES = "Accept rows with features that the model does not know yet."
+TARGET = "The target in messages of the topic; repeat it for several. Default: the model's own."
+NEW_CLASSES = "Accept labels of classes that a classifier does not know yet."
 TOKEN = "Bearer token for all requests; or the variable SAPWOOD_TOKEN."
 LEARN_TOKEN = "Bearer token for /learn and /labels; or the variable SAPWOOD_LEARN_TOKEN."
 ANONYMOUS = "Listen on other addresses than localhost without a token."
@@ -45,11 +48,12 @@ def serve(
     ] = "60s",
     monitor: Annotated[bool, learning(help="Detect concept drift.")] = True,
     new_features: Annotated[bool, learning("--new-features", help=NEW_FEATURES)] = False,
+    new_classes: Annotated[bool, learning("--new-classes", help=NEW_CLASSES)] = False,
     follow: Annotated[
         str | None,
         learning(metavar="URL", help="Also learn from a Kafka topic, kafka://HOST:PORT/TOPIC."),
     ] = None,
-    target: Annotated[str | None, learning(help="The target in messages of the topic.")] = None,
+    target: Annotated[list[str] | None, learning(help=TARGET)] = None,
     kafka_config: Annotated[
         Path | None, learning(help="Settings of the Kafka client.", **a_file)
     ] = None,
@@ -113,11 +117,12 @@ def serve(
             max_requests=max_requests,
             max_streams=max_streams,
             new_features=new_features,
+            new_classes=new_classes,
             monitor=monitor,
         )
         logs.set_up(log_level)
         try:
-            server.run(settings, _follower(follow, target, kafka_config))
+            server.run(settings, _follower(follow, target or [], kafka_config))
         except (StoreError, LogError, TypeError) as error:
             raise UsageError(str(error)) from error
 
@@ -143,10 +148,11 @@ def _token(path: Path | None, variable: str, option: str) -> str | None:
     return token
 
 
-def _follower(url: str | None, target: str | None, config: Path | None) -> Any:
+def _follower(url: str | None, target: list[str], config: Path | None) -> Any:
     """Return what makes the follower of a topic, None if none is to be followed."""
     if url is None:
         return None
+    from sapwood.cli.classes import ClassReading
     from sapwood.cli.reading import Reading, is_topic
 
     if not is_topic([url]):
@@ -155,11 +161,23 @@ def _follower(url: str | None, target: str | None, config: Path | None) -> Any:
     def make(service: Any) -> Any:
         from sapwood.serve.follow import TopicFollower
 
-        def open_stream(model: Any, sample: bytes | None) -> Any:
-            targets = [] if target is None else [target]
-            reading = Reading(target=targets, kafka_config=config, model=model, sample=sample)
-            return reading.open(url)
+        host, model = service.replica.host, "the served model"
+        typed = Reading(target=target, kafka_config=config).for_model(host.model, model)
+        if host.task == "classes":
+            typed.check_one_target("the classes are those of one target")
+        elif host.targets and len(typed.target) != len(host.targets):
+            raise UsageError(f"--target: name all targets of the model, {', '.join(host.targets)}")
+        if not typed.target:
+            raise UsageError("--follow: name the target in the messages by --target")
 
-        return TopicFollower(service, open_stream)
+        def open_stream(model: Any, sample: bytes | None) -> Any:
+            if host.task != "classes":
+                return replace(typed, model=model, sample=sample).open(url)
+            own = {"target": [], "label": typed.target[0], "model": model, "sample": sample}
+            return ClassReading(kafka_config=config, **own).open(url)
+
+        return TopicFollower(
+            service, open_stream, typed.target[0] if host.task == "classes" else None
+        )
 
     return make

@@ -23,7 +23,16 @@ from sapwood.serve.metrics import CONTENT_TYPE
 from sapwood.serve.model_host import REJECTIONS, ModelHost, Predicted
 from sapwood.serve.openapi import description
 from sapwood.serve.operations import Kind, Operation
-from sapwood.serve.rows import JSON, Batch, BodyError, RowError, TooLargeError, check_names
+from sapwood.serve.rows import (
+    JSON,
+    Batch,
+    BodyError,
+    RowError,
+    TooLargeError,
+    check_classes,
+    check_names,
+    check_target_names,
+)
 from sapwood.serve.service import Service
 from sapwood.serve.state import ConflictError
 from sapwood.serve.writer import BusyError, StorageError
@@ -36,6 +45,8 @@ INLINE = 256
 """Rows up to which a request is served by the event loop itself; more go to another thread."""
 MOST_EXPLAINED = 100
 """Rows of a request that are explained: the first ones."""
+ROW_REASONS = {409: "conflict", 413: "too_large", 429: "rate_limit", 503: "busy"}
+"""Why rows are rejected, by status; of 422 the error has the reason."""
 MEDIA = {
     "page.htm": "text/html; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
@@ -150,18 +161,24 @@ class Handlers:
             found: Response = await serve(request)
             return found
         except Rejected as error:
+            if error.status in ROW_REASONS:
+                self._count_rejected(request, ROW_REASONS[error.status])
             return error_response(request.scope, error.status, str(error), error.headers)
         except ClientDisconnect:
             return error_response(request.scope, 400, "the client has left")
         except (BusyError, StorageError, *REJECTIONS) as error:
             status = status_of(error)
             assert status is not None
-            rows = request.scope.get("rows", 0)
-            if status in (409, 422):
-                reason = "conflict" if status == 409 else "bad_row"
-                self._service.metrics.rejected_rows.labels(reason).inc(max(1, rows))
+            if status != 400:
+                reason = ROW_REASONS.get(status, "") or getattr(error, "reason", "bad_row")
+                self._count_rejected(request, reason)
             headers = {"retry-after": "1"} if status == 503 else {}
             return error_response(request.scope, status, str(error), headers)
+
+    def _count_rejected(self, request: Request, reason: str) -> None:
+        """Count the rows of a request; one where it could not be read how many there are."""
+        rows = max(1, request.scope.get("rows", 0))
+        self._service.metrics.rejected_rows.labels(reason).inc(rows)
 
     async def _read(self, request: Request, kind: Kind) -> tuple[Operation, Batch]:
         """Return the operation of a request, and its rows."""
@@ -177,16 +194,26 @@ class Handlers:
             for name, value in request.query_params.items()
             if media == ARROW and name in ("id", "target", "weight")
         }
-        operation = Operation(kind, body, media, params)
+        operation, host = Operation(kind, body, media, params), self._service.replica.host
         if len(body) > 2**16:
-            batch = await asyncio.to_thread(operation.read, self._settings.limits)
+            batch = await asyncio.to_thread(operation.read, self._settings.limits, host.task)
         else:
-            batch = operation.read(self._settings.limits)
+            batch = operation.read(self._settings.limits, host.task)
         request.scope["rows"] = batch.count
+        if batch.y is not None:
+            self._check_y(batch.y, host)
         known = self._service.replica.names
         if known and kind != "labels" and not self._settings.new_features:
             check_names(batch.rows, known)
         return operation, batch
+
+    def _check_y(self, y: list[Any], host: ModelHost) -> None:
+        """Raise TargetError for targets that the model does not know, learned or not."""
+        if host.task != "classes":
+            if self._service.replica.rows:
+                check_target_names(y, host.targets)
+        elif host.classes and not self._settings.new_classes:
+            check_classes(y, host.classes)
 
     async def _body(self, request: Request) -> bytes:
         most = self._settings.limits.bytes
@@ -244,10 +271,10 @@ class Handlers:
             self._predicted.inc(batch.count)
         host = service.replica.host
         if as_arrow:
-            return Response(write_arrow(columns_of(host, found, levels)), media_type=ARROW)
+            return Response(write_arrow(host.columns(found, levels)), media_type=ARROW)
         answer: dict[str, Any] = {"predictions": found, "model_rows": service.replica.rows}
         if isinstance(found, Predicted):
-            answer["predictions"] = host.as_json(found.values)
+            answer |= host.answer(found)
             if levels:
                 answer["intervals"] = intervals_of(host, found, levels)
         if explain:
@@ -323,9 +350,9 @@ class Handlers:
 
     async def readyz(self, request: Request) -> Response:
         """Tell whether requests may be sent."""
-        failure = self._service.failure
-        if failure is not None or self._service.stopping:
-            return error_response(request.scope, 503, failure or "the server is stopping")
+        reason = self._service.unready
+        if reason is not None:
+            return error_response(request.scope, 503, reason)
         return json_response({"status": "ready"})
 
     async def metrics(self, request: Request) -> Response:
@@ -376,18 +403,3 @@ def intervals_of(host: ModelHost, found: Predicted, levels: list[float]) -> dict
             lower, upper = found.bounds[:, :, place, 0], found.bounds[:, :, place, 1]
         answer[f"{level:g}"] = {"lower": host.as_json(lower), "upper": host.as_json(upper)}
     return answer
-
-
-def columns_of(host: ModelHost, found: Predicted, levels: list[float]) -> dict[str, Any]:
-    """Return predictions and prediction intervals as columns."""
-    names = host.targets
-    columns: dict[str, Any] = {}
-    for place in range(found.values.shape[1]):
-        suffix = f"_{names[place]}" if names else ""
-        columns[f"prediction{suffix}"] = found.values[:, place].copy()
-        for level in levels:
-            if found.bounds is not None:
-                pair = found.bounds[:, place, host.levels.index(level)]
-                columns[f"lower_{level:g}{suffix}"] = pair[:, 0].copy()
-                columns[f"upper_{level:g}{suffix}"] = pair[:, 1].copy()
-    return columns

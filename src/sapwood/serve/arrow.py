@@ -25,7 +25,9 @@ EXPANSION = 8
 """How many times as large as its bytes a body may be in memory."""
 
 
-def read_arrow(body: bytes, params: dict[str, str], wanted: str, limits: Limits) -> Batch:
+def read_arrow(
+    body: bytes, params: dict[str, str], wanted: str, limits: Limits, task: str = "numbers"
+) -> Batch:
     """Return the rows of an Arrow IPC stream.
 
     Parameters
@@ -38,15 +40,17 @@ def read_arrow(body: bytes, params: dict[str, str], wanted: str, limits: Limits)
         Whether targets are required.
     limits : Limits
         The sizes that it may have.
+    task : {"numbers", "classes"}
+        What a target may be.
     """
     table = _table(body, limits)
     try:
-        return _batch(table, params, wanted)
+        return _batch(table, params, wanted, task)
     except UnicodeDecodeError:
         raise BodyError("a name or a text is not UTF-8; send text in UTF-8") from None
 
 
-def _batch(table: Any, params: dict[str, str], wanted: str) -> Batch:
+def _batch(table: Any, params: dict[str, str], wanted: str, task: str) -> Batch:
     """Return the columns of a table as a batch."""
     special = {name: params[name] for name in ("id", "target", "weight") if params.get(name)}
     for option, column in special.items():
@@ -62,7 +66,7 @@ def _batch(table: Any, params: dict[str, str], wanted: str) -> Batch:
         if "target" not in special:
             raise RowError("name the column of the target, as by /learn?target=y")
         y = _values(table, special["target"])
-        check_targets(y)
+        check_targets(y, task)
     if "weight" in special:
         weights = _values(table, special["weight"])
         check_weights(weights)

@@ -33,6 +33,8 @@ def snapshot(service: Service, since: int = 0) -> dict[str, Any]:
     host = service.replica.host
     return {
         "kind": host.kind,
+        "task": host.task,
+        "classes": [str(label) for label in host.classes],
         "read_only": not service.settings.can_learn,
         "rows": service.rows,
         "bytes": host.nbytes,

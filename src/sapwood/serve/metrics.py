@@ -21,10 +21,17 @@ REASONS = (
     *("malformed", "bad_row", "conflict", "too_large", "rate_limit", "busy", "unauthorized"),
     *("forbidden", "media_type", "timeout", "other"),
 )
+ROW_REASONS = (
+    *("bad_row", "bad_target", "bad_weight", "bad_id", "unknown_feature", "conflict"),
+    *("too_large", "rate_limit", "busy"),
+)
 HELP = {
     "sapwood_mae": "Exponentially weighted mean absolute error (half-life 693 rows).",
     "sapwood_rmse": "Exponentially weighted root mean squared error (half-life 693 rows).",
     "sapwood_r2": "Exponentially weighted R squared (half-life 693 rows).",
+    "sapwood_accuracy": "Exponentially weighted accuracy (half-life 693 rows).",
+    "sapwood_log_loss": "Exponentially weighted log-loss (half-life 693 rows).",
+    "sapwood_baseline_accuracy": "The same of a baseline: the majority class, or the last one.",
     "sapwood_baseline_mae": "The same of a baseline: the mean of all targets, or the last one.",
     "sapwood_coverage": "Exponentially weighted coverage of the prediction intervals.",
     "sapwood_pending_labels": "Predictions that wait for their label.",
@@ -37,8 +44,17 @@ HELP = {
     "sapwood_log_bytes": "Bytes of the log since the last checkpoint.",
     "sapwood_drift_events": "Drift events since the model is served.",
     "sapwood_checkpoints": "Checkpoints written, or models reloaded by a read-only server.",
+    "sapwood_following": "Whether the messages of the topic are learned: 1, or 0 if reading fails.",
+    "sapwood_follow_errors": "Times that the topic could not be read.",
+    "sapwood_replaced_models": "Times that another process has replaced the served model file.",
     "sapwood_storage_errors": "Times that the log or a checkpoint could not be written.",
 }
+COUNTERS = frozenset(
+    f"sapwood_{name}"
+    for name in (
+        *("checkpoints", "drift_events", "follow_errors", "replaced_models", "storage_errors"),
+    )
+)
 
 
 class Metrics:
@@ -70,7 +86,7 @@ class Metrics:
         self.rejected_rows = Counter(
             "sapwood_rejected_rows", "Rows that were rejected, by reason.", ["reason"], **own
         )
-        for reason in ("bad_row", "conflict"):
+        for reason in ROW_REASONS:
             self.rejected_rows.labels(reason)
         self.latency = Histogram(
             "sapwood_request_seconds", "Seconds until the answer.", ["path"], buckets=SECONDS, **own
@@ -89,8 +105,7 @@ class Metrics:
         """Yield the gauges."""
         for name, values in self._facts().items():
             names = list(values[0][0]) if values else []
-            counted = name in ("sapwood_drift_events", "sapwood_checkpoints")
-            family = CounterMetricFamily if counted or "errors" in name else GaugeMetricFamily
+            family = CounterMetricFamily if name in COUNTERS else GaugeMetricFamily
             found = family(name, HELP[name], labels=names)
             for labels, value in values:
                 if value is not None:

@@ -7,7 +7,7 @@ intervals, explanations, importances, a tree) is found by looking at its class.
 import inspect
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ import sapwood
 from sapwood.model import readable_part
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.serve.rows import Batch, RowError
+from sapwood.validation import Label
 
 __all__ = ["REJECTIONS", "ModelHost", "Predicted", "plain"]
 
@@ -23,6 +24,8 @@ FloatArray = NDArray[np.float64]
 
 REJECTIONS = (ValueError, TypeError, OverflowError)
 """What a model raises for rows that it rejects; it is unchanged then."""
+MEAN_OF = "mean of "
+"""What the columns of means begin with, of trees of several targets."""
 MOST_NODES = 2_000
 """Nodes of a tree that are sent at once."""
 
@@ -36,10 +39,13 @@ class Predicted(NamedTuple):
         The predictions.
     bounds : ndarray of float, shape (rows, targets, levels, 2), optional
         The lower and upper bounds of the prediction intervals.
+    classes : sequence of labels, optional
+        Of a classifier: `values` are the probabilities of these classes.
     """
 
     values: FloatArray
     bounds: FloatArray | None
+    classes: Sequence[Label] | None = None
 
 
 class ModelHost:
@@ -51,21 +57,24 @@ class ModelHost:
         The model.
     """
 
+    task: ClassVar[str] = "numbers"
+    classes: Sequence[Label] = ()
+
     def __init__(self, model: Any) -> None:
         kind = type(model)
         for name in ("predict_many", "learn_many", "predict_one", "learn_one"):
             if not callable(getattr(kind, name, None)):
-                raise TypeError(f"a {kind.__name__} cannot be served: it has no {name}")
+                raise TypeError(
+                    f"a {kind.__name__} cannot be served: it has no {name}; serve a regressor or a "
+                    "classifier"
+                )
         self.model = model
         self.has_intervals = hasattr(model, "predict_intervals_many") and hasattr(model, "levels")
         self._takes_ids = all(map(_takes_id, (kind.predict_one, kind.learn_one)))
+        batch_method = getattr(kind, "predict_intervals_many", None)
+        self._takes_id_batches = batch_method is not None and _takes_id(batch_method, "ids")
         self._renamed: dict[str, Any] | None = None
         self._features: Any = None
-
-    @classmethod
-    def from_bytes(cls, data: bytes, source: str = "the model") -> Self:
-        """Return the host of a model that `to_bytes` has saved."""
-        return cls(sapwood.model.from_bytes(data, source))
 
     def to_bytes(self) -> bytes:
         """Return the model as a file holds it."""
@@ -74,8 +83,9 @@ class ModelHost:
 
     def copy(self) -> Self:
         """Return the host of an independent copy of the model."""
-        copied = self.model.copy() if hasattr(type(self.model), "copy") else None
-        return type(self)(copied) if copied is not None else type(self).from_bytes(self.to_bytes())
+        if hasattr(type(self.model), "copy"):
+            return type(self)(self.model.copy())
+        return type(self)(sapwood.model.from_bytes(self.to_bytes()))
 
     # -- facts ------------------------------------------------------------------------------------
 
@@ -88,6 +98,11 @@ class ModelHost:
     def targets(self) -> list[str]:
         """The names of several targets; none if there is one."""
         return [str(name) for name in getattr(self.model, "targets", None) or ()]
+
+    @property
+    def explains(self) -> bool:
+        """Whether the model explains its predictions."""
+        return callable(getattr(self.model, "explain", None))
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -127,6 +142,8 @@ class ModelHost:
         schema = getattr(self.model, "schema", None)
         return {
             "kind": self.kind,
+            "task": self.task,
+            "explains": self.explains,
             "bytes": self.nbytes,
             "summary": plain(as_dict(summary)) if summary is not None else {},
             "parameters": {str(name): short(value) for name, value in parameters.items()},
@@ -171,12 +188,23 @@ class ModelHost:
         tree = part if hasattr(part, "to_frame") else part.member(member)
         columns = to_records(tree._picture())
         wanted = ("node", "parent", "condition", "left", "right", "weight", "mean", "deviation")
+        means = [name for name in columns if name.startswith(MEAN_OF)]
+        for suffix in (f" of {name.removeprefix(MEAN_OF)}" for name in means):
+            _sum_up(columns, suffix)
         _sum_up(columns)
         kept = {name: columns[name][:MOST_NODES] for name in (*wanted, "model")}
-        return [
+        nodes = [
             plain(dict(zip(kept, values, strict=True)))
             for values in zip(*kept.values(), strict=True)
         ]
+        for place, node in enumerate(nodes):
+            found = {name.removeprefix(MEAN_OF): columns[name][place] for name in means}
+            node["means"] = plain(self._means(node["mean"], found))
+        return nodes
+
+    def _means(self, mean: float | None, means: dict[str, float]) -> dict[str, float]:
+        """Return what a node predicts, by target; nothing if there is one."""
+        return means
 
     def explain(self, x: Mapping[str, Any]) -> dict[str, Any]:
         """Return how the prediction of a row comes about, as numbers and as text.
@@ -186,13 +214,9 @@ class ModelHost:
         RowError
             If the model does not explain its predictions.
         """
-        model = self.model
-        while not hasattr(type(model), "explain"):
-            inner = getattr(model, "model", None) if hasattr(type(model), "levels") else None
-            if inner is None:
-                raise RowError(f"a {self.kind} does not explain predictions; leave explain out")
-            model = inner
-        row = self._rows_of([dict(x)])[0]
+        if not self.explains:
+            raise RowError(f"a {self.kind} does not explain predictions; leave explain out")
+        model, row = self.model, self._rows_of([dict(x)])[0]
         targets = getattr(self.model, "targets", None) or ()
         if targets:
             each = {str(name): model.explain(row, name) for name in targets}
@@ -221,9 +245,45 @@ class ModelHost:
         if batch.count == 1:
             return self._predict_one(Batch(rows, 1).as_dicts()[0], self._known_by(batch.ids, "id"))
         ids = self._known_by(batch.ids, "ids")
+        if ids and self.has_intervals and not self._takes_id_batches:
+            return self._predict_in_a_loop(Batch(rows, batch.count, batch.ids))
         if self.has_intervals:
             return self._with_bounds(*self.model.predict_intervals_many(rows, **ids))
         return Predicted(self._table(self.model.predict_many(rows, **ids)), None)
+
+    def issued(self, values: list[list[float]], bounds: list[Any]) -> Predicted:
+        """Return predictions of single rows that were issued before as those of a batch."""
+        width = max(map(len, values))
+        table = np.array([row if len(row) == width else row * width for row in values])
+        if any(each is None or len(each) != width for each in bounds):
+            return Predicted(table, None)
+        return Predicted(table, np.array(bounds, dtype=np.float64))
+
+    def answer(self, found: Predicted) -> dict[str, Any]:
+        """Return the part of an answer to /predict that holds predictions."""
+        return {"predictions": self.as_json(found.values)}
+
+    def columns(self, found: Predicted, levels: Sequence[float]) -> dict[str, Any]:
+        """Return predictions and the prediction intervals of some levels as columns."""
+        names, columns = self.targets, {}
+        for place in range(found.values.shape[1]):
+            suffix = f"_{names[place]}" if names else ""
+            columns[f"prediction{suffix}"] = found.values[:, place].copy()
+            for level in levels:
+                if found.bounds is not None:
+                    pair = found.bounds[:, place, self.levels.index(level)]
+                    columns[f"lower_{level:g}{suffix}"] = pair[:, 0].copy()
+                    columns[f"upper_{level:g}{suffix}"] = pair[:, 1].copy()
+        return columns
+
+    def _predict_in_a_loop(self, batch: Batch) -> Predicted:
+        """Predict rows one by one, as the model takes ids of single rows only."""
+        ids = batch.ids or [None] * batch.count
+        rows = zip(batch.as_dicts(), ids, strict=True)
+        each = [self._predict_one(row, self._known_by([id], "id")) for row, id in rows]
+        bounds = [one.bounds for one in each if one.bounds is not None]
+        table = np.concatenate([one.values for one in each])
+        return Predicted(table, np.concatenate(bounds) if len(bounds) == len(each) else None)
 
     def _known_by(self, ids: Sequence[str | None] | None, name: str) -> dict[str, Any]:
         """Return the argument of a model's method that connects predictions with labels."""
@@ -274,6 +334,9 @@ class ModelHost:
             return found
         if batch.encoded:
             rows = EncodedColumns({name: [row.get(name) for row in rows] for name in rows[0]})
+        return self._predict_learn_many(rows, y, w)
+
+    def _predict_learn_many(self, rows: Any, y: list[Any], w: list[float] | None) -> Predicted:
         if self.has_intervals:
             return self._with_bounds(*self.model.predict_learn_intervals(rows, y, w))
         return Predicted(self._table(self.model.predict_learn_many(rows, y, w)), None)
@@ -320,9 +383,9 @@ class ModelHost:
         return [{renamed.get(name, name): row[name] for name in row} for row in rows]
 
 
-def _sum_up(columns: dict[str, list[Any]]) -> None:
+def _sum_up(columns: dict[str, list[Any]], suffix: str = "") -> None:
     """Let inner nodes have the weight and mean of the leaves below; they had those of the split."""
-    weight, mean = columns["weight"], columns["mean"]
+    weight, mean = columns[f"weight{suffix}"], columns[f"mean{suffix}"]
     for node in reversed(range(len(weight))):  # children come after their parents
         left, right = columns["left"][node], columns["right"][node]
         if left >= 0:
@@ -331,10 +394,10 @@ def _sum_up(columns: dict[str, list[Any]]) -> None:
             mean[node] = mean[left] * (1.0 - share) + mean[right] * share
 
 
-def _takes_id(method: Any) -> bool:
+def _takes_id(method: Any, name: str = "id") -> bool:
     """Whether a method connects a prediction with its label by an id."""
     try:
-        return "id" in inspect.signature(method).parameters
+        return name in inspect.signature(method).parameters
     except (TypeError, ValueError):
         return False
 

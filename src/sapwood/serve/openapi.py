@@ -7,6 +7,7 @@ from sapwood.serve.arrow import ARROW
 from sapwood.serve.metrics import CONTENT_TYPE
 from sapwood.serve.rows import HEAVIEST, JSON, LARGEST, LONGEST_ID
 from sapwood.serve.service import Service
+from sapwood.validation import LONGEST
 
 __all__ = ["description"]
 
@@ -27,10 +28,16 @@ ERRORS = {
 }
 ROW_ERRORS = (400, 401, 403, 408, 409, 413, 415, 421, 422, 429, 500, 503)
 READ_ERRORS = (401, 421, 429, 500, 503)
+CATEGORY: dict[str, Any] = {
+    "type": ["string", "integer", "boolean", "null"],
+    "maxLength": LONGEST,
+    "minimum": -(2**63),
+    "maximum": 2**64 - 1,
+}
 KINDS = {
     "number": {"type": ["number", "boolean", "null"]},
-    "category": {"type": ["string", "integer", "boolean", "null"]},
-    "identifier": {"type": ["string", "integer", "boolean", "null"]},
+    "category": CATEGORY,
+    "identifier": CATEGORY,
     "unknown": {"type": ["number", "string", "boolean", "null"]},
 }
 NUMBER: dict[str, Any] = {"type": "number"}
@@ -72,8 +79,12 @@ def _schemas(service: Service) -> dict[str, Any]:
     }
     y: dict[str, Any] = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
     prediction: dict[str, Any] = OPTIONAL
-    if targets:
-        y = {**_closed(dict.fromkeys(targets, y)), "minProperties": 1}
+    if service.replica.host.task == "classes":
+        y, prediction = _labels(service)
+    elif targets:
+        missing = {**y, "type": ["number", "null"]}
+        known = [{"required": [name], "properties": {name: NUMBER}} for name in targets]
+        y = {**_closed(dict.fromkeys(targets, missing)), "anyOf": known}
         prediction = _closed(dict.fromkeys(targets, OPTIONAL), targets)
     features: dict[str, Any] = {
         "type": "object",
@@ -110,7 +121,7 @@ def _schemas(service: Service) -> dict[str, Any]:
         "Status": _closed({"status": TEXT}, ["status"]),
         "Model": {
             "type": "object",
-            "properties": {"kind": TEXT, "rows": COUNT, "bytes": COUNT},
+            "properties": {"kind": TEXT, "task": TEXT, "rows": COUNT, "bytes": COUNT},
             "required": ["kind", "rows", "schema"],
         },
         "Tree": _closed(
@@ -125,13 +136,25 @@ def _schemas(service: Service) -> dict[str, Any]:
     }
 
 
+def _labels(service: Service) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the label of a class is, and a predicted one."""
+    classes = [*service.replica.host.classes]
+    if classes and not service.settings.new_classes:
+        return {"enum": classes}, {"enum": [*classes, None]}
+    own = {**CATEGORY, "type": ["string", "integer", "boolean"]}
+    return own, {"type": [*own["type"], "null"]}
+
+
 def _predictions() -> dict[str, Any]:
+    shares = {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}}
     values = {"type": "array", "items": _ref("Prediction")}
     interval = _closed({"lower": values, "upper": values}, ["lower", "upper"])
     return _closed(
         {
             "predictions": values,
             "model_rows": COUNT,
+            "classes": {"type": "array", "items": {"type": ["string", "integer", "boolean"]}},
+            "probabilities": {"type": "array", "items": shares},
             "intervals": {"type": "object", "additionalProperties": interval},
             "explanations": {"type": "array", "items": {"type": "object"}},
         },
@@ -168,7 +191,8 @@ def _paths(service: Service) -> dict[str, Any]:
     flag = {"type": "string", "enum": ["true", "false"]}
     shown = [*(f"{level:g}" for level in levels), "true", "false"] if levels else ["false"]
     intervals = _query("intervals", {"type": "string", "enum": shown}, "Prediction intervals.")
-    explain = _query("explain", flag, "Explain the predictions of the first 100 rows.")
+    explains = flag if service.replica.host.explains else {"type": "string", "enum": ["false"]}
+    explain = _query("explain", explains, "Explain the predictions of the first 100 rows.")
     column = TEXT
     ids = _query("id", column, "In Arrow streams, the column of identifiers.")
     target = _query("target", column, "In Arrow streams, the column of targets.")

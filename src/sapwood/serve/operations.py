@@ -39,11 +39,11 @@ class Operation:
     media: str = "application/json"
     params: dict[str, Any] = field(default_factory=dict)
 
-    def read(self, limits: Limits = UNLIMITED) -> Batch:
-        """Return the rows of the body."""
+    def read(self, limits: Limits = UNLIMITED, task: str = "numbers") -> Batch:
+        """Return the rows of the body; the task of the model decides what a target may be."""
         if self.media == ARROW:
-            return read_arrow(self.body, self.params, WANTED[self.kind], limits)
-        return read_json(self.body, WANTED[self.kind], limits)
+            return read_arrow(self.body, self.params, WANTED[self.kind], limits, task)
+        return read_json(self.body, WANTED[self.kind], limits, task)
 
     def to_bytes(self) -> bytes:
         """Return the operation as it is logged.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sapwood.serve.class_host import host_from_bytes
 from sapwood.serve.model_host import ModelHost
 
 __all__ = ["Follower", "Replica"]
@@ -151,7 +152,7 @@ class Follower:
             if now == self._seen:
                 return False
             self._seen = now
-            host = ModelHost.from_bytes(self._path.read_bytes(), self._path.name)
+            host = host_from_bytes(self._path.read_bytes(), self._path.name)
         except (OSError, ValueError, TypeError) as error:
             self._on_error(error)
             return False

@@ -9,7 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
+
+from sapwood.classify.labels import class_label
+from sapwood.validation import Label
 
 __all__ = ["Batch", "BodyError", "Limits", "RowError", "TooLargeError", "read_json"]
 
@@ -29,6 +32,32 @@ class BodyError(ValueError):
 
 class RowError(ValueError):
     """The body is well-formed, but a row is not acceptable: answered by 422."""
+
+    reason: ClassVar[str] = "bad_row"
+
+
+class TargetError(RowError):
+    """A target, or the label of a class, is not acceptable."""
+
+    reason: ClassVar[str] = "bad_target"
+
+
+class WeightError(RowError):
+    """The weight of a row is not acceptable."""
+
+    reason: ClassVar[str] = "bad_weight"
+
+
+class IdError(RowError):
+    """The identifier of a row is not acceptable."""
+
+    reason: ClassVar[str] = "bad_id"
+
+
+class UnknownFeatureError(RowError):
+    """A row has a feature that the model does not know."""
+
+    reason: ClassVar[str] = "unknown_feature"
 
 
 class TooLargeError(ValueError):
@@ -104,7 +133,7 @@ def loads(body: bytes) -> Any:
         raise BodyError(f"the body is no JSON: {error}; send one JSON object") from None
 
 
-def read_json(body: bytes, wanted: str, limits: Limits) -> Batch:
+def read_json(body: bytes, wanted: str, limits: Limits, task: str = "numbers") -> Batch:
     """Return the rows of a JSON body.
 
     Parameters
@@ -116,6 +145,8 @@ def read_json(body: bytes, wanted: str, limits: Limits) -> Batch:
         and target).
     limits : Limits
         The sizes that it may have.
+    task : {"numbers", "classes"}
+        What a target may be.
 
     Examples
     --------
@@ -137,10 +168,10 @@ def read_json(body: bytes, wanted: str, limits: Limits) -> Batch:
         )
     if not items:
         raise RowError(f"{name} is empty; send at least one row")
-    return collected(items, wanted, "" if single else name)
+    return collected(items, wanted, "" if single else name, task)
 
 
-def collected(items: Sequence[Any], wanted: str, place: str) -> Batch:
+def collected(items: Sequence[Any], wanted: str, place: str, task: str) -> Batch:
     """Return items as a batch."""
     allowed = {"iy": {"id", "y"}, "xy": {"x", "y", "w", "id"}, "x": {"x", "id"}}[wanted]
     required = {"iy": ("id", "y"), "xy": ("x", "y"), "x": ("x",)}[wanted]
@@ -156,7 +187,7 @@ def collected(items: Sequence[Any], wanted: str, place: str) -> Batch:
         if "x" in item:
             check_features(item["x"], where)
         if "id" in item and item["id"] is None:
-            raise RowError(f"id of {where} is null; send a text, or leave it out")
+            raise IdError(f"id of {where} is null; send a text, or leave it out")
     ids = ids_of([item.get("id") for item in items], place)
     weights = None
     if any("w" in item for item in items):
@@ -164,7 +195,7 @@ def collected(items: Sequence[Any], wanted: str, place: str) -> Batch:
         check_weights(weights)
     rows = [item["x"] for item in items] if wanted != "iy" else []
     y = [item["y"] for item in items] if wanted != "x" else None
-    check_targets(y or ())
+    check_targets(y or (), task)
     return Batch(rows, len(items), ids, y, weights)
 
 
@@ -175,7 +206,9 @@ def check_features(x: Any, where: str) -> None:
     if not x:
         raise RowError(f"x of {where} is empty; send at least one feature, null if it is missing")
     if len(x) > MOST_KEYS:
-        raise RowError(f"x of {where} has {len(x):,} features, more than {MOST_KEYS:,}")
+        raise RowError(
+            f"x of {where} has {len(x):,} features, more than {MOST_KEYS:,}; send fewer features"
+        )
 
 
 def check_names(rows: Any, known: frozenset[str]) -> None:
@@ -192,25 +225,82 @@ def check_names(rows: Any, known: frozenset[str]) -> None:
         if not row.keys() <= known:
             name = next(name for name in row if name not in known)
             near = get_close_matches(name, known, 1)
-            hint = f"did you mean {shown(near[0])}?" if near else "leave it out"
-            raise RowError(
+            hint = (
+                f"did you mean {shown(near[0])}?"
+                if near
+                else "leave it out, or pass --new-features"
+            )
+            raise UnknownFeatureError(
                 f"x has the feature {shown(name)}, which the model does not know; {hint}"
             )
 
 
-def check_targets(y: Sequence[Any]) -> None:
-    """Raise RowError for targets that no model takes, whether they are learned or not."""
+def check_targets(y: Sequence[Any], task: str = "numbers") -> None:
+    """Raise TargetError for targets that no model takes, whether they are learned or not."""
+    if task == "classes":
+        try:
+            for place, value in enumerate(y):
+                class_label(value, place)
+        except ValueError as error:
+            raise TargetError(str(error)) from None
+        return
     for place, value in enumerate(y):
         is_several = isinstance(value, dict) and any(each is not None for each in value.values())
         for each in value.values() if is_several else [value]:
             is_number = isinstance(each, int | float) and not isinstance(each, bool)
             if not (is_number or (is_several and each is None)):
-                raise RowError(f"y = {shown(each)} at position {place} must be a number")
+                raise TargetError(
+                    f"y = {shown(each)} at position {place} must be a number; fix the value, or drop "
+                    "the row until its label is known"
+                )
             if is_number and not abs(each) <= LARGEST:
-                raise RowError(
+                raise TargetError(
                     f"y = {shown(each)} at position {place} must not be beyond {LARGEST:g}; scale "
                     "y down or drop the row"
                 )
+
+
+def check_target_names(y: Sequence[Any], names: Sequence[str]) -> None:
+    """Raise TargetError for targets that are not those of a model.
+
+    Parameters
+    ----------
+    y : sequence
+        The targets of each row: a number, or a dict of several.
+    names : sequence of str
+        The names of the targets of the model; none if it has one.
+    """
+    for place, value in enumerate(y):
+        if isinstance(value, dict) != bool(names):
+            expected = f"an object with {', '.join(names)}" if names else "a number"
+            raise TargetError(f"y = {shown(value)} at position {place}: send {expected}")
+        wrong = next((name for name in value if name not in names), None) if names else None
+        if wrong is not None:
+            raise TargetError(
+                f"y at position {place} has the target {shown(wrong)}, which the model does not know; "
+                f"send {', '.join(names)}"
+            )
+
+
+def check_classes(y: Sequence[Any], known: Sequence[Label]) -> None:
+    """Raise TargetError for labels of classes that a model does not know.
+
+    Parameters
+    ----------
+    y : sequence of labels
+        The labels.
+    known : sequence of labels
+        The classes that the model knows.
+    """
+    own = set(known)
+    for place, label in enumerate(y):
+        if label not in own:
+            near = get_close_matches(str(label), [str(each) for each in known], 1)
+            hint = next((f"did you mean {each!r}?" for each in known if near == [str(each)]), "")
+            raise TargetError(
+                f"y = {shown(label)} at position {place} is no class that the model knows; "
+                f"{hint or 'send one of ' + shown(list(known)) + ', or pass --new-classes'}"
+            )
 
 
 def check_weights(weights: Sequence[Any]) -> None:
@@ -219,7 +309,7 @@ def check_weights(weights: Sequence[Any]) -> None:
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not (is_number and 0 < weight <= HEAVIEST):
             message = f"w = {shown(weight)} at position {place} must be above 0 and at most 1e9"
-            raise RowError(f"{message}; scale the weights, or drop the row")
+            raise WeightError(f"{message}; scale the weights, or drop the row")
 
 
 def check_keys(item: dict[str, Any], allowed: set[str], where: str) -> None:
@@ -227,7 +317,10 @@ def check_keys(item: dict[str, Any], allowed: set[str], where: str) -> None:
     for key in item:
         if key not in allowed:
             expected = ", ".join(sorted(allowed))
-            raise RowError(f"{where} has the key {shown(key)}; only {expected} are expected")
+            raise RowError(
+                f"{where} has the key {shown(key)}; only {expected} are expected: rename it or leave it "
+                "out"
+            )
 
 
 def ids_of(found: Sequence[Any], place: str) -> list[str | None] | None:
@@ -239,9 +332,9 @@ def ids_of(found: Sequence[Any], place: str) -> list[str | None] | None:
         if each is None:
             continue
         if not isinstance(each, str) or not 0 < len(each) <= LONGEST_ID:
-            raise RowError(f"{where} is {shown(each)}; send a text of 1 to {LONGEST_ID} characters")
+            raise IdError(f"{where} is {shown(each)}; send a text of 1 to {LONGEST_ID} characters")
         if "\\ud" in ascii(each):
-            raise RowError(f"{where} has half of a surrogate pair; send text that is valid Unicode")
+            raise IdError(f"{where} has half of a surrogate pair; send text that is valid Unicode")
     return list(found)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.serve.model_host import Predicted
-from sapwood.serve.target_scores import TargetScores
+from sapwood.serve.target_scores import RunningScores, TargetScores
 
 __all__ = ["Scoreboard"]
 
@@ -46,7 +46,9 @@ class Scoreboard:
 
     def __init__(self, targets: Sequence[str], levels: Sequence[float], monitor: bool) -> None:
         self.targets = list(targets)
-        self.each = [TargetScores(name, levels, monitor) for name in self.targets or ["y"]]
+        own = [TargetScores(name, levels, monitor) for name in self.targets or ["y"]]
+        self._targets = own
+        self.each: Sequence[RunningScores] = own
         self._monitored = monitor
         self._unwatched: list[Unwatched] = []
         self.drifts: deque[dict[str, Any]] = deque(maxlen=EVENTS)
@@ -84,13 +86,13 @@ class Scoreboard:
         baselines : sequence, optional
             `baseline_predictions` when each prediction was issued, if that was before.
         """
-        values, bounds = found
+        values, bounds = found.values, found.bounds
         if values.shape != y.shape:  # of the very first row of several targets
             values, bounds = np.broadcast_to(values, y.shape), None
         issued = None
         if baselines is not None and all(len(each) == len(self.each) for each in baselines):
             issued = np.array(baselines, dtype=np.float64)
-        for place, scores in enumerate(self.each):
+        for place, scores in enumerate(self._targets):
             scores.add(
                 values[:, place],
                 None if bounds is None else bounds[:, place],

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sapwood.serve.class_host import host_from_bytes
 from sapwood.serve.gate import Bucket
 from sapwood.serve.logs import log_event
 from sapwood.serve.metrics import Metrics
-from sapwood.serve.model_host import ModelHost
 from sapwood.serve.operations import Operation, Outcome
 from sapwood.serve.replica import Follower, Replica
 from sapwood.serve.settings import Settings
@@ -20,6 +20,8 @@ from sapwood.system import system
 
 __all__ = ["Published", "Service"]
 
+SCORES = {"numbers": ("mae", "rmse", "r2"), "classes": ("accuracy", "log_loss")}
+"""The scores of a task; the first one is compared with baselines."""
 PUBLISHING = 0.1
 """Seconds between two updates of what the page and metrics show."""
 
@@ -55,6 +57,7 @@ class Service:
         self.settings = settings
         self.writer: Writer | None = None
         self.follower: Follower | None = None
+        self.topic: Any = None  # the TopicFollower, if messages of a topic are learned
         self.stopping = False
         self.streams = 0  # pages that are open
         self.learn_bucket = Bucket(settings.max_learn_rate)
@@ -67,7 +70,7 @@ class Service:
             self._open_to_write(settings)
 
     def _open_to_read(self, path: Path) -> None:
-        host = ModelHost.from_bytes(path.read_bytes(), str(path))
+        host = host_from_bytes(path.read_bytes(), str(path))
         self.replica = Replica(host, host.learned_rows)
         self.follower = Follower(path, self.replica, self._note_bad_reload)
 
@@ -108,6 +111,14 @@ class Service:
     def failure(self) -> str | None:
         """Why the process has to be restarted, None if it need not be."""
         return None if self.writer is None else self.writer.failure
+
+    @property
+    def unready(self) -> str | None:
+        """Why no requests should be sent, None if they may be."""
+        if self.failure is not None or self.stopping:
+            return self.failure or "the server is stopping"
+        failure: str | None = None if self.topic is None else self.topic.failure
+        return failure
 
     def _note_bad_reload(self, error: Exception) -> None:
         message = getattr(error, "strerror", None) or str(error)
@@ -154,23 +165,26 @@ class Service:
         scores = now.scores or {"errors": {}, "baselines": {}, "coverage": {}, "drifts": 0}
         errors = {
             f"sapwood_{name}": [
-                ({"target": target}, found[name]) for target, found in scores["errors"].items()
+                ({"target": target}, found[name])
+                for target, found in scores["errors"].items()
+                if name in found
             ]
-            for name in ("mae", "rmse", "r2")
+            for name in SCORES[self.replica.host.task]
         }
         coverage = [
             ({"target": target, "level": level}, share)
             for target, found in scores["coverage"].items()
             for level, share in found.items()
         ]
+        main = SCORES[self.replica.host.task][0]
         baselines = [
-            ({"target": target, "baseline": name}, errors_of["mae"])
+            ({"target": target, "baseline": name}, errors_of[main])
             for target, found in scores["baselines"].items()
             for name, errors_of in found.items()
         ]
         return {
             **errors,
-            "sapwood_baseline_mae": baselines,
+            f"sapwood_baseline_{main}": baselines,
             "sapwood_coverage": coverage,
             "sapwood_pending_labels": [({}, now.pending)],
             "sapwood_streams": [({}, self.streams)],
@@ -183,10 +197,16 @@ class Service:
         }
 
     def _storage_facts(self) -> dict[str, Any]:
-        writer, follower = self.writer, self.follower
+        writer, follower, topic = self.writer, self.follower, self.topic
         if writer is None:
             return {"sapwood_checkpoints": [({}, follower.reloads if follower else 0)]}
+        following: dict[str, Any] = {}
+        if topic is not None:
+            following["sapwood_following"] = [({}, int(topic.failure is None))]
+            following["sapwood_follow_errors"] = [({}, topic.errors)]
         return {
+            **following,
+            "sapwood_replaced_models": [({}, writer.store.replaced)],
             "sapwood_checkpoints": [({}, writer.checkpoints)],
             "sapwood_queue_operations": [({}, writer.waiting)],
             "sapwood_log_bytes": [({}, writer.store.log.nbytes)],

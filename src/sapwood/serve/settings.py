@@ -73,6 +73,7 @@ class Settings:
     max_streams: int = 32
     body_timeout: float = 30.0
     new_features: bool = False
+    new_classes: bool = False
     monitor: bool = True
     log_requests: bool = True
 

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.serve.class_host import host_from_bytes
+from sapwood.serve.class_scoring import scoreboard_of
 from sapwood.serve.model_host import REJECTIONS, ModelHost, Predicted
 from sapwood.serve.operations import Operation, Outcome
 from sapwood.serve.rows import Batch, shown
-from sapwood.serve.scoring import Scoreboard
 
 __all__ = ["ConflictError", "ServiceState"]
 
@@ -33,7 +34,7 @@ class Pending(NamedTuple):
     x : dict
         Its features.
     values : list of float
-        The prediction that was issued, for each target.
+        The prediction that was issued, for each target; of a classifier, the probabilities.
     bounds : list, optional
         The prediction intervals that were issued, for each target and level.
     baselines : list of lists of float
@@ -65,7 +66,7 @@ class ServiceState:
 
     def __init__(self, host: ModelHost, max_pending: int = 100_000, monitor: bool = True) -> None:
         self.host = host
-        self.scores = Scoreboard(host.targets, host.levels, monitor)
+        self.scores = scoreboard_of(host, monitor)
         self.seq = 0
         self.rows = host.learned_rows
         self.position: dict[str, Any] | None = None
@@ -94,7 +95,7 @@ class ServiceState:
             If it is rejected: nothing is learned then.
         """
         if batch is None:
-            batch = operation.read()
+            batch = operation.read(task=self.host.task)
         outcome: Outcome = getattr(self, f"_{operation.kind}")(batch, moment)
         if operation.kind == "follow":
             self.position = {**(self.position or {}), **operation.params}
@@ -178,7 +179,7 @@ class ServiceState:
             self._remember([ids[place] for place in known])
             self.rows += len(known)
             outcome.learned = len(known)
-            found = _issued(waiting)
+            found = _issued(self.host, waiting)
             issued = [each.baselines for each in waiting]
             outcome.drifts = self.scores.add(rows, found, self.host.actuals(y), moment, issued)
         outcome.answer = {
@@ -209,7 +210,7 @@ class ServiceState:
         for place, each in enumerate(ids):
             entry = made[place] if place in made else self.pending[str(each)]
             waiting.append(entry if each is None else self.pending.setdefault(each, entry))
-        issued = _issued(waiting)
+        issued = _issued(self.host, waiting)
         outcome = Outcome(predicted=len(ids), answer={"issued": issued})
         while len(self.pending) > self._max_pending:
             self.pending.popitem(last=False)
@@ -226,7 +227,7 @@ class ServiceState:
         """Start scoring again if the model has met several targets with its first row."""
         targets = self.host.targets
         if targets != self.scores.targets:
-            self.scores = Scoreboard(targets, self.host.levels, self._monitor)
+            self.scores = scoreboard_of(self.host, self._monitor)
 
     # -- checkpoints ------------------------------------------------------------------------------
 
@@ -249,7 +250,7 @@ class ServiceState:
         monitor: bool = True,
     ) -> Self:
         """Restore what `to_state` returned."""
-        host = ModelHost.from_bytes(arrays[MODEL].tobytes(), "the checkpoint")
+        host = host_from_bytes(arrays[MODEL].tobytes(), "the checkpoint")
         made = cls(host, max_pending, monitor)
         text = json.loads(arrays[TEXT].tobytes())
         made.pending.update((each, Pending(*entry)) for each, entry in text["pending"])
@@ -265,11 +266,6 @@ class ServiceState:
         return made
 
 
-def _issued(waiting: list[Pending]) -> Predicted:
+def _issued(host: ModelHost, waiting: list[Pending]) -> Predicted:
     """Return predictions that were issued as those of a batch."""
-    width = max(len(each.values) for each in waiting)
-    rows = (each.values for each in waiting)
-    values = np.array([row if len(row) == width else row * width for row in rows])
-    if any(each.bounds is None or len(each.bounds) != width for each in waiting):
-        return Predicted(values, None)
-    return Predicted(values, np.array([each.bounds for each in waiting], dtype=np.float64))
+    return host.issued([each.values for each in waiting], [each.bounds for each in waiting])

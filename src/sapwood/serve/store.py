@@ -10,13 +10,15 @@ import json
 import logging
 import time
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.serve.model_host import REJECTIONS, ModelHost
+from sapwood.serve.class_host import host_from_bytes
+from sapwood.serve.model_host import REJECTIONS
 from sapwood.serve.operations import Operation
 from sapwood.serve.state import MODEL, ServiceState
 from sapwood.serve.wal import FsyncPolicy, LogError, WriteAheadLog
@@ -82,6 +84,8 @@ class Store:
         self.replayed = 0
         self._exported: list[str] = []  # digests of models that may be in the file
         self._in_file: str | None = None  # the digest of the model that is in the file
+        self._stamp: tuple[int, int, int] | None = None
+        self.replaced = 0
 
     @property
     def checkpoint_path(self) -> Path:
@@ -122,7 +126,7 @@ class Store:
         if not self.checkpoint_path.exists():
             if data is None:
                 raise FileNotFoundError(2, "No such file or directory", str(self.path))
-            host = ModelHost.from_bytes(data, str(self.path))
+            host = host_from_bytes(data, str(self.path))
             state = ServiceState(host, self._max_pending, self._monitor)
             self.write(Snapshot(state))  # so that the log belongs to this very model
             return state
@@ -200,14 +204,50 @@ class Store:
         self._exported = exported
         self.checkpoint_seq = snapshot.seq
         self.checkpoint_at = time.monotonic()
+        self._keep_foreign()
         write_atomically(self.path, model)
-        self._in_file = exported[0]
+        self._in_file, self._stamp = exported[0], self._stamp_now()
         self.log.remove_before(snapshot.seq)
+
+    def _stamp_now(self) -> tuple[int, int, int] | None:
+        """Return what changes when the model file is replaced, None if there is none."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _keep_foreign(self) -> None:
+        """Keep a copy of a model that another process has put in the place of the served one.
+
+        Both have learned rows that the other one has not, so none of them may be lost.
+        """
+        stamp = self._stamp_now()
+        if stamp is None or stamp == self._stamp:
+            return
+        data = self.path.read_bytes()
+        if digest(data) in (self._in_file, *self._exported):
+            return
+        kept = free_name(self.path)
+        write_atomically(kept, data)
+        self.replaced += 1
+        logger.error(
+            "%s was replaced by another process while it is served; that model is kept as %s, and "
+            "the served one is written in its place. To serve the other one, stop this server, move "
+            "the file back and move %s away",
+            *(self.path.name, kept.name, self.folder.name),
+        )
 
     def close(self) -> None:
         """Close the log, and let other processes serve the model."""
         self.log.close()
         self._held.close()
+
+
+def free_name(path: Path) -> Path:
+    """Return a name that no file has yet, for a model that was put in the place of `path`."""
+    names = (path.with_name(f"{path.name}.replaced-{number}") for number in count(1))
+    return next(name for name in names if not name.exists())
 
 
 def digest(data: bytes) -> str:

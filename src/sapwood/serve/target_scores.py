@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,84 @@ BASELINES = ("mean", "last")
 MONITOR, TEXT = "monitor", "baselines"
 
 
-class TargetScores:
+class RunningScores(Protocol):
+    """What the scoreboard needs of the scores of a target."""
+
+    name: str
+
+    @property
+    def baseline_predictions(self) -> list[float]: ...
+
+    @property
+    def now(self) -> list[float | None]: ...
+
+    def summary(self) -> dict[str, Any]: ...
+
+    def watch(
+        self, rows: Any, y: FloatArray, values: FloatArray, times: FloatArray
+    ) -> list[dict[str, Any]]: ...
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]: ...
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None: ...
+
+
+class DriftWatch:
+    """The drift monitor of one target.
+
+    Parameters
+    ----------
+    name : str
+        The name of the target.
+    monitor : bool
+        Whether the target and its errors are watched for drift.
+    """
+
+    def __init__(self, name: str, monitor: bool) -> None:
+        self.name = name
+        self._monitor = Monitor(target=name) if monitor else None
+
+    def watch(
+        self, rows: Any, y: FloatArray, values: FloatArray, times: FloatArray
+    ) -> list[dict[str, Any]]:
+        """Look for drift; return its events in terms of JSON.
+
+        Parameters
+        ----------
+        rows : list of dicts, or ndarray
+            The features to watch; an array without columns to watch the target alone.
+        y, values : ndarray of float
+            The actual values, and the predictions as they were issued.
+        times : ndarray of float
+            When the labels came, in seconds since 1970.
+        """
+        if self._monitor is None:
+            return []
+        try:
+            alerts = self._monitor.update_many(rows, y, values, times)
+        except REJECTIONS:  # rows that the model accepts and the monitor does not
+            return []
+        found = []
+        for alert in alerts:
+            event = {**alert.to_dict(), "text": str(alert)}
+            event["target"] = None if event["what"] == "feature" else self.name
+            del event["words"]
+            found.append(event)
+        return found
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the monitor for a checkpoint."""
+        if self._monitor is None:
+            return {}
+        return {MONITOR: np.frombuffer(self._monitor.to_bytes(), np.uint8)}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from what `to_arrays` returned."""
+        if self._monitor is not None and MONITOR in arrays:
+            self._monitor = Monitor.from_bytes(arrays[MONITOR].tobytes(), "the monitor")
+
+
+class TargetScores(DriftWatch):
     """The running scores of the issued predictions of one target.
 
     Parameters
@@ -36,13 +113,13 @@ class TargetScores:
     """
 
     def __init__(self, name: str, levels: Sequence[float], monitor: bool) -> None:
-        self.name, self.levels = name, list(levels)
+        super().__init__(name, monitor)
+        self.levels = list(levels)
         self.errors = Scores(DECAY, 1)
         self.baselines = {each: Scores(DECAY, 1) for each in BASELINES}
         self._mean, self._last = RunningMean(), LastValue()
         self.coverage = np.full(len(self.levels), np.nan)
         self._weight = np.zeros(len(self.levels))
-        self._monitor = Monitor(target=name) if monitor else None
 
     @property
     def baseline_predictions(self) -> list[float]:
@@ -90,34 +167,6 @@ class TargetScores:
             self.coverage = np.where(usable, after, self.coverage)
             self._weight = weight
 
-    def watch(
-        self, rows: Any, y: FloatArray, values: FloatArray, times: FloatArray
-    ) -> list[dict[str, Any]]:
-        """Look for drift; return its events in terms of JSON.
-
-        Parameters
-        ----------
-        rows : list of dicts, or ndarray
-            The features to watch; an array without columns to watch the target alone.
-        y, values : ndarray of float
-            The actual values, and the predictions as they were issued.
-        times : ndarray of float
-            When the labels came, in seconds since 1970.
-        """
-        if self._monitor is None:
-            return []
-        try:
-            alerts = self._monitor.update_many(rows, y, values, times)
-        except REJECTIONS:  # rows that the model accepts and the monitor does not
-            return []
-        found = []
-        for alert in alerts:
-            event = {**alert.to_dict(), "text": str(alert)}
-            event["target"] = None if event["what"] == "feature" else self.name
-            del event["words"]
-            found.append(event)
-        return found
-
     @property
     def now(self) -> list[float | None]:
         """The current errors of the model and of the baselines, and the coverage."""
@@ -141,8 +190,7 @@ class TargetScores:
         arrays: dict[str, NDArray[Any]] = {"coverage": self.coverage, "coverage_w": self._weight}
         for name, scores in {"model": self.errors, **self.baselines}.items():
             arrays |= {f"{name}.{part}": array for part, array in scores.to_arrays().items()}
-        if self._monitor is not None:
-            arrays[MONITOR] = np.frombuffer(self._monitor.to_bytes(), np.uint8)
+        arrays |= super().to_arrays()
         text = {"mean": [self._mean.mean, self._mean.rows], "last": self._last.last}
         arrays[TEXT] = np.frombuffer(json.dumps(text).encode(), np.uint8)
         return arrays
@@ -154,8 +202,7 @@ class TargetScores:
         self.coverage, self._weight = arrays["coverage"].copy(), arrays["coverage_w"].copy()
         self.errors = _restored(arrays, "model")
         self.baselines = {name: _restored(arrays, name) for name in BASELINES}
-        if self._monitor is not None and MONITOR in arrays:
-            self._monitor = Monitor.from_bytes(arrays[MONITOR].tobytes(), "the monitor")
+        super().restore(arrays)
         text = json.loads(arrays[TEXT].tobytes())
         self._mean.mean, self._mean.rows = text["mean"]
         self._last.last = text["last"]

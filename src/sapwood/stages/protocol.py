@@ -84,7 +84,7 @@ class EncodedBatch(NamedTuple):
 
     def with_columns(self, columns: Mapping[Label, Any]) -> Self:
         """Return the same rows with other columns, as a stage hands them to the one inside."""
-        return self._replace(columns=dict(columns))
+        return type(self)(dict(columns), self.token)  # as `_replace` would count rows
 
 
 def token_of(x: Mapping[Any, Any], id: Any) -> int:

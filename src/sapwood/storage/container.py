@@ -9,7 +9,8 @@
 
 In version 2 the long lists of the header are in three more arrays, which come last, and the JSON
 has an entry "lists" with their places (`sapwood.storage.lists`). A header without long lists is
-written as version 1.
+written as version 1. An entry "written_by" holds the release that has written the file; it is for
+people and is not used when the file is read.
 
 All parts start at a multiple of 8. Every version of the format has the same first 24 and last 16
 bytes, so that a newer file is told from a damaged one. A CRC-32 is sure to notice one flipped byte
@@ -28,6 +29,7 @@ import os
 import stat
 import struct
 from collections.abc import Mapping
+from functools import cache
 from reprlib import repr as short
 from typing import Any
 
@@ -56,6 +58,7 @@ WITHOUT_LISTS = 1  # the version of files whose header has no long lists
 PREFIX = struct.Struct("<8sIIQ")
 DIGEST = 16
 LISTS = "lists"
+WRITTEN_BY = "written_by"  # the release; files of 0.1.0 have no such entry
 DEEPEST = 32  # levels of the JSON
 LONGEST = 1 << 26  # bytes of the JSON, which takes many times as many when it is read
 LARGEST = int(np.iinfo(np.intp).max)  # bytes of an array
@@ -75,6 +78,14 @@ def damaged(source: str, complaint: str) -> ModelFileError:
     ModelFileError('my.model is damaged: node 3 is its own child; restore it from a copy')
     """
     return ModelFileError(f"{source} is damaged: {complaint}; restore it from a copy")
+
+
+@cache
+def release() -> str:
+    """Return the version of the package."""
+    from sapwood import __version__
+
+    return str(__version__)
 
 
 def write(path: StrPath, kind: str, header: dict[str, Any], arrays: Mapping[str, Array]) -> None:
@@ -158,7 +169,8 @@ def pack(kind: str, header: dict[str, Any], arrays: Mapping[str, Array]) -> byte
         body += [content.data, bytes(-content.size % 8)]
         offset += content.size + -content.size % 8
     document: dict[str, Any] = {"kind": kind, "header": rest, "arrays": directory}
-    text = _header_text(document | ({LISTS: entries} if entries else {}))
+    document |= {LISTS: entries} if entries else {}
+    text = _header_text(document | {WRITTEN_BY: release()})
     size = PREFIX.size + len(text) + offset + DIGEST
     version = VERSION if entries else WITHOUT_LISTS
     parts = [PREFIX.pack(MAGIC, version, len(text), size), text, *body]
@@ -198,7 +210,7 @@ def unpack(
     --------
     >>> unpack(pack("stump", {}, {})[:-1], "stump")
     Traceback (most recent call last):
-    sapwood.storage.container.ModelFileError: the buffer is damaged: 79 bytes are there of 80; ...
+    sapwood.storage.container.ModelFileError: the buffer is damaged: ...; restore it from a copy
     """
     held, header, arrays = unpack_any(data, source)
     if held != kind:
@@ -231,10 +243,11 @@ def unpack_any(
     except ValueError as error:
         raise damaged(source, f"its header cannot be read ({error})") from None
     expected = {"kind", "header", "arrays", *([] if version == WITHOUT_LISTS else [LISTS])}
-    complete = isinstance(document, dict) and document.keys() == expected
+    complete = isinstance(document, dict) and document.keys() - {WRITTEN_BY} == expected
     _require(complete, source, "its header has other entries than kind, header and arrays")
     held, header, directory = document["kind"], document["header"], document["arrays"]
     typed = isinstance(held, str) and isinstance(header, dict) and isinstance(directory, list)
+    typed = typed and isinstance(document.get(WRITTEN_BY, ""), str)
     _require(typed, source, "its header has an entry of the wrong type")
     arrays = _arrays(content[length:], directory, source)
     if version != WITHOUT_LISTS:

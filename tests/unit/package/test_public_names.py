@@ -1,12 +1,13 @@
 """No public name of a release disappears without having been deprecated."""
 
 import importlib
+import importlib.util
 import warnings
 
 import pytest
 
-from places import DATA
-from public_names import public_names
+from places import DATA, ROOT
+from public_names import PACKAGES, public_names
 
 RELEASES = sorted(DATA.glob("public_names-*.txt"))
 REMOVED: set[str] = set()
@@ -55,3 +56,11 @@ def test_a_removed_name_is_noticed(monkeypatch):
     assert name in public_names()
     monkeypatch.delattr(sapwood.HoeffdingTreeRegressor, "prune")
     assert not is_there(name)
+
+
+def test_the_listing_has_all_documented_modules():
+    path = ROOT / "docs" / "site_pages.py"
+    spec = importlib.util.spec_from_file_location("site_pages", path)
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    assert {*pages.PUBLIC, *pages.ADVANCED} <= set(PACKAGES)

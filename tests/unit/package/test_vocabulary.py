@@ -39,6 +39,7 @@ CODE = re.compile(
 
 GENERATED = {"_build", "commands", "api"}
 PAGES = [
+    ROOT / "CHANGELOG.md",
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if not GENERATED & set(page.parts)),

@@ -61,17 +61,24 @@ function axes() {
   return [{ ...style, values: whole, space: 70 }, { ...style, size: 62, values: (chart, values) => values.map((value) => shown(value, 5)) }];
 }
 
+/* Values are in the legend while a row is pointed at. */
+const atCursor = (format) => (chart, value) => (value === null || value === undefined ? "" : format(value));
+const rowNumber = { label: "row", value: atCursor(count) };
+
 const line = (label, name, extra = {}) => ({
-  label, stroke: color(name), width: 1.6, points: { show: false }, value: (chart, value) => shown(value), ...extra,
+  label, stroke: color(name), width: 1.6, points: { show: false }, value: atCursor(shown), marker: color(name), ...extra,
 });
+
+const dots = (label, name, size) =>
+  line(label, name, { width: 0, points: { show: true, size, width: 0, fill: color(name) } });
 
 const CHARTS = {
   rows: {
     series: () => [
-      { label: "row" },
+      rowNumber,
       line("lower", "band", { stroke: "transparent" }),
       line("upper", "band", { stroke: "transparent" }),
-      line("actual", "actual", { width: 0, points: { show: true, size: 5, width: 0, fill: color("actual") } }),
+      dots("actual", "actual", 5),
       line("predicted", "predicted", { width: 2 }),
     ],
     bands: () => [{ series: [2, 1], fill: color("band") }],
@@ -79,30 +86,50 @@ const CHARTS = {
   },
   error: {
     series: () => [
-      { label: "row" }, line("model", "predicted", { width: 2.2 }),
+      rowNumber, line("model", "predicted", { width: 2.2 }),
       line("running mean", "mean", { dash: [6, 4] }), line("last value", "last", { dash: [2, 3] }),
     ],
     height: 230,
   },
   coverage: {
     series: () => [
-      { label: "row" }, line("coverage", "predicted", { width: 2.2, value: (chart, value) => percent(value) }),
-      line("nominal", "mean", { dash: [6, 4], value: (chart, value) => percent(value) }),
+      rowNumber, line("coverage", "predicted", { width: 2.2, value: atCursor(percent) }),
+      line("nominal", "mean", { dash: [6, 4], value: atCursor(percent) }),
     ],
     height: 230,
     range: (chart, least) => [Math.max(0, Math.floor(10 * Math.min(least, 0.85)) / 10), 1],
   },
+  classes: {
+    place: "rows",
+    series: () => [
+      rowNumber, dots("correct", "predicted", 5), dots("wrong", "bad", 7),
+    ],
+    height: 300,
+    range: () => [-0.03, 1.03],
+  },
+  accuracy: {
+    place: "error",
+    series: () => [
+      rowNumber, line("model", "predicted", { width: 2.2, value: atCursor(percent) }),
+      line("majority class", "mean", { dash: [6, 4], value: atCursor(percent) }),
+      line("last class", "last", { dash: [2, 3], value: atCursor(percent) }),
+    ],
+    height: 230,
+    range: (chart, least) => [Math.max(0, Math.floor(10 * (Math.min(least, 0.95) - 0.02)) / 10), 1.01],
+  },
 };
 
 function draw(name, data, label) {
-  const place = byId(`${name}-chart`);
-  byId(`${name}-empty`).hidden = data[0].length > 0;
+  const where = CHARTS[name].place || name;
+  const place = byId(`${where}-chart`);
+  byId(`${where}-empty`).hidden = data[0].length > 0;
   if (!data[0].length || !place.clientWidth) return;
   const kind = CHARTS[name];
   if (!state.charts[name]) {
     const options = {
       width: place.clientWidth, height: kind.height, series: kind.series(), axes: axes(),
       bands: kind.bands ? kind.bands() : [], cursor: { drag: { x: true, y: false } },
+      legend: { markers: { width: 0, fill: (chart, number) => chart.series[number].marker } },
       scales: { x: { time: false }, ...(kind.range ? { y: { range: kind.range } } : {}) },
     };
     state.charts[name] = new uPlot(options, data, place);
@@ -122,6 +149,7 @@ function redraw() {
 }
 
 function showCharts(news) {
+  if (news.task === "classes") { showClassCharts(news); return; }
   const first = 2 + PER_TARGET * state.target;
   const column = (rows, place) => rows.map((row) => row[place]);
   const own = (rows, place) => column(rows, first + place);
@@ -140,6 +168,19 @@ function showCharts(news) {
     draw("coverage", [column(curve, 0), own(curve, 3), curve.map(() => level)],
       `Coverage ${percent(end[3])}, nominal level ${percent(level)}.`);
   }
+}
+
+/* Of a classifier, a point has the predicted and the actual class, and the probability of either. */
+function showClassCharts(news) {
+  const column = (rows, place) => rows.map((row) => row[place]);
+  const rows = state.points.slice(innerWidth < 600 ? -70 : -200);
+  const [right, wrong] = [true, false].map((wanted) => rows.map((row) => ((row[2] === row[3]) === wanted ? row[4] : null)));
+  const hits = rows.filter((row) => row[2] === row[3]).length;
+  draw("classes", [column(rows, 0), right, wrong], `Of the last ${rows.length} rows, ${hits} were predicted correctly.`);
+  const curve = news.curve;
+  const end = (curve[curve.length - 1] || []).slice(2);
+  draw("accuracy", [column(curve, 0), ...[2, 3, 4].map((place) => column(curve, place))],
+    `Accuracy of the model ${percent(end[0])}, of the majority class ${percent(end[1])}, of the last class ${percent(end[2])}.`);
 }
 
 /* -- what is new --------------------------------------------------------------------------------- */
@@ -162,8 +203,11 @@ function showNumbers(news) {
   const errors = Object.values(news.scores.errors || {})[state.target] || {};
   const coverage = Object.values(news.scores.coverage || {})[state.target] || {};
   const level = news.levels.length ? String(news.levels[news.levels.length - 1]) : null;
+  const scores = news.task === "classes"
+    ? [["Accuracy", percent(errors.accuracy)], ["Log-loss", shown(errors.log_loss, 3)], ["Classes", count(news.classes.length)]]
+    : [["MAE", shown(errors.mae)], ["RMSE", shown(errors.rmse)], ["R²", shown(errors.r2, 3)]];
   const tiles = [
-    ["Rows learned", count(news.rows)], ["MAE", shown(errors.mae)], ["RMSE", shown(errors.rmse)], ["R²", shown(errors.r2, 3)],
+    ["Rows learned", count(news.rows)], ...scores,
     ...(level ? [[`Coverage of ${level}`, percent(coverage[level])]] : []),
     ["Pending labels", count(news.pending)], ["Drift events", count(news.scores.drifts)], ["Model size", size(news.bytes)],
   ];
@@ -171,16 +215,22 @@ function showNumbers(news) {
     element("div", {}, element("dt", { text: name }), element("dd", { text: value }))));
 }
 
-function showImportances(found) {
-  const shares = Object.entries(found).sort((one, other) => other[1] - one[1]).slice(0, 12);
-  byId("importances-empty").hidden = shares.length > 0;
-  const most = shares.length ? Math.max(shares[0][1], 1e-9) : 1;
-  byId("importances").replaceChildren(...shares.map(([name, share]) => {
+/* The twelve largest shares as bars in a list; the length of a bar is relative to `most`. */
+function bars(list, pairs, most) {
+  const shares = pairs.sort((one, other) => other[1] - one[1]).slice(0, 12);
+  list.replaceChildren(...shares.map(([name, share]) => {
     const fill = element("span", { class: "fill" });
-    fill.style.width = `${Math.max(0, 100 * share / most)}%`;
+    fill.style.width = `${Math.max(0, 100 * share / (most || Math.max(shares[0][1], 1e-9)))}%`;
     return element("li", {}, element("span", { class: "name", text: name, title: name }),
       element("span", { class: "track", "aria-hidden": "true" }, fill), element("span", { class: "share", text: percent(share) }));
   }));
+  return list;
+}
+
+function showImportances(found) {
+  const pairs = Object.entries(found);
+  byId("importances-empty").hidden = pairs.length > 0;
+  bars(byId("importances"), pairs);
 }
 
 function showDrifts(events) {
@@ -191,12 +241,20 @@ function showDrifts(events) {
       element("td", { text: event.text }))));
 }
 
+function showClassTexts() {
+  byId("rows-title").textContent = "Probability of the actual class";
+  byId("rows-note").textContent = "The last scored rows. Each dot is the probability that was issued for the class that was observed.";
+  byId("error-title").textContent = "Accuracy and baselines";
+  byId("error-note").textContent = "Share of correct classes, exponentially weighted (half-life 693 rows).";
+}
+
 function take(news) {
   state.latest = news;
   if (news.points.length && news.points[0][0] <= state.since) state.points = [];
   state.points = state.points.concat(news.points).slice(-MOST_POINTS);
   if (news.points.length) state.since = news.points[news.points.length - 1][0];
   byId("kind").textContent = news.kind + (news.read_only ? ", read-only" : "");
+  if (news.task === "classes") showClassTexts();
   if (news.read_only) byId("rows-empty").textContent = "This server does not learn, so no rows are scored.";
   showTargets(Object.keys(news.scores.errors || {}));
   showNumbers(news);
@@ -292,8 +350,9 @@ byId("try").addEventListener("submit", async (event) => {
   const options = {
     method: "POST", body: JSON.stringify({ x: rowOf(event.target) }), headers: { "Content-Type": "application/json" },
   };
+  const explain = Boolean(state.model && state.model.explains);
   try {
-    showAnswer(await getJson(`predict?explain=true${levels}`, options));
+    showAnswer(await getJson(`predict?explain=${explain}${levels}`, options));
   } catch (error) {
     byId("answer").replaceChildren();
     byId("try-error").textContent = error.message;
@@ -302,8 +361,10 @@ byId("try").addEventListener("submit", async (event) => {
 
 function showAnswer(found) {
   const value = found.predictions[0];
+  const text = (single) => (found.classes ? (single === null ? "–" : String(single)) : shown(single, 6));
   const parts = [element("p", { class: "result", text: value !== null && typeof value === "object"
-    ? Object.entries(value).map(([name, each]) => `${name}: ${shown(each, 5)}`).join(", ") : shown(value, 6) })];
+    ? Object.entries(value).map(([name, each]) => `${name}: ${shown(each, 5)}`).join(", ") : text(value) })];
+  if (found.classes) parts.push(classBars(found.classes, found.probabilities[0]));
   for (const [level, bounds] of Object.entries(found.intervals || {})) {
     const ends = [bounds.lower[0], bounds.upper[0]];
     const several = ends.every((end) => end !== null && typeof end === "object");
@@ -312,9 +373,15 @@ function showAnswer(found) {
       element("p", { class: "quiet", text: `${shown(100 * level, 3)} % interval${name}: ${shown(lower, 5)} to ${shown(upper, 5)}` })));
   }
   const why = (found.explanations || [])[0];
-  if (why && why.path) parts.push(pathTable(why.path));
+  const path = why && (Array.isArray(why.path) ? why.path : (why.path || {}).path);  /* of an ensemble, that of a tree */
+  if (Array.isArray(path)) parts.push(pathTable(path));
   if (why) parts.push(element("details", {}, element("summary", { text: "Explanation in full" }), element("pre", { text: why.text, tabindex: "0" })));
   byId("answer").replaceChildren(...parts);
+}
+
+function classBars(classes, shares) {
+  const pairs = classes.map((label, place) => [String(label), shares[place]]);
+  return bars(element("ol", { class: "bars", "aria-label": "Probability of each class" }), pairs, 1);
 }
 
 function pathTable(path) {
@@ -339,10 +406,19 @@ async function loadTree(member) {
   byId("tree").replaceChildren(...(found.nodes.length ? [node_element(nodes, 0, 0)] : []));
 }
 
+function meansOf(node) {
+  const pairs = Object.entries(node.means || {}).filter(([, mean]) => mean !== null);
+  if (!pairs.length) return node.mean === null ? "" : `mean ${shown(node.mean)}, `;
+  const ofClasses = state.model && state.model.task === "classes";
+  if (ofClasses) pairs.sort((one, other) => other[1] - one[1]);
+  return pairs.slice(0, ofClasses ? 2 : 3).map(([name, mean]) =>
+    `${name} ${ofClasses ? `${(100 * mean).toFixed(0)} %` : shown(mean)}, `).join("");
+}
+
 function node_element(nodes, number, depth) {
   const node = nodes.get(number);
   const words = [element("span", { text: node.condition }),
-    element("span", { class: "facts", text: `${node.mean === null ? "" : `mean ${shown(node.mean)}, `}${count(Math.round(node.weight))} rows` })];
+    element("span", { class: "facts", text: `${meansOf(node)}${count(Math.round(node.weight))} rows` })];
   if (node.left < 0 || !nodes.has(node.left) || !nodes.has(node.right)) return element("div", { class: "leaf" }, ...words);
   const made = element("details", {}, element("summary", {}, ...words));
   const fill = () => { if (made.childElementCount === 1) made.append(node_element(nodes, node.left, depth + 1), node_element(nodes, node.right, depth + 1)); };
