@@ -8,7 +8,7 @@ import pytest
 
 from cli_cases import assert_fails, invoke
 from sapwood import HoeffdingTreeRegressor
-from sapwood.drift import Alarm, Monitor
+from sapwood.drift import DriftEvent, Monitor
 from sapwood.evaluate import prequential
 from sapwood.report import render
 
@@ -112,8 +112,8 @@ def test_the_report_lists_changes_and_marks_them():
 
 
 def test_an_alarm_is_restored_from_what_it_told_and_nothing_else():
-    alarm = Alarm("feature", "a", 20, 10, "a: median 1 → 2")
-    assert Alarm.from_dict(alarm.to_dict()) == alarm
+    alarm = DriftEvent("feature", "a", 20, 10, "a: median 1 → 2")
+    assert DriftEvent.from_dict(alarm.to_dict()) == alarm
     for wrong in ({}, 3, {**alarm.to_dict(), "row": 0}, {**alarm.to_dict(), "words": 3}):
         with pytest.raises((TypeError, ValueError)):
-            Alarm.from_dict(wrong)
+            DriftEvent.from_dict(wrong)

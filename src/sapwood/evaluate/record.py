@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.drift import Alarm, Monitor
+from sapwood.drift import DriftEvent, Monitor
 from sapwood.evaluate.baseline_scores import BaselineScores
 from sapwood.evaluate.curve import Curve
 from sapwood.evaluate.history import History
 from sapwood.evaluate.interval_scores import IntervalScores
 from sapwood.evaluate.model_log import ImportanceLog, MemberLog
+from sapwood.evaluate.recent_times import RecentTimes
 from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder, packed, unpacked
 from sapwood.evaluate.scores import Scores
 
@@ -35,7 +36,7 @@ class DriftLog(Recorder):
 
     def __init__(self, monitor: Monitor, ignored: frozenset[str] = frozenset()) -> None:
         self.monitor, self._ignored = monitor, ignored
-        self.alarms: list[Alarm] = []
+        self.alarms: list[DriftEvent] = []
 
     def record(self, rows: LabelledRows) -> None:
         """Let the monitor watch rows."""
@@ -64,7 +65,7 @@ class DriftLog(Recorder):
         made = type(self)(
             Monitor.from_bytes(arrays[MONITOR].tobytes(), "the monitor"), self._ignored
         )
-        made.alarms = [Alarm.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
+        made.alarms = [DriftEvent.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
         return made
 
     def results(self, end: Moment) -> dict[str, Any]:
@@ -90,7 +91,7 @@ class Record:
     ) -> None:
         self.scores, self.curve = Scores(fade, window), Curve()
         self.baselines = BaselineScores(self.scores.fade, self.scores.window_rows)
-        self._others: list[Recorder] = [History(), ImportanceLog(), MemberLog()]
+        self._others: list[Recorder] = [RecentTimes(), History(), ImportanceLog(), MemberLog()]
         self._others += [IntervalScores(levels, self.scores.fade)] if levels else []
         self._others += [] if drift is None else [drift]
         self.rows_learned = 0
