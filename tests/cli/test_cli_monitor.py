@@ -103,11 +103,11 @@ def test_the_report_lists_changes_and_marks_them():
     model = HoeffdingTreeRegressor()
     found = prequential(model, x, y, monitor=Monitor(100_000))
     page = render(found, model)
-    part = re.search(r'<section id="changes".*?</section>', page, re.DOTALL)[0]
+    part = re.search(r'<section id="drift".*?</section>', page, re.DOTALL)[0]
     assert "city: &lt;Lima&gt; is new" in part
     assert page == render(found, model)
     still = prequential(HoeffdingTreeRegressor(), x, y)
-    assert 'id="changes"' not in render(still, model)
+    assert 'id="drift"' not in render(still, model)
     assert page.count("stroke-dasharray") > render(still, model).count("stroke-dasharray")
 
 

@@ -116,8 +116,7 @@ def _lines(found: Evaluation) -> list[str]:
     if found.rows_without_target:
         later = f"; {found.labels_joined:,} had theirs later" if found.labels_joined else ""
         lines.append(
-            f"  {found.rows_without_target:,} came without {found.target}: predicted, not learned"
-            f"{later}"
+            f"  {found.rows_without_target:,} had no {found.target}: predicted, not learned{later}"
         )
     lines += [f"  {count:,}: {reason}" for reason, count in found.rejected.reasons.items()]
     if found.unscored:

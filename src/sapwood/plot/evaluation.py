@@ -45,6 +45,7 @@ MEASURES = ("mae", "rmse", "r2")
 LARGEST = 1e200  # what an axis can still be scaled to
 NEAR = 3.0  # a baseline whose error is so many times as large would hide the rest
 PEAK = 8.0  # a point so many times the median is beyond the axis, which tells it in words
+HEADROOM = 1.12  # of an axis, for a note at its top
 FAR, FAR_R2 = 5.0, 1.5  # times the least error, below the largest R²: no contender
 LEAST_R2 = -1.0  # where the axis of R² ends at the latest
 
@@ -320,6 +321,8 @@ def _limit(ax: Axes, lines: list[Line2D], share: bool = False, along: Along = "r
         top = min(most, PEAK * float(np.median(near[:, 1])))
         ax.set_ylim(0, 1.06 * (top or most) or 1.0)
         beyond, arrow = (highest, "↑") if highest.value > ax.get_ylim()[1] else (None, "")
+        if beyond is not None:
+            ax.set_ylim(top=HEADROOM * ax.get_ylim()[1])
     if beyond is not None:
         ax.annotate(
             f"{arrow} {short(float(f'{beyond.value:.3g}'))} {place_in_words(beyond.row, along)}",

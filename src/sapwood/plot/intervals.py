@@ -25,7 +25,7 @@ __all__ = ["band", "coverage", "prediction_intervals"]
 
 FloatArray = NDArray[np.float64]
 
-SHADE = 0.22
+SHADE = 0.3
 BAND_ID = "zoomed-band"
 """The id of the shaded area and of actual values, which a report draws again when it is zoomed."""
 NOTHING = "the model has no prediction intervals"

@@ -184,7 +184,7 @@ def _ranks(
     groups = {"Models": rows, "Baselines": _baselines(results, measure)}
     groups = {title: own for title, own in groups.items() if own}
     made = grouped_table(heads, groups, caption=f"{TITLES[measure]} over all rows")
-    words = text(verdict[:1].upper() + verdict[1:], 500)
+    words = text(f"{verdict[:1].upper()}{verdict[1:]}.", 500) if verdict else ""
     return f'<div class="scroll models">{made}</div>\n<p class="after">{words}</p>'
 
 

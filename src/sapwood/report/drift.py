@@ -44,7 +44,7 @@ def render_drift(evaluation: Evaluation) -> str | None:
     )
     return (
         f"<p>{found} detected; dotted lines mark {marked} in the charts.{within}{hidden} "
-        f'{effect}</p>\n<div class="scroll">{table(heads, rows)}</div>'
+        f'{effect}</p>\n<div class="scroll drift">{table(heads, rows)}</div>'
     )
 
 

@@ -158,8 +158,9 @@ def _target_parts(evaluation: Evaluation, model: Any) -> dict[str, str | None]:
     picture = picture_of(model)
     first = next(iter(evaluation.targets.values()))
     shared = replace(first, leaves=evaluation.leaves, model_bytes=evaluation.model_bytes)
+    words = evaluation.headline[:1].upper() + evaluation.headline[1:]
     return {
-        "result": f'<p class="verdict">{text(evaluation.headline)}</p>\n'
+        "result": f'<p class="verdict">{text(words)}.</p>\n'
         f"{render_targets(evaluation)}{render_rows(evaluation)}",
         "intervals": render_target_intervals(evaluation, model),
         "error": render_target_curves(evaluation),

@@ -115,7 +115,8 @@ def _in_words(spec: str) -> str:
     else:
         short, _, settings = spec.partition(":")
         if short not in SHORT:
-            return file_name(spec)
+            other = re.fullmatch(r"([\w.]+):(\w+)", spec)
+            return f"{other[2]} ({other[1]})" if other else file_name(spec)
         name, details = SHORT[short], _settings(settings)
     return f"{name} ({', '.join(details)})" if details else name
 
