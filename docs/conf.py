@@ -69,6 +69,7 @@ html_title = "Sapwood"
 html_static_path = ["_static"]
 html_css_files = ["sapwood.css"]
 html_show_sourcelink = False
+html_search_scorer = str(HERE / "search_scorer.js")
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
