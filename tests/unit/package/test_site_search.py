@@ -32,7 +32,7 @@ PAGES = {
     "target encoding": "explanation/categories",
     "distributed training": "howto/distributed-training",
     "memory limit": "howto/memory-limits",
-    "throughput": "benchmarks/timings",
+    "throughput": "benchmarks/index",
     "limitations": "explanation/limitations",
     "scikit-learn": "howto/scikit-learn",
     "ONNX": "howto/export",
