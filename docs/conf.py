@@ -56,6 +56,7 @@ sphinx_gallery_conf = {
     "filename_pattern": "plot_",
     "abort_on_example_error": True,
     "download_all_examples": False,
+    "capture_repr": (),
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
