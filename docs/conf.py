@@ -19,10 +19,11 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
     "sphinx-mathjax-offline",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "gallery"]
 templates_path = ["_templates"]
 suppress_warnings = ["ref.python"]  # a type of a parameter that several classes have
 language = "en"
@@ -47,6 +48,21 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
+# -- gallery ---------------------------------------------------------------------------------------
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",  # written by the build
+    "filename_pattern": "plot_",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "capture_repr": (),
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 10**6,
+}
+
 # -- HTML -----------------------------------------------------------------------------------------
 
 html_theme = "pydata_sphinx_theme"
@@ -54,10 +70,11 @@ html_title = "Sapwood"
 html_static_path = ["_static"]
 html_css_files = ["sapwood.css"]
 html_show_sourcelink = False
+html_search_scorer = str(HERE / "search_scorer.js")
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

@@ -85,7 +85,7 @@ def test_a_model_with_bounds_is_trained_goes_on_and_predicts(folder):
     assert plain[1:] == [repr(value) for value in predictions.tolist()]
     ended = invoke("evaluate", "friedman:rows=500,seed=9", "--model", "m", "--json")
     assert list(ended.json()["intervals"]) == ["0.5", "0.9"]
-    assert "bounds of 0.5, 0.9" in invoke("inspect", "m").stdout
+    assert "prediction intervals: 50 %, 90 %" in invoke("inspect", "m").stdout
     assert json.loads(invoke("inspect", "m", "--json").stdout)["levels"] == [0.5, 0.9]
 
 
@@ -110,7 +110,7 @@ def test_a_model_with_lags_can_have_bounds(folder):
     lines = invoke("predict", "m", "friedman:rows=5", "--interval", "0.9").stdout.splitlines()
     assert lines[0] == "prediction,lower,upper"
     assert len(lines) == 6
-    assert "bounds of 0.9" in invoke("inspect", "m").stdout
+    assert "prediction intervals: 90 %" in invoke("inspect", "m").stdout
 
 
 def test_other_models_can_have_bounds_but_not_all_be_saved(folder):
@@ -146,7 +146,7 @@ def test_levels_that_cannot_be_are_told(folder, arguments, words):
     assert_fails(invoke(*arguments), words)
 
 
-def test_the_report_has_a_part_about_bounds():
+def test_the_report_has_a_part_about_prediction_intervals():
     rng = np.random.default_rng(3)
     x = {"size": rng.random(4000), "city": rng.choice(["Oslo", "<Rome>"], 4000).astype(object)}
     spread = np.where(x["city"] == "Oslo", 0.2, 4.0)
@@ -155,14 +155,15 @@ def test_the_report_has_a_part_about_bounds():
     model = IntervalRegressor(tree(), (0.5, 0.9))
     found = prequential(model, x, y)
     page = render(found, model)
-    part = re.search(r'<section id="bounds".*?</section>', page, re.DOTALL)[0]
+    part = re.search(r'<section id="intervals".*?</section>', page, re.DOTALL)[0]
     assert part.count("<figure") == 3
-    assert "The last 150 rows, bounds of 0.9" in part
+    assert "90 % prediction intervals over the whole stream" in part
+    assert "The last 150 rows" in part
     assert f"{found.intervals.levels[0.9].total.coverage:.4f}" in part
     assert "city not in {&lt;Rome&gt;}, size ≥ 0.5078" in part
     assert "city in {&lt;Rome&gt;}, 0.4922 ≤ size &lt; 0.5078" in part
     assert page == render(found, model)
-    assert 'id="bounds"' not in render(prequential(tree(), x, y), tree())
+    assert 'id="intervals"' not in render(prequential(tree(), x, y), tree())
 
 
 def test_a_model_with_bounds_predicts_rows_of_files(folder):

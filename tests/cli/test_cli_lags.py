@@ -161,7 +161,7 @@ def test_rows_without_targets_are_predicted_and_joined_by_id(orders):
         f"{row:04d}" for row in range(3, 600, 10)
     ]
     printed = invoke("evaluate", "orders.csv", "-t", "minutes", "--id", "order")
-    assert "60 came without minutes: predicted, not learned; 50 had theirs later" in printed.stdout
+    assert "60 had no minutes: predicted, not learned; 50 had theirs later" in printed.stdout
 
 
 def test_labels_of_another_file_are_joined_by_id(orders):

@@ -8,7 +8,7 @@ import pytest
 
 from cli_cases import assert_fails, invoke
 from sapwood import HoeffdingTreeRegressor
-from sapwood.drift import Alarm, Monitor
+from sapwood.drift import DriftEvent, Monitor
 from sapwood.evaluate import prequential
 from sapwood.report import render
 
@@ -103,20 +103,20 @@ def test_the_report_lists_changes_and_marks_them():
     model = HoeffdingTreeRegressor()
     found = prequential(model, x, y, monitor=Monitor(100_000))
     page = render(found, model)
-    part = re.search(r'<section id="changes".*?</section>', page, re.DOTALL)[0]
+    part = re.search(r'<section id="drift".*?</section>', page, re.DOTALL)[0]
     assert "city: &lt;Lima&gt; is new" in part
     assert page == render(found, model)
     still = prequential(HoeffdingTreeRegressor(), x, y)
-    assert 'id="changes"' not in render(still, model)
+    assert 'id="drift"' not in render(still, model)
     assert page.count("stroke-dasharray") > render(still, model).count("stroke-dasharray")
 
 
 def test_an_alarm_is_restored_from_what_it_told_and_nothing_else():
-    alarm = Alarm("feature", "a", 20, 10, "a: median 1 → 2")
-    assert Alarm.from_dict(alarm.to_dict()) == alarm
+    alarm = DriftEvent("feature", "a", 20, 10, "a: median 1 → 2")
+    assert DriftEvent.from_dict(alarm.to_dict()) == alarm
     for wrong in ({}, 3, {**alarm.to_dict(), "row": 0}, {**alarm.to_dict(), "words": 3}):
         with pytest.raises((TypeError, ValueError)):
-            Alarm.from_dict(wrong)
+            DriftEvent.from_dict(wrong)
 
 
 def test_alerts_of_several_targets_name_them_in_events_and_reports(folder):

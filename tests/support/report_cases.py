@@ -45,7 +45,7 @@ def evaluate(model, X, y, *, stream="stream", target="y", every=500, refused=Non
         rows_read=rows + refused.count,
         rows_predicted=rows,
         rows_learned=rows,
-        refused=refused,
+        rejected=refused,
         total=total,
         faded=faded,
         window=window,

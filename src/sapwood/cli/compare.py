@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -233,7 +234,7 @@ def _show(
     table.add_row("seconds", "", *(number(value, 3) for value in seconds))
     terminal.print(table)
     for name, row in zip(streams, found, strict=True):
-        counts = [cell.refused.count for cell in row if isinstance(cell, Evaluation)]
+        counts = [cell.rejected.count for cell in row if isinstance(cell, Evaluation)]
         refused = max(counts, default=0)
         if refused:
             terminal.say(f"{name}: {refused:,} rows rejected")
@@ -280,12 +281,13 @@ def _of_targets(row: list[Evaluation | Failed]) -> dict[str, list[Evaluation | F
     }
 
 
-def _verdict(ranking: "Ranking") -> str:
+def _verdict(ranking: "Ranking", names: Mapping[str, str] | None = None) -> str:
     from sapwood.evaluate.ranking import ENOUGH
 
     if ranking.tests is None:
         return f"too few to test whether ranks differ: {ENOUGH} streams and 3 models are needed"
-    groups = [", ".join(group) for group in ranking.groups()]
+    names = names or dict(zip(ranking.models, ranking.models, strict=True))
+    groups = [", ".join(names[model] for model in group) for group in ranking.groups()]
     alike = f"not significantly different: {'; '.join(groups)}" if groups else "all differ"
     return (
         f"Friedman's test: p = {ranking.tests.friedman_p:.2g}; critical difference "
@@ -328,6 +330,8 @@ def _write_report(
     measure: Measure,
 ) -> None:
     from sapwood.report.comparison import write_comparison
+    from sapwood.report.titles import names_of_models
 
     ranks = dict(zip(ranking.models, ranking.ranks, strict=True))
-    write_comparison(path, results, ranks, measure=measure, verdict=_verdict(ranking))
+    verdict = _verdict(ranking, names_of_models(ranks))
+    write_comparison(path, results, ranks, measure=measure, verdict=verdict)

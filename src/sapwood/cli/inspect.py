@@ -63,7 +63,9 @@ def inspect(
             if rules:
                 Terminal(highlight=False).say(tree.to_rules().to_text(rules))
             if levels:
-                print(f"bounds of {', '.join(f'{level:g}' for level in levels)}")
+                print(
+                    f"prediction intervals: {', '.join(f'{100 * level:g} %' for level in levels)}"
+                )
 
 
 def _described(tree: Any) -> dict[str, object]:

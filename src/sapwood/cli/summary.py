@@ -117,15 +117,14 @@ def print_counts(found: Evaluation, terminal: Terminal) -> None:
 def _lines(found: Evaluation) -> list[str]:
     lines = [
         f"rows: {found.rows_read:,} read, {found.rows_predicted:,} predicted, "
-        f"{found.rows_learned:,} learned, {found.refused.count:,} rejected"
+        f"{found.rows_learned:,} learned, {found.rejected.count:,} rejected"
     ]
     if found.rows_without_target:
         later = f"; {found.labels_joined:,} had theirs later" if found.labels_joined else ""
         lines.append(
-            f"  {found.rows_without_target:,} came without {found.target}: predicted, not learned"
-            f"{later}"
+            f"  {found.rows_without_target:,} had no {found.target}: predicted, not learned{later}"
         )
-    lines += [f"  {count:,}: {reason}" for reason, count in found.refused.reasons.items()]
+    lines += [f"  {count:,}: {reason}" for reason, count in found.rejected.reasons.items()]
     if found.unscored:
         lines.append(
             f"NOT SCORED: {found.unscored:,} of {found.rows_learned:,} rows, whose {UNSCORED}, the "

@@ -160,7 +160,7 @@ def print_trained(found: "Trained", terminal: Terminal) -> None:
         f"{found.refused.total():,} rejected"
     )
     if found.rows_without_target:
-        terminal.say(f"  {found.rows_without_target:,} came without a target: not learned")
+        terminal.say(f"  {found.rows_without_target:,} had no target: not learned")
     for reason, count in found.refused.most_common():
         terminal.say(f"  {count:,}: {reason}")
     rate = found.rows_read / max(found.seconds, 1e-9)

@@ -15,7 +15,7 @@ from sapwood.drift.words import Changed, stability_index, tell_error, tell_featu
 from sapwood.model import State, StoredModel, check_unchanged
 from sapwood.rows.features import CATEGORY, OTHERS, Features
 
-__all__ = ["Alarm", "Monitor"]
+__all__ = ["DriftEvent", "Monitor"]
 
 FloatArray = NDArray[np.float64]
 
@@ -44,8 +44,8 @@ LATEST = 2.5e11  # of dates, in seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Alarm:
-    """Something that has changed.
+class DriftEvent:
+    """A drift event: a feature, the target or the errors of a model have changed.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Alarm:
         return f"{self.words} since row {self.since:,}{began}, {self.severity}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the alarm in terms of JSON, without a target if it names none."""
+        """Return the event in terms of JSON, without a target if it names none."""
         found = asdict(self)
         if self.target is None:
             del found["target"]
@@ -95,18 +95,18 @@ class Alarm:
 
     @classmethod
     def from_dict(cls, told: Any) -> Self:
-        """Return the alarm that `to_dict` returned, or raise TypeError or ValueError."""
+        """Return the event that `to_dict` returned, or raise TypeError or ValueError."""
         names = {each.name for each in fields(cls)}
         if not isinstance(told, dict) or told.keys() | {"target"} != names:
-            raise TypeError(f"{validation.shown(told)} is no alarm")
+            raise TypeError(f"{validation.shown(told)} is no drift event")
         if "target" in told and type(told["target"]) is not str:
-            raise TypeError(f"{validation.shown(told)} is no alarm")
+            raise TypeError(f"{validation.shown(told)} is no drift event")
         if not all(type(told[name]) is str for name in ("what", "name", "words", "severity")):
-            raise TypeError(f"{validation.shown(told)} is no alarm")
+            raise TypeError(f"{validation.shown(told)} is no drift event")
         if told["severity"] not in SEVERITIES or type(told["effect"]) is not float:
-            raise TypeError(f"{validation.shown(told)} is no alarm")
+            raise TypeError(f"{validation.shown(told)} is no drift event")
         if not all(type(told[name]) in (float, NoneType) for name in ("time", "since_time")):
-            raise TypeError(f"{validation.shown(told)} is no alarm")
+            raise TypeError(f"{validation.shown(told)} is no drift event")
         rows = {name: validation.whole(told[name], name, 1, 2**53) for name in ("row", "since")}
         return cls(**{**told, **rows})
 
@@ -195,7 +195,7 @@ class Monitor(StoredModel):
         y: float,
         prediction: float | None = None,
         time: float | None = None,
-    ) -> list[Alarm]:
+    ) -> list[DriftEvent]:
         """Take a row in; return what has changed by it.
 
         Parameters
@@ -219,7 +219,7 @@ class Monitor(StoredModel):
         y: ArrayLike,
         predictions: ArrayLike | None = None,
         times: ArrayLike | None = None,
-    ) -> list[Alarm]:
+    ) -> list[DriftEvent]:
         """Take many rows in: the same as `update` in a loop.
 
         Parameters
@@ -235,7 +235,7 @@ class Monitor(StoredModel):
 
         Returns
         -------
-        list of Alarm
+        list of DriftEvent
             What has changed, in order.
         """
         targets = _numbers(validation.column(y, "y"))
@@ -275,8 +275,8 @@ class Monitor(StoredModel):
 
     def _take(
         self, own: FloatArray, rows: FloatArray, errors: FloatArray, times: FloatArray | None
-    ) -> list[Alarm]:
-        alarms: list[Alarm] = []
+    ) -> list[DriftEvent]:
+        alarms: list[DriftEvent] = []
         start = 0
         watched = len(self._columns) + 1
         limit = watched * self._once_in
@@ -393,22 +393,23 @@ class Monitor(StoredModel):
             else None,
         )
 
-    def _alarm(self, column: int) -> Alarm:
+    def _alarm(self, column: int) -> DriftEvent:
         since = max(1, int(self._columns[column, PARTS["since"]][0]))
         changed = self._changed(column, since)
         what = ["target", "bias"][column] if column < len(OWN) else "feature"
         effect = stability_index(changed)
         return self._told(
-            Alarm(what, changed.name, self._rows, since, tell_feature(changed), effect), LEAST_PSI
+            DriftEvent(what, changed.name, self._rows, since, tell_feature(changed), effect),
+            LEAST_PSI,
         )
 
-    def _told(self, alarm: Alarm, least: tuple[float, float]) -> Alarm:
+    def _told(self, alarm: DriftEvent, least: tuple[float, float]) -> DriftEvent:
         """Return an alarm with its severity and its times."""
         severity = SEVERITIES[int(np.searchsorted(least, alarm.effect, side="right"))]
         time, since_time = self._time_of(alarm.row), self._time_of(alarm.since)
         return replace(alarm, severity=severity, time=time, since_time=since_time)
 
-    def _error_alarm(self, since: float, before: float, after: float) -> Alarm:
+    def _error_alarm(self, since: float, before: float, after: float) -> DriftEvent:
         rows = self._rows - int(since) + 1
         features = [
             (
@@ -422,7 +423,7 @@ class Monitor(StoredModel):
         words = tell_error(before, after, features, self._last_errors[-rows:])
         growth = after / before - 1.0 if before > 0 else LARGEST_EFFECT
         effect = float(min(growth, LARGEST_EFFECT))
-        alarm = Alarm("error", "error", self._rows, int(since), words, effect)
+        alarm = DriftEvent("error", "error", self._rows, int(since), words, effect)
         return self._told(alarm, LEAST_GROWTH)
 
     # -- files ------------------------------------------------------------------------------------

@@ -17,22 +17,22 @@ class Member(NamedTuple):
     age: int  # in rows
     leaves: int
     nbytes: int
-    error: float  # RMSE lately; of several targets, in units of their deviations
+    error: float  # recent RMSE; of several targets, in units of their deviations
     weight: float  # its share in what is predicted; of several targets, the mean
 
 
 @dataclass(frozen=True)
 class EnsembleSummary:
-    """The trees of an ensemble; the last is the one that waits to replace another.
+    """The trees of an ensemble; the last is the candidate that may replace another.
 
     Examples
     --------
     >>> old, young = Member("plain", 900, 4, 90_000, 1.5, 1), Member("plain", 200, 1, 9_000, 2, 0)
     >>> print(EnsembleSummary([old, young], 900, 120_000, 0))
     900 rows, 120,000 bytes, 0 replacements
-             age  leaves   bytes  RMSE lately  weight
-    0 plain  900       4  90,000          1.5       1
-    waiting  200       1   9,000            2       0
+               age  leaves   bytes  recent RMSE  weight
+    0 plain    900       4  90,000          1.5       1
+    candidate  200       1   9,000            2       0
     """
 
     members: Sequence[Member]
@@ -52,13 +52,13 @@ class EnsembleSummary:
         }
 
     def __str__(self) -> str:
-        error = "RMSE lately" if self.targets == 1 else "RMSE / deviation"
+        error = "recent RMSE" if self.targets == 1 else "RMSE / deviation"
         rows = [("", "age", "leaves", "bytes", error, "weight")]
         for place, member in enumerate(self.members):
             is_member = place < len(self.members) - 1
             rows.append(
                 (
-                    f"{place} {member.role}" if is_member else "waiting",
+                    f"{place} {member.role}" if is_member else "candidate",
                     f"{member.age:,}",
                     f"{member.leaves:,}",
                     f"{member.nbytes:,}",

@@ -15,6 +15,9 @@ from sapwood.lags.lags import Ticket
 
 __all__ = ["Delay", "Label", "Late", "LateEvents", "Waiting", "is_missing"]
 
+UNITS = ((604_800.0, "week"), (86_400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
+"""Lengths of units of time in seconds, from the longest on."""
+
 Label = float | list[float]
 """The label of a row; of several targets, that of each, NaN where it is missing."""
 
@@ -228,6 +231,14 @@ class Delay:
         self.clock = -math.inf if by_time else 0.0
         self.waiting: deque[Waiting] = deque()
 
+    @property
+    def in_words(self) -> str:
+        """The delay for readers, such as "24 rows" or "2 hours"."""
+        if not self.by_time:
+            return _counted(self.amount, "row")
+        size, unit = next((each for each in UNITS if self.amount % each[0] == 0), (1.0, "second"))
+        return _counted(self.amount / size, unit)
+
     def advance(self, time: float | None) -> None:
         """Let the clock go on to the time of the next row, if it counts seconds."""
         if self.by_time and time is not None and self.clock < time < math.inf:
@@ -270,6 +281,10 @@ class Delay:
             raise ValueError(f"{len(waiting)} rows wait after {clock:g} of them")
         self.clock, self.waiting = clock, waiting
         return self
+
+
+def _counted(amount: float, unit: str) -> str:
+    return f"{amount:,.6g} {unit}{'' if amount == 1 else 's'}"
 
 
 def _or_none(moment: float) -> float | None:

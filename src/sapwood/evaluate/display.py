@@ -71,7 +71,7 @@ def _title(found: "Evaluation") -> str:
 def _counted(found: "Evaluation") -> str:
     told = (
         f"{found.rows_read:,} rows read, {found.rows_learned:,} learned, "
-        f"{found.refused.count:,} rejected, {found.unscored:,} not scored; {found.seconds:.2f} s"
+        f"{found.rejected.count:,} rejected, {found.unscored:,} not scored; {found.seconds:.2f} s"
     )
     if found.rows_without_target:
         told += f"; {found.rows_without_target:,} rows without a target"

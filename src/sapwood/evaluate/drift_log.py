@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.drift import Alarm, Monitor
+from sapwood.drift import DriftEvent, Monitor
 from sapwood.evaluate.recorder import LabelledRows, packed, unpacked
 
 __all__ = ["DriftLog"]
@@ -46,7 +46,7 @@ class DriftLog:
             )
         once_in = monitor.parameters["once_in"] * len(targets)
         self.monitors = [Monitor(once_in, name) for name in targets] or [monitor]
-        self.alarms: list[Alarm] = []
+        self.alarms: list[DriftEvent] = []
         self._targets, self._ignored = tuple(targets), ignored
 
     def update(self, parts: Sequence[LabelledRows]) -> None:
@@ -58,11 +58,11 @@ class DriftLog:
         # In the order of rows, however many are taken in at once.
         self.alarms += sorted(found, key=lambda alarm: alarm.row)
 
-    def of_target(self, name: str) -> list[Alarm]:
+    def of_target(self, name: str) -> list[DriftEvent]:
         """Return the alerts of one of several targets and its errors."""
         return [alarm for alarm in self.alarms if alarm.target == name]
 
-    def _named(self, alarm: Alarm, place: int) -> Alarm:
+    def _named(self, alarm: DriftEvent, place: int) -> DriftEvent:
         """Return an alert that names the one of several targets that it is about."""
         if not self._targets or alarm.what == "feature":
             return alarm
@@ -96,7 +96,7 @@ class DriftLog:
         made.monitors = [
             Monitor.from_bytes(arrays[name].tobytes(), "the monitor") for name in self._names
         ]
-        made.alarms = [Alarm.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
+        made.alarms = [DriftEvent.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
         return made
 
     @property
@@ -105,7 +105,7 @@ class DriftLog:
         return [f"{MONITOR}.{place}" for place, _ in enumerate(self._targets)] or [MONITOR]
 
 
-def _watch(monitor: Monitor, rows: LabelledRows, features: Any) -> list[Alarm]:
+def _watch(monitor: Monitor, rows: LabelledRows, features: Any) -> list[DriftEvent]:
     """Let a monitor watch rows; return its alerts."""
     if isinstance(features, list):
         times = np.full(len(rows.y), np.nan) if rows.times is None else rows.times

@@ -13,6 +13,7 @@ from sapwood.evaluate.curve import Curve
 from sapwood.evaluate.history import History
 from sapwood.evaluate.interval_scores import IntervalScores
 from sapwood.evaluate.model_log import ImportanceLog, MemberLog
+from sapwood.evaluate.recent_times import RecentTimes
 from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder
 from sapwood.evaluate.scores import Scores
 
@@ -33,7 +34,7 @@ class Record:
     def __init__(self, levels: Sequence[float], fade: float, window: int) -> None:
         self.scores, self.curve = Scores(fade, window), Curve()
         self.baselines = BaselineScores(self.scores.fade, self.scores.window_rows)
-        self._others: list[Recorder] = [History(), ImportanceLog(), MemberLog()]
+        self._others: list[Recorder] = [RecentTimes(), History(), ImportanceLog(), MemberLog()]
         self._others += [IntervalScores(levels, self.scores.fade)] if levels else []
         self.rows_learned = 0
         self.time = math.nan  # of the last row that was scored

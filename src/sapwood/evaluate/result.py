@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.deprecation import deprecated
 from sapwood.evaluate.display import as_html, as_text
 from sapwood.formatting import number, r_squared
 from sapwood.streams.stream import ColumnNote
 
 if TYPE_CHECKING:
-    from sapwood.drift import Alarm
+    from sapwood.drift import DriftEvent
 
 __all__ = [
     "BAND",
@@ -138,7 +139,7 @@ class Refusals:
     reasons : mapping of str to int
         How many for each reason.
     where : array of int, shape (bins, 2)
-        Where in the stream: counts of refused rows, each up to so many rows read.
+        Where in the stream: counts of rejected rows, each up to so many rows read.
     """
 
     count: int
@@ -261,8 +262,8 @@ class Evaluation:
         Rows of the stream, the rejected ones included; and what became of them.
     rows_without_target, labels_joined : int
         Rows that were predicted and had no target; and rows that were the labels of such rows.
-    refused : Refusals
-        The others.
+    rejected : Refusals
+        The others. Its old name, `refused`, is deprecated.
     total, faded, window : Errors
         Of all scored rows, with each row's weight fading by `fade` per row, and of the last
         `window_rows`.
@@ -300,7 +301,7 @@ class Evaluation:
     errors_by : ErrorsBy, optional
         The errors of all rows by hour of the day, by prediction and by category.
     recent : structured array
-        The rows of the window, each of `ROW`; without times.
+        The rows of the window, each of `ROW`; the last 1,000 with their times.
     columns : sequence of ColumnNote
         How the columns of a file were read: `Stream.column_notes`.
     losses : mapping of str to float
@@ -312,10 +313,12 @@ class Evaluation:
         empty for a model that is not one of Sapwood's.
     intervals : Intervals, optional
         How good the bounds were, if the model has intervals.
-    alarms : list of Alarm, optional
-        What has changed, if a monitor was there.
+    alarms : list of DriftEvent, optional
+        The drift events, if a monitor was there.
     members : MemberHistory, optional
         How the trees of an ensemble went on.
+    label_delay : str, optional
+        How late labels arrived, in words such as "24 rows"; None if they arrived with their rows.
     targets : mapping of str to Evaluation
         Of several targets, the result of each, whose rows are those that have it. Then all else
         that depends on targets is here only as far as it has a mean: errors are means over them,
@@ -328,7 +331,7 @@ class Evaluation:
     rows_read: int
     rows_predicted: int
     rows_learned: int
-    refused: Refusals
+    rejected: Refusals
     total: Errors
     faded: Errors
     window: Errors
@@ -357,8 +360,9 @@ class Evaluation:
     predictions: NDArray[Any] | None = None
     importances: Sequence[tuple[int, Mapping[str, float]]] = ()
     intervals: Intervals | None = None
-    alarms: "Sequence[Alarm] | None" = None
+    alarms: "Sequence[DriftEvent] | None" = None
     members: MemberHistory | None = None
+    label_delay: str | None = None
     targets: "Mapping[str, Evaluation]" = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -366,6 +370,12 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         return as_html(self)
+
+    @property
+    def refused(self) -> Refusals:
+        """Deprecated: use `rejected`."""
+        deprecated("Evaluation.refused", "Evaluation.rejected")
+        return self.rejected
 
     @property
     def rows_scored(self) -> int:
@@ -470,8 +480,9 @@ class Evaluation:
                 "learned": self.rows_learned,
                 "without_target": self.rows_without_target,
                 "labels_joined": self.labels_joined,
-                "refused": self.refused.count,
-                "reasons": dict(self.refused.reasons),
+                "rejected": self.rejected.count,
+                "refused": self.rejected.count,  # the old name, for one release
+                "reasons": dict(self.rejected.reasons),
                 "unscored": self.unscored,
                 "first_unscored": self.first_unscored,
             },

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.drift import Alarm, Monitor
+from sapwood.drift import DriftEvent, Monitor
 from sapwood.evaluate.delay import Delay, Late
 from sapwood.evaluate.drift_log import ALARMS, DriftLog
 from sapwood.evaluate.learner import Learner
@@ -93,7 +93,7 @@ class Step:
         Rows in order.
     bad : list of BadRow
         The rows that were refused.
-    alarms : list of Alarm
+    alarms : list of DriftEvent
         What a monitor has found to be changed.
     events : list of dict
         What has happened to the trees of a model, if that tells.
@@ -102,7 +102,7 @@ class Step:
     done: int
     predicted: list[Predicted] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
-    alarms: list[Alarm] = field(default_factory=list)
+    alarms: list[DriftEvent] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -188,7 +188,7 @@ class Tally:
         return None if self.drift is None else self.drift.monitors[0]
 
     @property
-    def alarms(self) -> list[Alarm]:
+    def alarms(self) -> list[DriftEvent]:
         """The drift alerts of the monitor so far."""
         return [] if self.drift is None else self.drift.alarms
 

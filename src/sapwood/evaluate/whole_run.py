@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.drift import Alarm, Monitor
+from sapwood.drift import DriftEvent, Monitor
 from sapwood.evaluate.bar import Bar
 from sapwood.evaluate.learner import checked_limits
 from sapwood.evaluate.losses import Loss, LossMeans
@@ -37,7 +37,7 @@ def prequential(
     keep_predictions: bool = False,
     progress: bool = False,
     monitor: Monitor | None = None,
-    listener: Callable[[Alarm], object] | None = None,
+    listener: Callable[[DriftEvent], object] | None = None,
 ) -> Evaluation:
     """Evaluate a model on a stream: predict each row, then learn it.
 
@@ -154,7 +154,9 @@ def prequential(
     return found
 
 
-def _tell(alarms: Sequence[Alarm], told: int, listener: Callable[[Alarm], object] | None) -> int:
+def _tell(
+    alarms: Sequence[DriftEvent], told: int, listener: Callable[[DriftEvent], object] | None
+) -> int:
     """Tell a listener the alarms after so many; return how many there are."""
     if listener is not None:
         for alarm in alarms[told:]:

@@ -86,8 +86,10 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
     True
     """
     graph = _Graph(needed("onnx", "onnx", "to_onnx"))
-    made = _classifier_of if isinstance(tree, Classifier) else _regressor_of
-    model, facts = made(graph, tree)
+    if isinstance(tree, Classifier):
+        model, facts = _classifier_of(graph, tree)
+    else:
+        model, facts = _regressor_of(graph, tree)
     graph.helper.set_model_props(model, {name: json.dumps(fact) for name, fact in facts.items()})
     if path is not None:
         write_atomically(path, model.SerializeToString())

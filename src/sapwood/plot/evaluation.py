@@ -11,12 +11,21 @@ from matplotlib.ticker import MaxNLocator
 
 from sapwood.evaluate.result import BASELINES, Evaluation
 from sapwood.formatting import plain
-from sapwood.plot.clock import Along, label_along, mark_changes, places_of
+from sapwood.plot.clock import (
+    Along,
+    along_of,
+    mark_changes,
+    place_in_words,
+    places_of,
+    places_of_rows,
+    start_axis,
+)
 from sapwood.plot.style import (
     BLUE,
     GREEN,
     MUTED,
     ORANGE,
+    Look,
     axis,
     label_axes,
     legend,
@@ -28,7 +37,7 @@ from sapwood.plot.style import (
 from sapwood.streams.stream import MOST_ROWS
 from sapwood.validation import shown
 
-__all__ = ["Measure", "learning_curve", "leaves", "memory", "refused", "size", "speed"]
+__all__ = ["Measure", "learning_curve", "leaves", "memory", "rejected", "size", "speed"]
 
 Measure = Literal["mae", "rmse", "r2"]
 MEASURES = ("mae", "rmse", "r2")
@@ -36,6 +45,8 @@ MEASURES = ("mae", "rmse", "r2")
 LARGEST = 1e200  # what an axis can still be scaled to
 NEAR = 3.0  # a baseline whose error is so many times as large would hide the rest
 PEAK = 8.0  # a point so many times the median is beyond the axis, which tells it in words
+HEADROOM = 1.12  # of an axis, for a note at its top
+FAR, FAR_R2 = 5.0, 1.5  # times the least error, below the largest R²: no contender
 LEAST_R2 = -1.0  # where the axis of R² ends at the latest
 
 
@@ -44,6 +55,7 @@ def learning_curve(
     measure: Measure = "mae",
     ax: Axes | None = None,
     along: Along = "rows",
+    looks: Mapping[str, Look] | None = None,
 ) -> Axes:
     """Draw the error over time, exponentially weighted and over all rows.
 
@@ -57,6 +69,8 @@ def learning_curve(
         Where to draw.
     along : {"rows", "time"}
         What the axis below is of; the time has to be known for all points.
+    looks : mapping of names to `sapwood.plot.style.Look`, optional
+        The colours and markers of several evaluations, if they are to be those of other charts.
 
     Returns
     -------
@@ -77,7 +91,7 @@ def learning_curve(
         raise ValueError(f"measure = {shown(measure)}: 'mae', 'rmse' or 'r2' is expected")
     named = _named(evaluations)
     ax = axis(ax)
-    looks = looks_of(list(named))
+    looks = looks_of(list(named)) if looks is None else looks
     alone = len(named) == 1
     faded: list[Line2D] = []
     total: list[Line2D] = []
@@ -102,10 +116,8 @@ def learning_curve(
     targets = {evaluation.target for evaluation in named.values()}
     unit = f"units of {plain(targets.pop(), 18)}" if len(targets) == 1 else "units of y"
     label_axes(ax, "rows", "R²" if measure == "r2" else f"{measure.upper()} ({unit})")
-    _limit(ax, [*faded, *total, *rivals], measure == "r2")
-    if along == "time":
-        ax.set_xlim(left=ax.dataLim.x0)
-        label_along(ax, along)
+    _limit(ax, [*faded, *total, *rivals], measure == "r2", along)
+    start_axis(ax, along)
     handles: list[Artist] = [*faded, *total, *rivals]
     labels = ["exponentially weighted", "all rows", *(BASELINES[best] for _ in rivals if best)]
     if not alone:
@@ -142,9 +154,12 @@ def speed(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     since = np.searchsorted(rows, np.maximum(rows[1:] - span, 0))
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = (rows[1:] - rows[since]) / (seconds[1:] - seconds[since])
-    lines = _line(ax, rows[1:], rates, label="rows per second", color=BLUE)
+    along = along_of(evaluation)
+    x = places_of_rows(rows[1:], evaluation, along)
+    lines = _line(ax, x, rates, label="rows per second", color=BLUE)
     label_axes(ax, "rows", "rows per second")
-    _limit(ax, lines)
+    _limit(ax, lines, along=along)
+    start_axis(ax, along)
     if evaluation.rows_per_second > 0:
         mean = ax.axhline(evaluation.rows_per_second, color=MUTED, linestyle=":", linewidth=1.2)
         legend(ax, [*lines, mean], [f"last {short(float(f'{span:.2g}'))} rows", "all rows"])
@@ -163,8 +178,7 @@ def leaves(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     """
     _check(evaluation)
     ax = axis(ax)
-    _draw_size(ax, evaluation.curve["row"], evaluation.curve["leaves"], "leaves", color=BLUE)
-    mark_changes(ax, evaluation, "rows")
+    _draw_size(ax, evaluation, evaluation.curve["leaves"], "leaves", color=BLUE)
     return ax
 
 
@@ -182,8 +196,7 @@ def memory(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     ax = axis(ax)
     curve = evaluation.curve
     megabytes = np.where(curve["bytes"] < 0, np.nan, curve["bytes"] / 1e6)
-    _draw_size(ax, curve["row"], megabytes, "memory (MB)", color=ORANGE, linestyle="--")
-    mark_changes(ax, evaluation, "rows")
+    _draw_size(ax, evaluation, megabytes, "memory (MB)", color=ORANGE, linestyle="--")
     return ax
 
 
@@ -201,12 +214,12 @@ def size(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     curve = evaluation.curve
     if len(curve) and curve["bytes"][-1] >= 0:
         other = memory(evaluation, twin(ax))
-        lines = [*ax.get_lines()[-1:], *other.get_lines()]
+        lines = [*ax.get_lines()[:1], *other.get_lines()[:1]]
         legend(ax, lines, ["leaves", "memory"][-len(lines) :])
     return ax
 
 
-def refused(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+def rejected(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     """Draw where in the stream rows were rejected.
 
     Parameters
@@ -218,8 +231,8 @@ def refused(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     """
     _check(evaluation)
     ax = axis(ax)
-    where = evaluation.refused.where
-    if evaluation.refused.count == 0 or len(where) == 0:
+    where = evaluation.rejected.where
+    if evaluation.rejected.count == 0 or len(where) == 0:
         say(ax, "no row was rejected")
     else:
         ax.stairs(where[:, 1], np.append(0, where[:, 0]), fill=True, color=ORANGE)
@@ -266,14 +279,17 @@ def _line(ax: Axes, rows: Any, values: Any, **options: Any) -> list[Line2D]:
     )
 
 
-def _draw_size(ax: Axes, rows: Any, values: Any, label: str, **look: Any) -> None:
+def _draw_size(ax: Axes, evaluation: Evaluation, values: Any, label: str, **look: Any) -> None:
+    along = along_of(evaluation)
+    label_axes(ax, "rows", label)
     if len(values) and values[-1] >= 0:
-        _line(ax, rows, values, label=label, **look)
+        x = places_of_rows(evaluation.curve["row"], evaluation, along)
+        _line(ax, x, values, label=label, **look)
+        start_axis(ax, along)
     else:
         say(ax, "the model does not report it")
-    label_axes(ax, "rows", label)
-    ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
+    mark_changes(ax, evaluation, along)
 
 
 class _Extreme(NamedTuple):
@@ -281,31 +297,35 @@ class _Extreme(NamedTuple):
     value: float
 
 
-def _limit(ax: Axes, lines: list[Line2D], share: bool = False) -> None:
-    """Let an axis start at 0, and leave room for what is usual; tell what is beyond in words.
+def _limit(ax: Axes, lines: list[Line2D], share: bool = False, along: Along = "rows") -> None:
+    """Scale an axis to the usual values of its contenders; note the farthest value beyond as text.
 
-    A share (R²) ends at 1 instead, and goes down only as far as it must.
+    The axis of an error starts at 0. That of a share (R²) ends at 1, and goes down only as far as
+    it must.
     """
-    points = np.concatenate([np.asarray(line.get_xydata()) for line in lines])
-    points = points[np.isfinite(points[:, 1])]
+    shown = [points for line in lines if len(points := _drawn_points(line))]
     ax.set_xlim(left=0)
-    if not len(points):
+    if not shown:
         say(ax, "nothing was measured")
         ax.set_ylim(0, 1)
         return
+    points, near = np.concatenate(shown), np.concatenate(_contenders(shown, share))
     lowest = _Extreme(*points[points[:, 1].argmin()])
     highest = _Extreme(*points[points[:, 1].argmax()])
     if share:
-        bottom = min(0.0, max(lowest.value, LEAST_R2))
+        bottom = min(0.0, max(float(near[:, 1].min()), LEAST_R2))
         ax.set_ylim(bottom - 0.03 * (1 - bottom), 1.02)
-        beyond, arrow = (lowest, "↓") if lowest.value < LEAST_R2 else (None, "")
+        beyond, arrow = (lowest, "↓") if lowest.value < ax.get_ylim()[0] else (None, "")
     else:
-        top = min(highest.value, PEAK * float(np.median(points[:, 1])))
-        ax.set_ylim(0, 1.06 * (top or highest.value) or 1.0)
+        most = float(near[:, 1].max())
+        top = min(most, PEAK * float(np.median(near[:, 1])))
+        ax.set_ylim(0, 1.06 * (top or most) or 1.0)
         beyond, arrow = (highest, "↑") if highest.value > ax.get_ylim()[1] else (None, "")
+        if beyond is not None:
+            ax.set_ylim(top=HEADROOM * ax.get_ylim()[1])
     if beyond is not None:
         ax.annotate(
-            f"{arrow} {short(float(f'{beyond.value:.3g}'))} at row {short(beyond.row)}",
+            f"{arrow} {short(float(f'{beyond.value:.3g}'))} {place_in_words(beyond.row, along)}",
             (0.99, 0.04 if share else 0.96),
             xycoords="axes fraction",
             ha="right",
@@ -313,3 +333,17 @@ def _limit(ax: Axes, lines: list[Line2D], share: bool = False) -> None:
             color=MUTED,
             size="small",
         )
+
+
+def _drawn_points(line: Line2D) -> Any:
+    points = np.asarray(line.get_xydata())
+    return points[np.isfinite(points[:, 1])]
+
+
+def _contenders(lines: list[Any], share: bool) -> list[Any]:
+    """Return those of several curves that an axis has to show: the others are far worse."""
+    usual = [float(np.median(points[:, 1])) for points in lines]
+    if share:
+        return [each for each, own in zip(lines, usual, strict=True) if own >= max(usual) - FAR_R2]
+    least = min(usual)
+    return [each for each, own in zip(lines, usual, strict=True) if own <= FAR * least or not least]

@@ -53,7 +53,7 @@ def hybrid_errors(model: Any, ax: Axes | None = None) -> Axes:
         Where to draw.
     """
     ax = axis(ax)
-    label_axes(ax, "rows", "RMSE lately")
+    label_axes(ax, "rows", "recent RMSE")
     history = model.weight_history
     lines = {
         "online_rmse": ("online", BLUE),

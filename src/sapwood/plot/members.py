@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from sapwood.evaluate.result import Evaluation, MemberHistory
+from sapwood.plot.clock import along_of, places_of_rows, start_axis
 from sapwood.plot.style import BLUE, GREEN, MUTED, ORANGE, axis, label_axes, legend, say
 
 __all__ = ["member_ages", "member_errors"]
@@ -13,7 +14,8 @@ __all__ = ["member_ages", "member_errors"]
 def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     """Draw the errors of an ensemble's trees, and that of their combined prediction.
 
-    Those of several targets are in units of these targets' deviations, and drawn alone.
+    Errors of several targets are in units of their standard deviations; there is no curve of the
+    ensemble then.
 
     Parameters
     ----------
@@ -24,22 +26,24 @@ def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     """
     ax = axis(ax)
     curve = evaluation.curve  # of one target
-    label_axes(ax, "rows", "RMSE lately" if len(curve) else "RMSE lately, in deviations")
+    label_axes(ax, "rows", "recent RMSE" if len(curve) else "recent RMSE, standardized")
     history = evaluation.members
     if history is None:
         say(ax, "the model has no members")
         return ax
+    along = along_of(evaluation)
+    x = places_of_rows(history.rows, evaluation, along)
     errors = np.where(np.isfinite(history.errors), history.errors, np.nan)
-    each = ax.plot(history.rows, errors[:, :-1], color=MUTED, linewidth=0.7, alpha=0.7, label="_")
-    lines = ax.plot(history.rows, errors[:, -1], color=ORANGE, linewidth=1.2, label="waiting")
-    names, together = ["members", "waiting"], np.zeros(0)
+    each = ax.plot(x, errors[:, :-1], color=MUTED, linewidth=0.7, alpha=0.7, label="_")
+    lines = ax.plot(x, errors[:, -1], color=ORANGE, linewidth=1.2, label="candidate")
+    names, together = ["members", "candidate"], np.zeros(0)
     if len(curve):
         together = np.interp(history.rows, curve["row"], curve["faded_rmse"])
-        lines += ax.plot(history.rows, together, color=BLUE, linewidth=1.7, label="together")
-        names.append("together")
+        lines += ax.plot(x, together, color=BLUE, linewidth=1.7, label="ensemble")
+        names.append("ensemble")
     rows, places = _replaced(history)
     marks = ax.plot(
-        history.rows[rows],
+        x[rows],
         errors[rows, places],
         color=GREEN,
         linestyle="none",
@@ -49,10 +53,10 @@ def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     )
     handles = [each[0], *lines]
     if len(rows):
-        handles, names = [*handles, marks[0]], [*names, "has taken a place"]
+        handles, names = [*handles, marks[0]], [*names, "replacement"]
     legend(ax, handles, names)
-    ax.set_xlim(left=0)
-    # The first errors, of trees that know nothing, would leave no room for the others.
+    start_axis(ax, along)
+    # The first errors, of trees that have learned little, would hide the others.
     known = np.concatenate([errors[len(errors) // 10 :].ravel(), together[len(together) // 10 :]])
     known = known[np.isfinite(known)]
     ax.set_ylim(0, 1.1 * float(known.max()) if len(known) and known.max() > 0 else None)
@@ -60,7 +64,7 @@ def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
 
 
 def member_ages(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the ages of an ensemble's trees: a line falls where another has taken a place.
+    """Draw the ages of an ensemble's trees: a line falls to 0 where a tree is replaced.
 
     Parameters
     ----------
@@ -73,12 +77,12 @@ def member_ages(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     if history is None:
         say(ax, "the model has no members")
         return ax
-    lines = ax.plot(history.rows, history.ages[:, :-1], color=MUTED, linewidth=0.9, label="_")
-    waiting = ax.plot(
-        history.rows, history.ages[:, -1], color=ORANGE, linewidth=1.2, label="waiting"
-    )
-    legend(ax, [lines[0], *waiting], ["members", "waiting"])
-    ax.set_xlim(left=0)
+    along = along_of(evaluation)
+    x = places_of_rows(history.rows, evaluation, along)
+    lines = ax.plot(x, history.ages[:, :-1], color=MUTED, linewidth=0.9, label="_")
+    candidate = ax.plot(x, history.ages[:, -1], color=ORANGE, linewidth=1.2, label="candidate")
+    legend(ax, [lines[0], *candidate], ["members", "candidate"])
+    start_axis(ax, along)
     ax.set_ylim(bottom=0)
     return ax
 

@@ -1,4 +1,4 @@
-"""Pictures of models: what features are worth, what an observer sees, and the top of a tree."""
+"""Pictures of models: feature importance, the contents of an observer, and the top of a tree."""
 
 import math
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ MOST_SLOTS = 160  # of an observer; more are drawn together
 
 
 def importances(model: Any, ax: Axes | None = None) -> Axes:
-    """Draw the share of each feature in the error that the splits of a tree removed.
+    """Draw the permutation feature importance of a model: each feature's share of the whole.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def importances(model: Any, ax: Axes | None = None) -> Axes:
         names.append(f"{len(rest)} others")
         values.append(sum(share for _, share in rest))
     ax = axis(ax, height=max(1.6, 0.6 + 0.22 * len(names)))
-    ax.set_xlabel("cost of getting it wrong, as a share of all (%)")
+    ax.set_xlabel("permutation importance, share (%)")
     if not any(values):
         say(ax, "the tree has not split yet")
         ax.set_yticks([])

@@ -1,9 +1,10 @@
-"""Pictures of predictions beside what came: over time, by prediction, by hour; and of change."""
+"""Pictures of predictions and residuals: over time, by prediction, by hour; and of change."""
 
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -11,10 +12,21 @@ from sapwood.evaluate.error_tables import grouped
 from sapwood.evaluate.result import Evaluation
 from sapwood.evaluate.sampling import thinned
 from sapwood.formatting import plain
-from sapwood.plot.clock import DAY, along_of, label_along, mark_changes, places_of
+from sapwood.plot.clock import (
+    DAY,
+    along_of,
+    along_of_rows,
+    label_along,
+    mark_changes,
+    places_of,
+    places_of_recent,
+    places_of_rows,
+    start_axis,
+)
 from sapwood.plot.style import BLUE, COLOURS, MUTED, ORANGE, axis, label_axes, legend, say
 
 __all__ = [
+    "actual_vs_predicted",
     "bias",
     "changes",
     "errors_by_hour",
@@ -22,6 +34,7 @@ __all__ = [
     "importances_over_time",
     "predictions",
     "recent",
+    "residual_histogram",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -34,7 +47,7 @@ NOTHING = "no row was scored"
 
 
 def predictions(evaluation: Evaluation, ax: Axes | None = None, most: int = 500) -> Axes:
-    """Draw what was predicted and what came, for a sample of rows over the whole stream.
+    """Draw actual and predicted values, for a sample of rows over the whole stream.
 
     Parameters
     ----------
@@ -61,7 +74,7 @@ def predictions(evaluation: Evaluation, ax: Axes | None = None, most: int = 500)
 
 
 def recent(evaluation: Evaluation, ax: Axes | None = None, most: int = 300) -> Axes:
-    """Draw what was predicted and what came, for each of the last rows.
+    """Draw actual and predicted values, for each of the last rows.
 
     Parameters
     ----------
@@ -70,7 +83,7 @@ def recent(evaluation: Evaluation, ax: Axes | None = None, most: int = 300) -> A
     ax : matplotlib.axes.Axes, optional
         Where to draw.
     most : int
-        How many rows are drawn at the most.
+        How many rows are drawn at the most; along their times, if they have some.
     """
     ax = axis(ax)
     rows = evaluation.recent[-most:]
@@ -78,7 +91,83 @@ def recent(evaluation: Evaluation, ax: Axes | None = None, most: int = 300) -> A
         say(ax, NOTHING)
         label_axes(ax, "rows", plain(evaluation.target, 24))
         return ax
-    _draw_pair(ax, rows["row"], rows["y"], rows["prediction"], evaluation)
+    along = along_of_rows(rows)
+    x = places_of_recent(rows, along)
+    _draw_pair(ax, x, rows["y"], rows["prediction"], evaluation)
+    label_along(ax, along)
+    return ax
+
+
+def actual_vs_predicted(evaluation: Evaluation, ax: Axes | None = None, most: int = 1000) -> Axes:
+    """Draw actual against predicted values as points; right predictions are on the diagonal.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw: a random sample of its rows.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Both axes have the same range, which contains 99.8 % of the values.
+    most : int
+        How many rows of the sample are drawn at the most.
+    """
+    ax = axis(ax)
+    target = plain(evaluation.target, 18)
+    label_axes(ax, f"predicted {target}", f"actual {target}")
+    sample = evaluation.sample
+    if sample is None or len(sample.rows) < LEAST_ROWS:
+        say(ax, "too few rows")
+        return ax
+    rows = sample.rows[thinned(len(sample.rows), most)]
+    ax.plot(
+        rows["prediction"],
+        rows["y"],
+        color=BLUE,
+        linestyle="",
+        marker=".",
+        markersize=3.5,
+        markeredgewidth=0,
+        alpha=0.45,
+        label="_rows",
+    )
+    low, high = _range(np.concatenate([rows["y"], rows["prediction"]]))
+    diagonal = ax.plot([low, high], [low, high], color=MUTED, linewidth=1.2, label="_diagonal")
+    ax.set_xlim(low, high)
+    ax.set_ylim(low, high)
+    handle = Line2D([], [], color=BLUE, linestyle="", marker=".", markersize=7)
+    legend(ax, [handle, *diagonal], ["rows", "actual = predicted"])
+    return ax
+
+
+def residual_histogram(evaluation: Evaluation, ax: Axes | None = None, bins: int = 40) -> Axes:
+    """Draw the distribution of residuals: predicted minus actual values.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw: a random sample of its rows.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. The range contains 99 % of the residuals; those beyond are in the first and
+        the last bar.
+    bins : int
+        How many bars there are.
+    """
+    ax = axis(ax)
+    label_axes(ax, f"residual: prediction − {plain(evaluation.target, 18)}", "rows (%)")
+    sample = evaluation.sample
+    if sample is None or len(sample.rows) < LEAST_ROWS:
+        say(ax, "too few rows")
+        return ax
+    residuals = sample.rows["prediction"] - sample.rows["y"]
+    low, high = np.percentile(residuals, [0.5, 99.5])
+    if not low < high:
+        say(ax, "all residuals are equal")
+        return ax
+    counts, edges = np.histogram(np.clip(residuals, low, high), bins, (low, high))
+    ax.stairs(100 * counts / len(residuals), edges, fill=True, color=BLUE, alpha=0.75)
+    none = ax.axvline(0.0, color=MUTED, linestyle=":", linewidth=1.2)
+    median = ax.axvline(float(np.median(residuals)), color=ORANGE, linewidth=1.2)
+    ax.set_xlim(low, high)
+    legend(ax, [none, median], ["no error", "median"])
     return ax
 
 
@@ -90,14 +179,19 @@ def _draw_pair(
     guess = ax.plot(x, predicted, color=BLUE, linewidth=1.1, label="predicted", marker=marker)
     label_axes(ax, "rows", plain(evaluation.target, 24))
     ax.margins(x=0)
-    low, high = np.percentile(np.concatenate([right, predicted]), [0.1, 99.9])
-    spread = float(high - low) or abs(float(high)) or 1.0
-    ax.set_ylim(low - 0.08 * spread, high + 0.08 * spread)
+    ax.set_ylim(*_range(np.concatenate([right, predicted])))
     legend(ax, [*truth, *guess], ["actual", "predicted"])
 
 
+def _range(values: FloatArray) -> tuple[float, float]:
+    """Return the range of an axis that shows 99.8 % of some values."""
+    low, high = np.percentile(values, [0.1, 99.9])
+    spread = float(high - low) or abs(float(high)) or 1.0
+    return float(low - 0.08 * spread), float(high + 0.08 * spread)
+
+
 def bias(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw by how much predictions were too high lately, on average, over the stream.
+    """Draw the bias over the stream: the mean of predicted minus actual values.
 
     Parameters
     ----------
@@ -130,7 +224,7 @@ def bias(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
 
 
 def errors_by_prediction(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the errors of rows by what was predicted: their mean, and where most of them are.
+    """Draw residuals by predicted value: their mean, and the range of 80 % of them.
 
     Parameters
     ----------
@@ -206,7 +300,7 @@ def _draw_band(ax: Axes, x: FloatArray, means: FloatArray, parts: list[NDArray[A
 
 
 def importances_over_time(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw how the importances of features went on, of those that are largest in the end.
+    """Draw the importance of features over the stream, for the most important ones at its end.
 
     Parameters
     ----------
@@ -223,7 +317,8 @@ def importances_over_time(evaluation: Evaluation, ax: Axes | None = None) -> Axe
         return ax
     last = moments[-1][1]
     names = sorted(last, key=lambda name: -last[name])[:FEATURES]
-    rows = [row for row, _ in moments]
+    along = along_of(evaluation)
+    rows = places_of_rows(np.array([row for row, _ in moments]), evaluation, along)
     lines = []
     for name, colour in zip(names, COLOURS, strict=False):
         shares = [100 * shares.get(name, 0.0) for _, shares in moments]
@@ -232,13 +327,13 @@ def importances_over_time(evaluation: Evaluation, ax: Axes | None = None) -> Axe
             rows, shares, color=colour, linewidth=1.7, label=plain(name, 16), marker=marker
         )
     legend(ax, lines, [plain(name, 20) for name in names])
-    ax.set_xlim(left=0)
+    start_axis(ax, along)
     ax.set_ylim(bottom=0)
     return ax
 
 
 def changes(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw how many leaves the tree gained and lost over the stream.
+    """Draw how many leaves the model gained and lost over the stream.
 
     Parameters
     ----------
@@ -258,10 +353,13 @@ def changes(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     place = np.clip(np.searchsorted(edges, curve["row"]) - 1, 0, len(edges) - 2)
     gained = np.bincount(place, np.maximum(steps, 0), len(edges) - 1)
     lost = np.bincount(place, np.minimum(steps, 0), len(edges) - 1)
-    ax.stairs(gained, edges, fill=True, color=BLUE)
+    along = along_of(evaluation)
+    x = places_of_rows(edges, evaluation, along)
+    ax.stairs(gained, x, fill=True, color=BLUE)
     if lost.any():
-        ax.stairs(lost, edges, fill=True, color=ORANGE)
+        ax.stairs(lost, x, fill=True, color=ORANGE)
     ax.axhline(0.0, color=MUTED, linewidth=0.8)
-    ax.set_xlim(0, edges[-1])
+    ax.set_xlim(x[0], x[-1])
+    label_along(ax, along)
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     return ax

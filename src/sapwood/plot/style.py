@@ -1,12 +1,13 @@
 """How the pictures look: colours that all eyes and grey printers tell apart, and plain axes."""
 
 from collections.abc import Sequence
-from itertools import cycle
 from typing import NamedTuple
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 __all__ = [
@@ -36,6 +37,8 @@ COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", INK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 LETTERS = 9.0  # points
+HANDLE, SPACING = 2.0, 1.2  # of a legend, in letters
+MARGIN = 50.0  # points at the left of a figure, for the numbers of an axis
 
 
 class Look(NamedTuple):
@@ -46,8 +49,19 @@ class Look(NamedTuple):
 
 
 def looks_of(names: Sequence[str]) -> dict[str, Look]:
-    """Give every name a look of its own."""
-    return dict(zip(names, map(Look, cycle(COLOURS), cycle(MARKERS)), strict=False))
+    """Give every name a look of its own; from the eighth on, the marker alone differs.
+
+    Examples
+    --------
+    >>> looks = looks_of([f"model {number}" for number in range(14)])
+    >>> len(set(looks.values()))
+    14
+    """
+    count = len(COLOURS)
+    return {
+        name: Look(COLOURS[place % count], MARKERS[(place + place // count) % count])
+        for place, name in enumerate(names)
+    }
 
 
 def axis(ax: Axes | None, width: float = 4.6, height: float = 2.9) -> Axes:
@@ -105,21 +119,37 @@ def short(value: float) -> str:
 
 
 def legend(ax: Axes, handles: Sequence[Artist], labels: Sequence[str]) -> None:
-    """Put a legend above the axis, where nothing else is."""
+    """Put a legend above the axis, in as many columns as the figure is wide enough for."""
     made = ax.legend(
         list(handles),
         list(labels),
-        ncols=3 if len(labels) != 4 else 2,
+        ncols=_columns(ax, labels),
         frameon=False,
         fontsize=LETTERS - 0.5,
-        handlelength=2.0,
-        columnspacing=1.2,
+        handlelength=HANDLE,
+        columnspacing=SPACING,
         loc="lower left",
         bbox_to_anchor=(0, 1),
         borderaxespad=0.2,
     )
     for text in made.get_texts():
         text.set_parse_math(False)
+
+
+def _columns(ax: Axes, labels: Sequence[str]) -> int:
+    """Return how many columns of a legend fit: a wider one would leave no place for the axis."""
+    font = FontProperties(size=LETTERS - 0.5)
+    widths = [text_to_path.get_text_width_height_descent(each, font, False)[0] for each in labels]
+    figure = ax.get_figure(root=True)
+    room = 72 * (4.6 if figure is None else figure.get_figwidth()) - MARGIN
+    for columns in (2, 1) if len(labels) == 4 else (3, 2, 1):
+        lines = -(-len(labels) // columns)
+        parts = [widths[start : start + lines] for start in range(0, len(widths), lines)]
+        own = (LETTERS - 0.5) * (HANDLE + 0.8)
+        spaces = (LETTERS - 0.5) * SPACING * (len(parts) - 1)
+        if sum(max(part) + own for part in parts) + spaces <= room:
+            return columns
+    return 1
 
 
 def say(ax: Axes, words: str) -> None:

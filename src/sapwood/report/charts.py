@@ -15,14 +15,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from sapwood.plot.intervals import BAND_ID
 from sapwood.plot.style import BLUE, GREEN, INK, MUTED, ORANGE, RULE, axis
 
 __all__ = ["chart", "for_json", "inline", "rounded", "zoom_chart"]
 
 WIDTH, HEIGHT = 4.15, 2.55  # inches of 96 pixels
-WIDE = 8.4
+WIDE, TALL = 8.4, 5.0  # of a chart next to two others
 LINE, AXIS = "zoomed-line", "zoomed-axis"
-"""Parts of a picture that the page draws anew when it is zoomed."""
+"""Parts of a chart that the page draws again when it is zoomed."""
 
 SETTINGS: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "sapwood"}
 
@@ -87,14 +88,15 @@ def zoom_chart(
     name, title, draw
         As for `chart`.
     data : dict
-        The curves in full, as `_lines` returns them, for the page to draw.
+        The curves in full, as `_lines` returns them, for the page to draw. `band` has the places of
+        two curves between which the page shades, `dots` those that are dots, not lines.
     words : str
-        What is said beside the title.
+        What stands after the title.
     """
     plots = []
-    for kind, width in (("wide-only", WIDE), ("narrow-only", WIDTH)):
-        ax, svg = _drawn(f"{name}-{kind}", title, draw, width, HEIGHT)
-        frame = {name: _lines(ax, width, HEIGHT).get(name) for name in ("frame", "y")}
+    for kind, width, height in (("wide-only", WIDE, TALL), ("narrow-only", WIDTH, HEIGHT)):
+        ax, svg = _drawn(f"{name}-{kind}", title, draw, width, height)
+        frame = _frame(ax, width, height)
         plots.append(
             f'<div class="plot {kind}">{svg}'
             f'<script type="application/json">{for_json(frame)}</script></div>'
@@ -161,7 +163,7 @@ def inline(svg: str, name: str, title: str) -> str:
 def _adopt(element: ET.Element, name: str, used: set[str]) -> None:
     """Rename the ids of an element, and let the page decide its colours and fonts."""
     identity = element.attrib.pop("id", None)
-    if identity in (LINE, AXIS):
+    if identity in (LINE, AXIS, BAND_ID):
         element.set("class", identity)
     elif identity in used:
         element.set("id", f"{name}-{identity}")
@@ -188,16 +190,12 @@ def _curves(ax: Axes) -> list[Line2D]:
 
 
 def _lines(ax: Axes, width: float, height: float) -> dict[str, Any]:
-    """Return the curves of an axis and where it is, so that the page can tell their numbers."""
+    """Return the curves of an axis and where it is, so that the page can show their numbers."""
     curves = _curves(ax)
     if not curves:
         return {}
-    frame = ax.get_position()
-    wide, high = 72 * width, 72 * height
     return {
-        "frame": [frame.x0 * wide, high * (1 - frame.y1), frame.x1 * wide, high * (1 - frame.y0)],
-        "x": [*ax.get_xlim()],
-        "y": [*ax.get_ylim()],
+        **_frame(ax, width, height),
         "rows": np.asarray(curves[0].get_xdata()).tolist(),
         "lines": [
             {
@@ -207,6 +205,17 @@ def _lines(ax: Axes, width: float, height: float) -> dict[str, Any]:
             }
             for line in curves
         ],
+    }
+
+
+def _frame(ax: Axes, width: float, height: float) -> dict[str, Any]:
+    """Return where an axis is in its figure, and its ranges."""
+    frame = ax.get_position()
+    wide, high = 72 * width, 72 * height
+    return {
+        "frame": [frame.x0 * wide, high * (1 - frame.y1), frame.x1 * wide, high * (1 - frame.y0)],
+        "x": [*ax.get_xlim()],
+        "y": [*ax.get_ylim()],
     }
 
 

@@ -26,7 +26,8 @@ from sapwood.report.html import (
     table,
     text,
 )
-from sapwood.report.page import file_name, whole_page
+from sapwood.report.page import whole_page
+from sapwood.report.titles import file_name
 from sapwood.storage.atomic import StrPath, write_atomically
 
 __all__ = ["render_classes", "write_class_report"]

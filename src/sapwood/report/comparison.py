@@ -1,18 +1,32 @@
-"""The report of a comparison: who is best, on which stream, and how errors went on."""
+"""The report of a comparison: which model is best on which stream, and their errors over time."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
 
 from sapwood import plot
 from sapwood.evaluate.result import BASELINES, Evaluation
 from sapwood.formatting import plain
-from sapwood.plot.style import looks_of
+from sapwood.plot.clock import Along, along_of
+from sapwood.plot.style import Look, looks_of
 from sapwood.report.charts import ROLES, chart
-from sapwood.report.html import ABSENT, Column, count, left_out, measured, section, table, text
-from sapwood.report.page import file_name, whole_page
+from sapwood.report.html import (
+    ABSENT,
+    Column,
+    count,
+    grouped_table,
+    measured,
+    rate,
+    section,
+    table,
+    text,
+)
+from sapwood.report.page import whole_page
+from sapwood.report.titles import names_of_models, stream_name
 from sapwood.storage.atomic import StrPath, write_atomically
 
 __all__ = ["render_comparison", "write_comparison"]
@@ -21,7 +35,20 @@ Results = Mapping[str, Mapping[str, Evaluation | str]]
 """For each stream and model what was found, or why it failed."""
 
 TITLES: dict[plot.Measure, str] = {"mae": "MAE", "rmse": "RMSE", "r2": "R²"}
-MOST_CURVES = 7  # that eyes tell apart
+MOST_CURVES = 7  # that eyes distinguish
+
+
+class _Named(NamedTuple):
+    """The models of a comparison, best first, with the names and looks that they have throughout."""
+
+    names: Mapping[str, str]
+    looks: Mapping[str, Look]
+
+    def cell(self, model: str) -> str:
+        """Return a model for a table: its colour and its name."""
+        colour = self.looks[model].colour
+        swatch = f'<i class="swatch" style="background:{ROLES.get(colour, colour)}"></i>'
+        return f"{swatch}{text(self.names[model], 60)}"
 
 
 def write_comparison(
@@ -31,6 +58,7 @@ def write_comparison(
     *,
     measure: plot.Measure = "rmse",
     verdict: str = "",
+    created: datetime | None = None,
 ) -> None:
     """Write the report of a comparison: one HTML file that needs nothing else.
 
@@ -39,13 +67,15 @@ def write_comparison(
     path : str or path-like
         Where to write; an old file is replaced at once.
     results : mapping of streams to mappings of models to evaluations
-        What was found; a text in place of an evaluation says why a model failed.
+        What was found; a text in place of an evaluation is the reason why a model failed.
     ranks : mapping of str to float
         The average rank of each model, best first.
     measure : {"mae", "rmse", "r2"}
         What they are ranked by.
     verdict : str
         Whether ranks differ.
+    created : datetime, optional
+        The time of creation that the page states, with a time zone; the present by default.
 
     Examples
     --------
@@ -62,9 +92,9 @@ def write_comparison(
     ...     os.path.getsize(path) > 20_000
     True
     """
-    write_atomically(
-        path, render_comparison(results, ranks, measure=measure, verdict=verdict).encode()
-    )
+    created = datetime.now(UTC) if created is None else created
+    made = render_comparison(results, ranks, measure=measure, verdict=verdict, created=created)
+    write_atomically(path, made.encode())
 
 
 def render_comparison(
@@ -73,6 +103,7 @@ def render_comparison(
     *,
     measure: plot.Measure = "rmse",
     verdict: str = "",
+    created: datetime | None = None,
 ) -> str:
     """Return what `write_comparison` would write.
 
@@ -80,22 +111,42 @@ def render_comparison(
     ----------
     results, ranks, measure, verdict
         As for `write_comparison`.
+    created : datetime, optional
+        The time of creation; none is stated by default.
     """
-    best = next(iter(ranks))
-    parts = [("ranks", "Ranks", _ranks(results, ranks, measure, verdict))]
+    named = _Named(names_of_models(ranks), looks_of(list(ranks)))
+    names = _streams(list(results))
+    parts = [("ranks", "Ranks", _ranks(results, ranks, measure, verdict, named))]
     for place, (stream, row) in enumerate(results.items(), 1):
-        title = text(plain(file_name(stream), 60))
-        parts.append((f"stream-{place}", title, _of_stream(f"stream-{place}", row, measure)))
+        name, title = f"stream-{place}", text(plain(names[stream], 60))
+        parts.append((name, title, _of_stream(name, row, measure, named)))
     links = " ".join(f'<a href="#{name}">{title}</a>' for name, title, _ in parts)
     main = "".join(section(*part) for part in parts)
-    headline = f"{len(ranks)} models on {_some(len(results), 'stream')}"
-    words = f"Best on average by {TITLES[measure]}: <b>{text(best)}</b>. "
-    words += "Each row was predicted, then learned."
-    return whole_page("comparison", headline, words, links, main)
+    on = text(next(iter(names.values()))) if len(names) == 1 else f"{len(names)} streams"
+    best = text(named.names[next(iter(ranks))])
+    words = f"Best on average by {TITLES[measure]}: <b>{best}</b>. {_protocol(results)}"
+    if created is not None:
+        words += f" Created {created.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
+    return whole_page("comparison", f"{len(ranks)} models on {on}", words, links, main)
 
 
-def _some(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _streams(streams: Sequence[str]) -> dict[str, str]:
+    """Return streams in words; as they were typed where two would have the same name."""
+    named = {stream: stream_name(stream) for stream in streams}
+    known = list(named.values())
+    return {each: name if known.count(name) == 1 else each for each, name in named.items()}
+
+
+def _protocol(results: Results) -> str:
+    """Return how rows were evaluated, and when their labels arrived."""
+    found = [
+        each for row in results.values() for each in row.values() if isinstance(each, Evaluation)
+    ]
+    delays = {each.label_delay for each in found}
+    if delays == {None}:
+        return "Each row was predicted first, and learned before the next."
+    late = ", ".join(sorted(each for each in delays if each is not None))
+    return f"Each row was predicted when it arrived; its label arrived {text(late)} later."
 
 
 def _value(found: Evaluation | str, measure: plot.Measure) -> float:
@@ -105,12 +156,17 @@ def _value(found: Evaluation | str, measure: plot.Measure) -> float:
 
 
 def _ranks(
-    results: Results, ranks: Mapping[str, float], measure: plot.Measure, verdict: str
+    results: Results,
+    ranks: Mapping[str, float],
+    measure: plot.Measure,
+    verdict: str,
+    named: _Named,
 ) -> str:
+    names = _streams(list(results))
     heads = [
-        Column("model", numbers=False),
+        Column("", numbers=False),
         Column("average rank"),
-        *(Column(text(plain(file_name(stream), 24))) for stream in results),
+        *(Column(text(plain(names[stream], 24))) for stream in results),
         Column("seconds"),
     ]
     rows = []
@@ -121,27 +177,60 @@ def _ranks(
             known = [_value(each, measure) for each in row.values()]
             known = [each for each in known if math.isfinite(each)]
             best = (max if measure == "r2" else min)(known, default=math.nan)
-            told = "failed" if isinstance(row[model], str) else measured(value)
-            cells.append(f"<b>{told}</b>" if value == best else told)
+            shown = "failed" if isinstance(row[model], str) else measured(value)
+            cells.append(f"<b>{shown}</b>" if value == best else shown)
         took = [each.seconds for row in results.values() if not isinstance(each := row[model], str)]
-        rows.append((text(model), f"{rank:.2f}", *cells, measured(sum(took), 3)))
-    made = table(heads, rows, caption=f"{TITLES[measure]} over all rows")
-    return f'<div class="scroll models">{made}</div>\n<p class="after">{text(verdict, 500)}</p>'
+        rows.append((named.cell(model), f"{rank:.2f}", *cells, measured(sum(took), 3)))
+    groups = {"Models": rows, "Baselines": _baselines(results, measure)}
+    groups = {title: own for title, own in groups.items() if own}
+    made = grouped_table(heads, groups, caption=f"{TITLES[measure]} over all rows")
+    words = text(f"{verdict[:1].upper()}{verdict[1:]}.", 500) if verdict else ""
+    return f'<div class="scroll models">{made}</div>\n<p class="after">{words}</p>'
 
 
-def _of_stream(name: str, row: Mapping[str, Evaluation | str], measure: plot.Measure) -> str:
+def _baselines(results: Results, measure: plot.Measure) -> list[tuple[str, ...]]:
+    """Return the errors of baselines on each stream, which all models have in common."""
+    found = [
+        next((each.baselines for each in row.values() if isinstance(each, Evaluation)), {})
+        for row in results.values()
+    ]
+    return [
+        (
+            words,
+            ABSENT,
+            *(
+                measured(getattr(own[name].total, measure)) if name in own else ABSENT
+                for own in found
+            ),
+            ABSENT,
+        )
+        for name, words in BASELINES.items()
+        if any(name in own for own in found)
+    ]
+
+
+def _of_stream(
+    name: str, row: Mapping[str, Evaluation | str], measure: plot.Measure, named: _Named
+) -> str:
     known = {model: found for model, found in row.items() if not isinstance(found, str)}
-    failed = [
-        f"<p>{text(model)} failed: {text(words, 400)}</p>"
+    failed = "".join(
+        f"<p>{text(named.names[model])} failed: {text(words, 400)}</p>"
         for model, words in row.items()
         if isinstance(words, str)
-    ]
+    )
     if not known:
-        return "".join([*failed, left_out("no model went to the end")])
+        return failed
     order = sorted(known, key=lambda model: _order(known[model], measure))
     curves = {model: known[model] for model in order[:MOST_CURVES] if len(known[model].curve)}
+    timed = all(along_of(each) == "time" for each in curves.values())
+    along: Along = "time" if timed else "rows"
     charts = "".join(
-        chart(f"{name}-{each}", TITLES[each], partial(_draw_curves, curves, each))
+        chart(
+            f"{name}-{each}",
+            TITLES[each],
+            partial(_draw_curves, curves, each, along, named),
+            is_time=timed,
+        )
         for each in TITLES
         if curves
     )
@@ -154,35 +243,29 @@ def _of_stream(name: str, row: Mapping[str, Evaluation | str], measure: plot.Mea
     ]
     rows = [
         (
-            text(model),
+            named.cell(model),
             *(measured(getattr(known[model].total, each)) for each in TITLES),
             measured(known[model].bias, 3),
-            count(float(f"{known[model].steady_rows_per_second:.3g}")),
+            rate(known[model].steady_rows_per_second),
             ABSENT if (leaves := known[model].leaves) is None else count(leaves),
         )
         for model in order
     ]
     first = known[order[0]]
-    rows += [
-        (
-            f"<i>{BASELINES[each]}</i>",
-            *(measured(getattr(rival.total, measure)) for measure in TITLES),
-            *[ABSENT] * 3,
-        )
-        for each, rival in first.baselines.items()
-    ]
-    words = f"{text(order[0])}: {text(first.headline)}. {count(first.rows_scored)} rows."
-    above = "".join([*failed, _legend(list(curves)) if curves else ""])
+    words = (
+        f"{text(named.names[order[0]])}: {text(first.headline)}. {count(first.rows_scored)} rows."
+    )
+    legend = _legend(list(curves), named) if curves else ""
     shown = f'<div class="charts">{charts}</div>\n' if charts else ""
     return (
-        f"<p>{words}</p>\n{above}{shown}"
+        f"<p>{words}</p>\n{failed}{legend}{shown}"
         f'<div class="scroll models">{table(heads, rows)}</div>'
-        f"{_of_targets({model: known[model] for model in order}, measure)}"
+        f"{_of_targets({model: known[model] for model in order}, measure, named)}"
     )
 
 
-def _of_targets(known: Mapping[str, Evaluation], measure: plot.Measure) -> str:
-    """Return what models reached of each of several targets; nothing of one."""
+def _of_targets(known: Mapping[str, Evaluation], measure: plot.Measure, named: _Named) -> str:
+    """Return the errors of models for each of several targets; nothing for one."""
     names = next(iter(known.values())).targets
     if not names:
         return ""
@@ -193,27 +276,34 @@ def _of_targets(known: Mapping[str, Evaluation], measure: plot.Measure) -> str:
         )
         for name in names
     ]
-    heads = [Column("target", numbers=False), *(Column(text(model)) for model in known)]
-    caption = f"{TITLES[measure]} of each target; above, means of errors in units of deviations"
+    heads = [
+        Column("target", numbers=False),
+        *(Column(text(named.names[model])) for model in known),
+    ]
+    caption = (
+        f"{TITLES[measure]} of each target; above, means of errors in units of standard deviations"
+    )
     return f'<div class="scroll models">{table(heads, rows, caption=caption)}</div>'
 
 
-def _draw_curves(curves: Mapping[str, Evaluation], measure: plot.Measure, ax: Axes) -> None:
-    legend = plot.learning_curve(curves, measure, ax).get_legend()
+def _draw_curves(
+    curves: Mapping[str, Evaluation],
+    measure: plot.Measure,
+    along: Along,
+    named: _Named,
+    ax: Axes,
+) -> None:
+    shown = {named.names[model]: found for model, found in curves.items()}
+    looks = {named.names[model]: named.looks[model] for model in curves}
+    legend = plot.learning_curve(shown, measure, ax, along, looks).get_legend()
     if legend is not None:
         legend.remove()  # one is above all charts
 
 
-def _legend(models: list[str]) -> str:
-    looks = looks_of(models)
-    named = "".join(
-        f'<span><i style="background:{ROLES.get(looks[model].colour, looks[model].colour)}"></i>'
-        f"{text(model, 60)}</span>"
-        for model in models
-    )
-    return (
-        f'<p class="legend">{named}<span>solid: exponentially weighted, dashed: all rows</span></p>'
-    )
+def _legend(models: list[str], named: _Named) -> str:
+    entries = "".join(f"<span>{named.cell(model)}</span>" for model in models)
+    ways = "solid: exponentially weighted, dashed: all rows"
+    return f'<p class="legend">{entries}<span>{ways}</span></p>'
 
 
 def _order(found: Evaluation, measure: plot.Measure) -> float:

@@ -1,7 +1,7 @@
 """Pieces of a page: all text that goes into it is escaped here."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -10,15 +10,17 @@ from sapwood.formatting import aligned, number
 __all__ = [
     "ABSENT",
     "Column",
+    "aligned_column",
     "count",
+    "grouped_table",
     "left_out",
     "measured",
     "megabytes",
+    "rate",
     "section",
     "share",
     "table",
     "text",
-    "told_alike",
 ]
 
 MOST_LETTERS = 200  # of a name or value
@@ -80,18 +82,29 @@ def measured(value: float, digits: int = 4) -> str:
     return found.replace("-", "−", 1) if value < 0 else found
 
 
-def told_alike(values: Sequence[float]) -> list[str]:
+def aligned_column(values: Sequence[float]) -> list[str]:
     """Return numbers that stand below each other; a dash where there is none.
 
     Examples
     --------
-    >>> told_alike([31.41592, -2.5, float("nan")])
+    >>> aligned_column([31.41592, -2.5, float("nan")])
     ['31.42', '−2.50', '–']
     """
     return [
         told.replace("-", "−", 1) if math.isfinite(value) else ABSENT
         for value, told in zip(values, aligned(values, 4), strict=True)
     ]
+
+
+def rate(value: float) -> str:
+    """Return a number of rows per second in three digits; a dash where there is none.
+
+    Examples
+    --------
+    >>> rate(123456.0), rate(float("nan"))
+    ('123,000', '–')
+    """
+    return count(float(f"{value:.3g}")) if math.isfinite(value) else ABSENT
 
 
 def megabytes(nbytes: int) -> str:
@@ -129,6 +142,17 @@ def table(
     columns: Sequence[Column], rows: Iterable[Sequence[str]], *, caption: str = "", kind: str = ""
 ) -> str:
     """Return a table. Its cells are pieces of the page already; the first of a row is its head."""
+    return grouped_table(columns, {"": rows}, caption=caption, kind=kind)
+
+
+def grouped_table(
+    columns: Sequence[Column],
+    groups: Mapping[str, Iterable[Sequence[str]]],
+    *,
+    caption: str = "",
+    kind: str = "",
+) -> str:
+    """Return a table whose rows are in groups, each with its title above unless that is empty."""
     sides = [' class="number"' if column.numbers else "" for column in columns]
 
     def line(cells: Sequence[str]) -> str:
@@ -136,10 +160,15 @@ def table(
         rest = "".join(f"<td{side}>{cell}</td>" for side, cell in others)
         return f'<tr><th scope="row"{first[0]}>{first[1]}</th>{rest}</tr>'
 
+    def body(title: str, rows: Iterable[Sequence[str]]) -> str:
+        span = f'<th scope="rowgroup" colspan="{len(columns)}">{title}</th>'
+        head = f'<tr class="group">{span}</tr>\n' if title else ""
+        lines = "\n".join(map(line, rows))
+        return f"<tbody>\n{head}{lines}\n</tbody>"
+
     heads = zip(sides, columns, strict=True)
     head = "".join(f'<th scope="col"{side}>{column.head}</th>' for side, column in heads)
     top = f"<thead><tr>{head}</tr></thead>" if any(column.head for column in columns) else ""
-    told = f"<caption>{caption}</caption>" if caption else ""
+    above = f"<caption>{caption}</caption>" if caption else ""
     kinds = f' class="{kind}"' if kind else ""
-    body = "\n".join(map(line, rows))
-    return f"<table{kinds}>{told}{top}<tbody>\n{body}\n</tbody></table>"
+    return f"<table{kinds}>{above}{top}{''.join(body(*each) for each in groups.items())}</table>"

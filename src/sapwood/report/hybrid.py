@@ -1,4 +1,4 @@
-"""The part of the page about an online model and a batch model that are combined."""
+"""The part of the report about an online model and a batch model that are combined."""
 
 import math
 from functools import partial
@@ -27,7 +27,7 @@ def render_hybrid(model: Any) -> str | None:
         ""
         if math.isnan(gain)
         else (
-            f" Lately the hybrid avoids {100 * gain:.0f} % of the batch model's squared error "
+            f" On recent rows the hybrid avoids {100 * gain:.0f} % of the batch model's squared error "
             f"(RMSE {measured(known['rmse'])}, batch model {measured(known['batch_rmse'])}, online "
             f"model {measured(known['online_rmse'])})."
         )

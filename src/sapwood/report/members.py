@@ -6,6 +6,7 @@ from typing import Any
 from sapwood import plot
 from sapwood.evaluate.result import Evaluation
 from sapwood.model import readable_part
+from sapwood.plot.clock import along_of
 from sapwood.report.charts import chart
 from sapwood.report.html import Column, count, measured, megabytes, table, text
 
@@ -15,14 +16,14 @@ MOST_REPLACEMENTS = 20  # that a table shows
 
 
 def render_members(evaluation: Evaluation, model: Any) -> str | None:
-    """Return who predicts, and who has taken another's place; None of a model of one tree."""
+    """Return the members of an ensemble and their replacements; None of a model of one tree."""
     ensemble = readable_part(model)
     if not hasattr(ensemble, "replacements"):
         return None
     summary = ensemble.summary
-    *members, waiting = summary.members
+    *members, candidate = summary.members
     named = [(f"{place}, {member.role}", member) for place, member in enumerate(members)]
-    error = "RMSE lately" if summary.targets == 1 else "RMSE lately, in deviations"
+    error = "recent RMSE" if summary.targets == 1 else "recent RMSE, standardized"
     heads = ("age in rows", "leaves", "memory", error, "weight")
     trees = table(
         (Column("member", numbers=False), *map(Column, heads)),
@@ -33,14 +34,14 @@ def render_members(evaluation: Evaluation, model: Any) -> str | None:
                 count(member.leaves),
                 megabytes(member.nbytes),
                 measured(member.error),
-                f"{member.weight:.3f}",
+                f"{member.weight:.3f}".replace("-", "−"),
             )
-            for name, member in (*named, ("waiting", waiting))
+            for name, member in (*named, ("candidate", candidate))
         ],
     )
     words = (
-        "<p>What each tree that predicts knows, how far off it was lately, and its weight in the "
-        "prediction. The last one waits: it takes the place of another if it errs less.</p>\n"
+        "<p>The trees of the ensemble: their age, size, recent error, and weight in the prediction. "
+        "The candidate tree learns, and replaces a member once its error is smaller.</p>\n"
     )
     over_time = "" if evaluation.members is None else _over_time(evaluation)
     found = _replacements(ensemble.replacements)
@@ -48,21 +49,36 @@ def render_members(evaluation: Evaluation, model: Any) -> str | None:
 
 
 def _over_time(evaluation: Evaluation) -> str:
+    is_time = along_of(evaluation) == "time"
     errors = chart(
-        "member-errors", "Errors over the stream", partial(plot.member_errors, evaluation)
+        "member-errors",
+        "Recent errors over the stream",
+        partial(plot.member_errors, evaluation),
+        is_time=is_time,
     )
-    ages = chart("member-ages", "Ages over the stream", partial(plot.member_ages, evaluation))
+    ages = chart(
+        "member-ages",
+        "Ages over the stream",
+        partial(plot.member_ages, evaluation),
+        is_time=is_time,
+    )
     return f'<div class="charts">{errors}{ages}</div>\n'
 
 
 def _replacements(events: list[dict[str, Any]]) -> str:
     if not events:
-        return "<p>No tree has taken the place of another.</p>"
+        return "<p>No member was replaced.</p>"
     shown = events[-MOST_REPLACEMENTS:]
     rows = [
         (count(each["rows"]), str(each["member"]), count(each["age"]), measured(each["error"]))
         for each in reversed(shown)
     ]
-    heads = tuple(map(Column, ("after rows", "member", "age of the new one", "its RMSE")))
-    made = table(heads, rows, caption=f"The latest {len(shown)} replacements")
+    heads = tuple(map(Column, ("after rows", "member", "age of the new tree", "its RMSE")))
+    made = table(heads, rows, caption=_latest(len(shown), len(events)))
     return f'<div class="scroll">{made}</div>'
+
+
+def _latest(shown: int, known: int) -> str:
+    if shown < known:
+        return f"The latest {count(shown)} of {count(known)} replacements"
+    return "One replacement" if known == 1 else f"{count(known)} replacements"

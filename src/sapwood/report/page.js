@@ -11,7 +11,7 @@ function made(name, attributes, parent) {
   return element;
 }
 
-function told(value) {
+function shown(value) {
   if (value === null) return "–";
   const digits = Math.abs(value) >= 1000 ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: 4 };
   return value.toLocaleString("en", digits);
@@ -28,6 +28,7 @@ function nearest(rows, wanted) {
   return wanted - rows[low] < rows[high] - wanted ? low : high;
 }
 
+const DOT = "m-0.7 0a0.7 0.7 0 1 0 1.4 0a0.7 0.7 0 1 0 -1.4 0";
 let clips = 0;
 const MINUTE = 1 / 1440; // of a day, in which times are counted
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -70,7 +71,7 @@ function followPointer(figure) {
     guide.setAttribute("x1", x);
     guide.setAttribute("x2", x);
     guide.style.display = "";
-    tip.replaceChildren(data.time ? moment(data.rows[place]) : "row " + told(data.rows[place]));
+    tip.replaceChildren(data.time ? moment(data.rows[place]) : "row " + shown(data.rows[place]));
     data.lines.forEach((line, order) => {
       const value = line.values[place];
       const y = bottom - (value - data.y[0]) / (data.y[1] - data.y[0]) * (bottom - top);
@@ -83,7 +84,7 @@ function followPointer(figure) {
       const colour = document.createElement("i");
       colour.style.background = line.colour;
       const entry = document.createElement("div");
-      entry.append(colour, line.name + ": " + told(value));
+      entry.append(colour, line.name + ": " + shown(value));
       tip.append(entry);
     });
     tip.hidden = false;
@@ -151,7 +152,7 @@ function before(values, wanted) {
   return low;
 }
 
-// A plot of a zoomable figure: its lines and the axis below are drawn anew for each view.
+// A plot of a zoomable figure: its lines and the axis below are drawn again for each view.
 function zoomedPlot(plot, data, setView) {
   const svg = plot.querySelector("svg");
   const { frame: [left, top, right, bottom], y: [low, high] } = JSON.parse(plot.querySelector("script").textContent);
@@ -161,11 +162,15 @@ function zoomedPlot(plot, data, setView) {
   const axis = svg.querySelector(".zoomed-axis");
   const label = axis.lastElementChild;
   axis.replaceChildren(label);
-  svg.querySelectorAll(".zoomed-line").forEach((line) => line.remove());
+  svg.querySelectorAll(".zoomed-line, .zoomed-band").forEach((line) => line.remove());
   const ticks = made("g", {}, svg);
   const lines = made("g", { "clip-path": "url" + "(#" + clip + ")" }, svg);
-  const paths = data.lines.map((line) =>
-    made("path", { fill: "none", style: "stroke: " + line.colour + "; stroke-width: 1.1" }, lines));
+  const band = data.band || [];
+  const dots = data.dots || [];
+  const shade = band.length ? made("path", { class: "band" }, lines) : null;
+  const paths = data.lines.map((line, order) => made("path", {
+    style: "stroke: " + (band.includes(order) ? "none" : line.colour)
+      + "; fill: " + (dots.includes(order) ? line.colour : "none") }, lines));
   const chosen = made("rect", { y: top, height: bottom - top, class: "chosen" }, svg);
   const tip = document.createElement("div");
   tip.className = "tip";
@@ -176,17 +181,39 @@ function zoomedPlot(plot, data, setView) {
   const toX = (at) => left + (at - view[0]) / (view[1] - view[0]) * (right - left);
   const toY = (value) => bottom - (value - low) / (high - low) * (bottom - top);
 
+  const held = (value) => Math.min(bottom + 900, Math.max(top - 900, toY(value)));
+
+  function shaded(first, last) {
+    const [lower, upper] = band.map((order) => data.lines[order].values);
+    const known = [];
+    for (let at = first; at < last; at++) {
+      if (lower[at] !== null && upper[at] !== null) known.push(at);
+    }
+    const corner = (values) => (at) => toX(data.x[at]).toFixed(1) + " " + held(values[at]).toFixed(1);
+    const around = [...known.map(corner(upper)), ...known.reverse().map(corner(lower))];
+    return around.length ? "M" + around.join("L") + "Z" : "";
+  }
+
+  function isOutside(at, value) {
+    const [low, high] = band.map((order) => data.lines[order].values[at]);
+    return band.length > 0 && low !== null && high !== null && (value < low || value > high);
+  }
+
   function draw(next) {
     view = next;
     const first = Math.max(0, before(data.x, view[0]) - 1);
     const last = Math.min(data.x.length, before(data.x, view[1]) + 2);
+    if (shade) shade.setAttribute("d", shaded(first, last));
     paths.forEach((path, order) => {
+      const isDots = dots.includes(order);
       let drawn = "";
       for (let at = first; at < last; at++) {
         const value = data.lines[order].values[at];
         if (value === null) continue;
-        const y = Math.min(bottom + 900, Math.max(top - 900, toY(value)));
-        drawn += (drawn ? "L" : "M") + toX(data.x[at]).toFixed(1) + " " + y.toFixed(1);
+        const place = toX(data.x[at]).toFixed(1) + " " + held(value).toFixed(1);
+        if (!isDots) drawn += (drawn ? "L" : "M") + place;
+        else if (isOutside(at, value)) drawn += "M" + place + "m-2 -2l4 4m0 -4l-4 4";
+        else drawn += "M" + place + DOT;
       }
       path.setAttribute("d", drawn);
     });
@@ -224,12 +251,12 @@ function zoomedPlot(plot, data, setView) {
       return;
     }
     const at = nearest(data.x, fromX(x));
-    tip.replaceChildren((data.time ? moment(data.x[at]) + ", " : "") + "row " + told(data.rows[at]));
+    tip.replaceChildren((data.time ? moment(data.x[at]) + ", " : "") + "row " + shown(data.rows[at]));
     for (const line of data.lines) {
       const colour = document.createElement("i");
       colour.style.background = line.colour;
       const entry = document.createElement("div");
-      entry.append(colour, line.name + ": " + told(line.values[at]));
+      entry.append(colour, line.name + ": " + shown(line.values[at]));
       tip.append(entry);
     }
     tip.hidden = false;
@@ -265,8 +292,8 @@ function zoomable(figure) {
   let view = whole;
   const buttons = document.createElement("div");
   buttons.className = "buttons";
-  const told = document.createElement("span");
-  told.className = "range";
+  const range = document.createElement("span");
+  range.className = "range";
 
   function setView(wanted) {
     let [from, to] = wanted || whole;
@@ -277,7 +304,7 @@ function zoomable(figure) {
     plots.forEach((draw) => draw(view));
     const zoomed = width < whole[1] - whole[0];
     for (const button of buttons.querySelectorAll("button.zoomed")) button.disabled = !zoomed;
-    told.textContent = data.time ? moment(view[0]) + " to " + moment(view[1])
+    range.textContent = data.time ? moment(view[0]) + " to " + moment(view[1])
       : "rows " + short(Math.round(view[0])) + " to " + short(Math.round(view[1]));
   }
 
@@ -299,7 +326,7 @@ function zoomable(figure) {
     button.addEventListener("click", () => setView(next()));
     buttons.append(button);
   }
-  buttons.append(told);
+  buttons.append(range);
   figure.append(buttons);
   const plots = [...figure.querySelectorAll(".plot")].map((plot) => zoomedPlot(plot, data, setView));
   setView(null);

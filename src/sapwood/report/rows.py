@@ -1,4 +1,4 @@
-"""Parts of the report about rows: predictions beside what came, errors, and columns as read."""
+"""Parts of the report about rows: actual and predicted values, residuals, and columns as read."""
 
 import math
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ import numpy as np
 from sapwood import plot
 from sapwood.evaluate.result import ErrorsBy, Evaluation, Sample
 from sapwood.formatting import plain
-from sapwood.plot.clock import along_of, places_of
+from sapwood.plot.clock import along_of, along_of_rows, places_of
 from sapwood.plot.residuals import has_hours
 from sapwood.report.charts import chart, rounded, zoom_chart
-from sapwood.report.html import Column, count, left_out, measured, share, table, text, told_alike
+from sapwood.report.html import Column, aligned_column, count, measured, share, table, text
 from sapwood.streams.stream import ColumnNote
 
 __all__ = ["render_columns", "render_predictions", "render_residuals"]
@@ -23,11 +23,11 @@ LEAST_ROWS = 5  # of a label
 MOST_COLUMNS = 60
 
 
-def render_predictions(evaluation: Evaluation) -> str:
-    """Return what was predicted and what came, over the stream and for the last rows."""
+def render_predictions(evaluation: Evaluation) -> str | None:
+    """Return charts of actual and predicted values; None if no rows were kept."""
     sample = evaluation.sample
     if sample is None or len(sample.rows) < 2:
-        return left_out("no rows were kept to be shown")
+        return None
     along = along_of(evaluation)
     rows = sample.rows
     if along == "time":
@@ -50,34 +50,47 @@ def render_predictions(evaluation: Evaluation) -> str:
         f"Over the whole stream, {every}",
         partial(plot.predictions, evaluation),
         data,
-        "drag across the picture to zoom in",
+        "drag across the chart to zoom in",
     )
     last = chart(
         "predictions-last",
         f"The last {count(min(300, len(evaluation.recent)))} rows",
         partial(plot.recent, evaluation),
+        is_time=along_of_rows(evaluation.recent[-300:]) == "time",
     )
-    return f'<div class="charts">{whole}{last}</div>'
+    scatter = chart(
+        "actual-vs-predicted",
+        "Actual against predicted",
+        partial(plot.actual_vs_predicted, evaluation),
+    )
+    return f'<div class="charts">{whole}{last}{scatter}</div>'
 
 
-def render_residuals(evaluation: Evaluation) -> str:
-    """Return how far off predictions were, and for which rows."""
+def render_residuals(evaluation: Evaluation) -> str | None:
+    """Return how far off predictions were, and for which rows; None if none was scored."""
     if not len(evaluation.beside) or not math.isfinite(evaluation.bias):
-        return left_out("no row was scored")
+        return None
     charts = [
         chart(
             "bias",
-            "Bias: how much too much was predicted",
+            "Bias over time: mean of prediction − actual",
             partial(plot.bias, evaluation),
             is_time=along_of(evaluation) == "time",
         ),
         chart(
-            "by-prediction", "Errors by prediction", partial(plot.errors_by_prediction, evaluation)
+            "histogram", "Distribution of residuals", partial(plot.residual_histogram, evaluation)
+        ),
+        chart(
+            "by-prediction",
+            "Residuals by prediction",
+            partial(plot.errors_by_prediction, evaluation),
         ),
     ]
     if has_hours(evaluation):
         charts.append(
-            chart("by-hour", "Errors by hour of the day", partial(plot.errors_by_hour, evaluation))
+            chart(
+                "by-hour", "Residuals by hour of the day", partial(plot.errors_by_hour, evaluation)
+            )
         )
     found = evaluation.errors_by
     tables = "" if found is None else "".join(_by_label(found, name) for name in found.groups)
@@ -102,8 +115,8 @@ def _sampled(sample: Sample | None) -> str:
     if sample is None or sample.interval == 1:
         return ""
     return (
-        "Means by prediction, hour and category are over all rows; bands are from a random "
-        f"sample of {count(len(sample.rows))} rows."
+        "Means by prediction, hour and category are over all rows; bands and the histogram are from a "
+        f"random sample of {count(len(sample.rows))} rows."
     )
 
 
@@ -119,8 +132,8 @@ def _by_label(errors: ErrorsBy, name: str) -> str:
     columns = [
         [text(plain(labels[place], 24)) for place in order],
         [text(share(int(rows[place]), every)) for place in order],
-        told_alike(parts["mae"][order].tolist()),
-        told_alike(parts["bias"][order].tolist()),
+        aligned_column(parts["mae"][order].tolist()),
+        aligned_column(parts["bias"][order].tolist()),
     ]
     named = Column(text(plain(name, 24)), numbers=False)
     heads = [named, Column("rows"), Column("MAE"), Column("bias")]
@@ -131,14 +144,14 @@ def _by_label(errors: ErrorsBy, name: str) -> str:
 
 
 def render_columns(notes: Sequence[ColumnNote]) -> str:
-    """Return how the columns of a stream were read, as its notes tell."""
+    """Return how the columns of a stream were read."""
     heads = [
         Column("column", numbers=False),
         Column("read as", numbers=False),
         Column("example", numbers=False),
         Column("missing"),
         Column("distinct"),
-        Column("worth a look", numbers=False),
+        Column("warnings", numbers=False),
     ]
     shown = [note for place, note in enumerate(notes) if place < MOST_COLUMNS or note.warnings]
     rows = [

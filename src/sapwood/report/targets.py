@@ -1,4 +1,4 @@
-"""The part of a report that tells of several targets: a table of all, and curves of each."""
+"""The part of a report about several targets: a table of all, and curves of each."""
 
 from functools import partial
 from html import escape
@@ -8,7 +8,7 @@ from sapwood.evaluate.result import Evaluation
 from sapwood.inspect.view import TreePicture, to_text
 from sapwood.plot.clock import along_of
 from sapwood.report.charts import chart
-from sapwood.report.html import ABSENT, Column, count, left_out, measured, table, text
+from sapwood.report.html import ABSENT, Column, count, measured, table, text
 
 __all__ = ["render_shared_tree", "render_target_curves", "render_targets"]
 
@@ -31,10 +31,10 @@ def render_targets(evaluation: Evaluation) -> str:
         "MAE",
         "RMSE",
         "R²",
-        "weighted R²",
+        "R², exp. weighted",
         f"R², {last}",
         "bias",
-        "best baseline",
+        "RMSE of the best baseline",
     ):
         heads.append(Column(head))
     rows = [
@@ -51,7 +51,7 @@ def render_targets(evaluation: Evaluation) -> str:
     ]
     means = [measured(each.r2) for each in (evaluation.total, evaluation.faded, evaluation.window)]
     rows.append(("mean", ABSENT, ABSENT, ABSENT, *means, ABSENT, ABSENT))
-    made = table(heads, rows, caption="Errors in the units of each target; baselines by RMSE")
+    made = table(heads, rows, caption="Errors in the units of each target")
     return f'<div class="wide scroll">{made}</div>'
 
 
@@ -76,8 +76,8 @@ def render_shared_tree(picture: TreePicture) -> str:
     )
 
 
-def render_target_curves(evaluation: Evaluation) -> str:
-    """Return the learning curves of the first targets.
+def render_target_curves(evaluation: Evaluation) -> str | None:
+    """Return the learning curves of the first targets; None if there are too few rows.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def render_target_curves(evaluation: Evaluation) -> str:
     """
     shown = list(evaluation.targets.items())[:MOST_CURVES]
     if not any(len(own.curve) for _, own in shown):
-        return left_out("there are too few rows")
+        return None
     charts = "\n".join(
         chart(
             f"rmse-of-target-{place}",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sapwood.formatting import number, plain
 from sapwood.inspect.draw import draw
 from sapwood.inspect.view import Limits, TreePicture, condition, hints, question
-from sapwood.report.html import Column, count, share, table, text, told_alike
+from sapwood.report.html import Column, aligned_column, count, share, table, text
 from sapwood.tree.layout import LEAF, NUMBER
 
 __all__ = ["leaf_rule", "render_tree", "written_nodes"]
@@ -90,7 +90,7 @@ def written_nodes(picture: TreePicture, most: int = MOST_NODES, deepest: int = D
 def _nodes(picture: TreePicture, expanded: set[int]) -> Iterator[str]:
     """Yield the nodes as nested elements."""
     gains = float(picture.nodes["gain"][picture.nodes["kind"] != LEAF].sum())
-    means = told_alike(picture.below.mean)
+    means = aligned_column(picture.below.mean)
     child = picture.columns["child"]
     waiting: list[tuple[int, int] | str] = [(0, 0)]  # nodes with their depth, or ends of elements
     while waiting:
@@ -179,8 +179,8 @@ def _leaf_table(picture: TreePicture) -> str:
     def value(of: float, words: str) -> str:
         return f'<span data-value="{of!r}">{text(words)}</span>'
 
-    means = told_alike([columns["mean"][node] for node in shown])
-    deviations = told_alike([columns["deviation"][node] for node in shown])
+    means = aligned_column([columns["mean"][node] for node in shown])
+    deviations = aligned_column([columns["deviation"][node] for node in shown])
     rows = [
         (
             value(node, str(node)),

@@ -152,8 +152,8 @@ def test_rows_that_cannot_be_predicted_or_learned_are_left_out():
         ("file 1", 11, "a bad row"),
         ("file 2", 21, "rejected by the model"),
     ]
-    assert found.refused.reasons == {"rejected by the model": 3, "a bad row": 1}
-    assert found.refused.where.tolist() == [[64, 3], [101, 1]]
+    assert found.rejected.reasons == {"rejected by the model": 3, "a bad row": 1}
+    assert found.rejected.where.tolist() == [[64, 3], [101, 1]]
     assert (found.rows_read, found.rows_predicted, found.rows_learned) == (101, 99, 97)
     clean = HoeffdingTreeRegressor(track=None)
     for place, (x, y) in enumerate(rows):
@@ -167,7 +167,7 @@ def test_a_refused_row_is_found_in_its_own_place_after_the_end():
     rows[63] = ({"i": 1.0}, 1e200)
     stream = naive.ListStream(rows)
     found = prequential(HoeffdingTreeRegressor(), stream, delay=5, on_bad_row="skip")
-    assert found.refused.where.tolist() == [[64, 1]]
+    assert found.rejected.where.tolist() == [[64, 1]]
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_rows_that_are_bad_tell_which_target_is():
     with pytest.raises(BadRowError, match=r"row 18, column 'b'.* finite"):
         prequential(tree(), X, dict(zip(NAMES, Y.T, strict=True)))
     found = prequential(tree(), X, dict(zip(NAMES, Y.T, strict=True)), on_bad_row="skip")
-    assert (found.rows_read, found.rows_learned, found.refused.count) == (200, 199, 1)
+    assert (found.rows_read, found.rows_learned, found.rejected.count) == (200, 199, 1)
 
 
 def test_files_with_several_targets(tmp_path):

@@ -133,7 +133,7 @@ def test_the_report_tells_the_bounds_of_each_target(tmp_path, kind):
     write_report(tmp_path / "page.html", found, model)
     page = (tmp_path / "page.html").read_text()
     for place, name in enumerate(NAMES):
-        assert f"{name}: share within bounds, lately" in page
+        assert f"{name}: coverage, exponentially weighted" in page
         assert f"band-of-target-{place}" in page
         assert f"width of {name}" in page
     assert page.count(f"{found.targets['a'].intervals.levels[0.9].total.coverage:.4f}"[:5]) >= 1

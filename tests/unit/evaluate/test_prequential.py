@@ -141,7 +141,7 @@ def test_a_tree_is_evaluated_as_by_the_twin(most_rows):
     assert found.target_deviation == pytest.approx(np.std(y))
     assert (found.stream, found.target, found.fade, found.window_rows) == ("a list", "y", 0.99, 50)
     assert found.model == repr(twin)
-    assert found.refused.count == 0
+    assert found.rejected.count == 0
 
 
 def test_the_leaves_of_the_curve_are_those_of_then():
@@ -213,7 +213,7 @@ def test_columns_of_arrays_are_the_features_of_a_tree_that_knows_some():
 def test_a_stream_without_rows():
     found = prequential(small_tree(), naive.ListStream([]))
     assert (found.rows_read, found.rows_predicted, found.rows_learned) == (0, 0, 0)
-    assert (found.curve.shape, found.speed.shape, found.refused.where.shape) == (
+    assert (found.curve.shape, found.speed.shape, found.rejected.where.shape) == (
         (0,),
         (0, 2),
         (0, 2),
@@ -284,10 +284,10 @@ def test_bad_rows_leave_the_model_as_the_good_ones_make_it(rows, most_rows, dela
     found = run.finish()
     assert run.model.to_bytes() == clean.to_bytes()
     unusable = [place for place, row in enumerate(rows) if not is_good(row)]
-    assert found.refused.count == sum(found.refused.reasons.values()) == len(unusable)
-    assert found.refused.where[:, 1].sum() == len(unusable)
+    assert found.rejected.count == sum(found.rejected.reasons.values()) == len(unusable)
+    assert found.rejected.where[:, 1].sum() == len(unusable)
     assert found.rows_learned == len(rows) - len(unusable)
-    assert found.rows_read == len(rows) == found.rows_learned + found.refused.count
+    assert found.rows_read == len(rows) == found.rows_learned + found.rejected.count
     if delay is None:
         assert found.rows_predicted == found.rows_learned == found.curve["row"][-1:].sum()
         assert [row[1] for row in told(steps)[1]] == [place + 1 for place in unusable]
@@ -322,7 +322,7 @@ def test_the_places_of_refused_rows_count_all_rows_before_them():
         run, _ = follow(
             Prequential(small_tree(), naive.ListStream(rows), on_bad_row="skip"), most_rows
         )
-        refused = run.finish().refused
+        refused = run.finish().rejected
         assert refused.reasons == {"bad": 64, REFUSED: 2}
         assert refused.where.tolist() == [
             [64, 1],

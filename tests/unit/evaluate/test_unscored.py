@@ -72,7 +72,7 @@ def test_the_errors_are_those_of_the_other_rows(predictions, most_rows, delay, s
     told = [prediction for part in parts for prediction in part[2].tolist()]
     np.testing.assert_equal(told, predictions)
     assert found.rows_read == found.rows_predicted == found.rows_learned == len(rows)
-    assert found.refused.count == 0
+    assert found.rejected.count == 0
     bad = [row for row, value in enumerate(predictions) if not abs(value) <= 1e140]
     assert found.unscored == len(bad)
     first = f"file {bad[0] // 100}, line {bad[0] % 100 + 1}" if bad else None

@@ -77,7 +77,7 @@ def test_a_given_axis_is_drawn_on_and_returned(made, grown):
         lambda ax: plot.leaves(made, ax),
         lambda ax: plot.memory(made, ax),
         lambda ax: plot.size(made, ax),
-        lambda ax: plot.refused(made, ax),
+        lambda ax: plot.rejected(made, ax),
         lambda ax: plot.importances(grown, ax),
         lambda ax: plot.observer(observer, ax),
         lambda ax: plot.tree(grown, ax),
@@ -97,7 +97,7 @@ def test_a_given_axis_is_drawn_on_and_returned(made, grown):
         (plot.speed, "rows", "rows per second"),
         (plot.leaves, "rows", "leaves"),
         (plot.memory, "rows", "memory (MB)"),
-        (plot.refused, "rows read", "rows rejected"),
+        (plot.rejected, "rows read", "rows rejected"),
     ],
 )
 def test_axes_say_what_they_are_of(made, call, x, y):
@@ -222,13 +222,13 @@ def test_a_model_that_does_not_tell_its_size(made):
 
 
 def test_refused_rows(made):
-    (steps,) = plot.refused(made).patches
+    (steps,) = plot.rejected(made).patches
     values, edges, _ = steps.get_data()
-    np.testing.assert_array_equal(values, made.refused.where[:, 1])
-    np.testing.assert_array_equal(edges[1:], made.refused.where[:, 0])
-    assert values.sum() == made.refused.count
-    none = dataclasses.replace(made, refused=Refusals(0, {}, np.array([[ROWS, 0]])))
-    assert texts(plot.refused(none)) == ["no row was rejected"]
+    np.testing.assert_array_equal(values, made.rejected.where[:, 1])
+    np.testing.assert_array_equal(edges[1:], made.rejected.where[:, 0])
+    assert values.sum() == made.rejected.count
+    none = dataclasses.replace(made, rejected=Refusals(0, {}, np.array([[ROWS, 0]])))
+    assert texts(plot.rejected(none)) == ["no row was rejected"]
 
 
 # Importances

@@ -6,6 +6,7 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
+from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -21,15 +22,15 @@ from sapwood.evaluate.result import Errors, Refusals
 from sapwood.inspect.view import PICTURE_RECORD, TreePicture
 from sapwood.report import render, write_report
 from sapwood.report.charts import chart, inline
-from sapwood.report.page import file_name, verdict
+from sapwood.report.result import verdict
+from sapwood.report.titles import file_name
 from sapwood.report.tree_view import DEEPEST, MOST_NODES, leaf_rule, render_tree, written_nodes
 from sapwood.streams import ColumnNote
 from view_cases import CITIES, chain, leaf, picture, split, trees
 
 LEAF, NUMBER = 0, 1
 PARTS = [
-    *("result", "predictions", "error", "residuals", "size", "speed", "importances", "refused"),
-    *("tree", "settings"),
+    *("result", "error", "size", "speed", "importances", "rejected", "tree", "next", "settings"),
 ]
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 HOSTILE = (
@@ -119,14 +120,25 @@ def test_all_parts_are_there_in_order_with_headings(page):
     assert [found["id"] for tag, found in page.tags if tag == "section"] == PARTS
     assert sum(tag == "h2" for tag, _ in page.tags) == len(PARTS)
     assert sum(tag == "h1" for tag, _ in page.tags) == 1
-    assert "HoeffdingTreeRegressor on drifting" in page.text(None)
+    assert "Tree on drifting" in page.text(None)
 
 
-def test_a_model_is_called_by_its_class(run):
+def test_the_title_names_the_model_in_words(run):
     made = dataclasses.replace(run[0], model="<HoeffdingTreeRegressor(): 3 leaves>")
     page = Page(render(made))
-    assert "HoeffdingTreeRegressor on drifting" in page.text(None)
-    assert "<HoeffdingTreeRegressor(): 3 leaves>" in page.text("settings")
+    assert "Tree on drifting" in page.text(None)
+    assert "kind Tree" in page.text("settings")
+    assert "HoeffdingTreeRegressor" not in page.text(None) + page.text("settings")
+
+
+def test_the_time_of_creation_is_stated_if_it_is_given(run, tmp_path):
+    created = datetime(2026, 11, 18, 9, 30, tzinfo=timezone(timedelta(hours=1)))
+    assert "Created 2026-11-18 08:30 UTC." in Page(render(*run, created=created)).text(None)
+    assert "Created" not in Page(render(*run)).text(None)
+    write_report(tmp_path / "now.html", *run)
+    stated = re.search(r"Created ([\d-]+ [\d:]+) UTC", (tmp_path / "now.html").read_text())[1]
+    age = datetime.now(UTC) - datetime.strptime(stated, "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
+    assert timedelta(0) <= age < timedelta(hours=1)
 
 
 def test_it_needs_nothing_else(page, source):
@@ -160,8 +172,9 @@ def test_text_of_charts_stays_text(page):
 def test_write_report_writes_what_render_returns(run, tmp_path):
     path = tmp_path / "report.html"
     path.write_text("old", encoding="utf-8")
-    write_report(path, *run)
-    assert path.read_bytes().decode() == render(*run)
+    created = datetime(2026, 11, 18, tzinfo=UTC)
+    write_report(path, *run, created=created)
+    assert path.read_bytes().decode() == render(*run, created=created)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -201,7 +214,7 @@ def test_the_result(run, page):
     ):
         assert words in told
     assert verdict(evaluation) in told
-    assert f"{evaluation.leaves} in the end" in told
+    assert f"{evaluation.leaves} at the end" in told
 
 
 @pytest.mark.parametrize(
@@ -212,9 +225,13 @@ def test_the_result(run, page):
         (Errors(3, 4, -1.5), Errors(2, 3, 0.9), "2.5 times that of always predicting the mean (7)"),
         (Errors(3, 4, -1.5), Errors(2, 3, 0.9), "worse than no model"),
         (Errors(3, 4, math.nan), Errors(2, 3, 0.9), "does not vary"),
-        (Errors(3, 4, 0.8), Errors(2, 3, 0.9), "last 1,000 rows it was less: 2, with an R² of 0.9"),
+        (
+            Errors(3, 4, 0.8),
+            Errors(2, 3, 0.9),
+            "last 1,000 rows the error was smaller: 2, with an R² of 0.9",
+        ),
         (Errors(3, 4, 0.8), Errors(3.05, 3, 0.9), "about the same: 3.05"),
-        (Errors(3, 4, 0.8), Errors(6, 3, -2), "more: 6, with an R² of −2"),
+        (Errors(3, 4, 0.8), Errors(6, 3, -2), "larger: 6, with an R² of −2"),
         (Errors(3.14159, 4, 0.8), Errors(6, 3, -2), "a prediction of demand was off by 3.142."),
         (Errors(math.nan, math.nan, math.nan), Errors(1, 1, 1), "nothing to report"),
     ],
@@ -225,28 +242,27 @@ def test_the_verdict(run, total, window, sentence):
 
 
 def test_refused_rows_with_their_reasons(run, page):
-    told = page.text("refused")
+    told = page.text("rejected")
     assert "17 of 20,017 rows (0.1 %) were left out" in told
     assert "target is missing 12 70.6 %" in told
     assert "not a number 5 29.4 %" in told
-    none = dataclasses.replace(run[0], refused=Refusals(0, {}, np.array([[20_000, 0]])))
-    assert "None" in Page(render(none)).text("refused")
+    none = dataclasses.replace(run[0], rejected=Refusals(0, {}, np.array([[20_000, 0]])))
+    assert "rejected" not in Page(render(none)).words  # there is no empty section
 
 
 def test_settings(page, run):
     told = page.text("settings")
-    for words in ("grace_period 200.0", "stream drifting", "target demand", "fade 0.999"):
+    for words in ("grace_period 200.0", "stream drifting", "target demand", "weights 0.999"):
         assert words in told
     assert f"sapwood {sapwood.__version__}" in told
     assert "command sapwood evaluate x.csv" in told
 
 
 @pytest.mark.parametrize("model", [None, object()], ids=["none", "another"])
-def test_without_a_tree_its_parts_say_so(run, model):
+def test_without_a_tree_there_are_no_parts_about_it(run, model):
     page = Page(render(run[0], model))
-    why = "no model was given" if model is None else "the model is none of Sapwood's"
-    assert page.text("tree") == f"Tree Left out: {why}."
-    assert page.text("importances") == f"Importances Left out: {why}."
+    assert {"tree", "importances", "members"}.isdisjoint(page.words)
+    assert "settings" in page.words
 
 
 def test_a_tree_within_another_model_is_found(run):
@@ -268,14 +284,13 @@ def test_nothing_measured_at_all(run):
         **dict.fromkeys(["total", "faded", "window"], nan),
         **dict.fromkeys(["seconds", "model_seconds"], 0.0),
         **dict.fromkeys(["leaves", "model_bytes"]),
-        refused=Refusals(0, {}, np.zeros((0, 2), np.int64)),
+        rejected=Refusals(0, {}, np.zeros((0, 2), np.int64)),
         curve=run[0].curve[:0],
         speed=run[0].speed[:0],
     )
     page = Page(render(empty, sapwood.HoeffdingTreeRegressor()))
     assert "nothing to report" in page.text("result")
-    assert "reports neither leaves nor memory" in page.text("size")
-    assert "no time was measured" in page.text("speed")
+    assert {"size", "speed"}.isdisjoint(page.words)
     assert "has not split yet" in page.text("tree")
 
 
@@ -297,10 +312,10 @@ def test_hostile_names_are_only_text():
     page = Page(source)
     source.encode()
     assert not any(tag in ("img", "b") and found for tag, found in page.tags)
-    assert sum(tag == "script" for tag, _ in page.tags) == 7  # six curves, and the page's own
+    assert sum(tag == "script" for tag, _ in page.tags) == 6  # five curves, and the page's own
     assert not any(name.startswith("on") for _, found in page.tags for name in found)
     assert "<img src=x onerror=alert(1)>&\"'</script>$\\frac{1$ \\x00\\n温度" in page.text(None)
-    assert 'id="y" #0072b2 --> ]]> \\ud800' in page.text("refused")
+    assert 'id="y" #0072b2 --> ]]> \\ud800' in page.text("rejected")
     assert "温度" in page.text("settings")
     assert len(source) < 300_000
 
@@ -448,7 +463,7 @@ def test_baselines_are_in_the_table_and_in_the_verdict(timed, timed_page):
 
 
 def test_a_file_is_called_by_its_name(timed, timed_page):
-    assert "HoeffdingTreeRegressor on drifting.csv" in timed_page.text(None)
+    assert "Tree on drifting.csv" in timed_page.text(None)
     assert "/data/a folder" not in timed_page.text(None)
     assert "stream /data/a folder/drifting.csv" in timed_page.text("settings")
     assert file_name("demand") == "demand"
@@ -470,7 +485,8 @@ def test_predictions_are_there_in_full(timed, timed_page):
 
 def test_residuals_by_hour_and_category(timed, timed_page):
     told = timed_page.text("residuals")
-    assert "Errors by hour of the day" in told
+    assert "Residuals by hour of the day" in told
+    assert "Distribution of residuals" in told
     assert "hour of the day (UTC)" in told
     labels, parts = timed[0].errors_by.groups["city"]
     part = parts[labels.index("Oslo")]
@@ -485,7 +501,7 @@ def test_curves_of_a_stream_with_times_go_along_them(timed_page, page):
     assert "time (UTC)" in timed_page.text("error")
     assert "time (UTC)" not in page.text("error")
     assert "Over the stream" in timed_page.text("importances")
-    assert "Changes of the tree" in timed_page.text("size")
+    assert "Leaves gained and lost" in timed_page.text("size")
 
 
 def test_columns_are_told_if_the_stream_tells(timed):

@@ -21,8 +21,8 @@ BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason=f"no browser: none of {', '.join(NAMES)}")
 
 PARTS = [
-    *("result", "predictions", "error", "residuals", "size", "speed", "importances", "refused"),
-    *("tree", "settings"),
+    *("result", "predictions", "error", "residuals", "size", "speed", "importances"),
+    *("tree", "next", "settings"),
 ]
 
 COLLECT = """
@@ -231,7 +231,7 @@ def test_predictions_can_be_zoomed(shown):
     assert shown["zoomTexts"] == []
     start, end = shown["range"].split(" to ")
     assert start < end
-    told = r"202\d-\d\d-\d\d \d\d:\d\d, row [\d,]+\ncame: [\d.]+\npredicted: [\d.]+"
+    told = r"202\d-\d\d-\d\d \d\d:\d\d, row [\d,]+\nactual: [\d.]+\npredicted: [\d.]+"
     assert re.fullmatch(told, shown["zoomTip"])
 
 

@@ -114,7 +114,7 @@ def test_values_of_other_types_become_those_of_python():
 def test_an_integer_that_no_double_reaches_is_refused_by_the_model():
     pairs = [({"a": 1}, 1.0), ({"a": 10**400}, 2.0), ({"a": 3}, 3.0)]
     found = prequential(HoeffdingTreeRegressor(), pairs, on_bad_row="skip")
-    assert found.refused.reasons == {"rejected by the model": 1}
+    assert found.rejected.reasons == {"rejected by the model": 1}
 
 
 def test_masked_values_are_missing():
@@ -145,7 +145,7 @@ def test_dates_are_numbers_in_columns_and_refused_in_dicts():
     np.testing.assert_array_equal(chunk.columns["took"], [1.5, np.nan])
     rows = [({"t": datetime(2026, 1, 1)}, 1.0), ({"t": 3.0}, 1.0)]
     found = prequential(HoeffdingTreeRegressor(), rows, on_bad_row="skip")
-    assert found.refused.count == 1
+    assert found.rejected.count == 1
 
 
 @pytest.mark.parametrize("rows", [[1, 2], np.ones((3, 3)), [({"a": 1.0},)], [(3.0, 1.0)], ["ab"]])

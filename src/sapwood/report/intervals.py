@@ -1,4 +1,4 @@
-"""The part of the report about bounds around predictions."""
+"""The part of the report about prediction intervals."""
 
 import math
 from collections.abc import Mapping
@@ -11,47 +11,48 @@ from sapwood import plot
 from sapwood.evaluate.result import Evaluation
 from sapwood.formatting import number
 from sapwood.inspect.view import Limits, TreePicture, condition
-from sapwood.plot.clock import Along, along_of, places_of
+from sapwood.plot.clock import Along, along_of, along_of_rows, places_of
 from sapwood.plot.model import picture_of
 from sapwood.report.charts import chart, rounded, zoom_chart
-from sapwood.report.html import Column, count, measured, share, table, text, told_alike
+from sapwood.report.html import Column, aligned_column, count, measured, share, table, text
 from sapwood.tree.layout import NUMBER
 
-__all__ = ["render_bounds", "render_target_bounds"]
+__all__ = ["render_intervals", "render_target_intervals"]
 
 MOST_REGIONS = 8
-MOST_TARGETS = 16  # whose bounds are drawn
-MOST_WIDTHS = 6  # targets whose bounds are told by region
+MOST_TARGETS = 16  # whose intervals are drawn
+MOST_WIDTHS = 6  # targets whose widths are listed by region
 LETTERS = 160
 
 
-def render_bounds(evaluation: Evaluation, model: Any) -> str | None:
-    """Return how good bounds were, over the stream and by region; None if the model tells none."""
+def render_intervals(evaluation: Evaluation, model: Any) -> str | None:
+    """Return charts and scores of prediction intervals; None if the model has none."""
     intervals = evaluation.intervals
     if intervals is None:
         return None
     along = along_of(evaluation)
     is_time = along == "time"
-    level = f"{max(intervals.levels):g}"
+    level = f"{100 * max(intervals.levels):g} %"
     every = (
         "every row" if intervals.interval == 1 else f"one random row in {count(intervals.interval)}"
     )
     charts = [
         zoom_chart(
-            "bounds-all",
-            f"Bounds of {level} over the whole stream, {every}",
-            partial(plot.bounds, evaluation),
+            "intervals-all",
+            f"{level} prediction intervals over the whole stream, {every}",
+            partial(plot.prediction_intervals, evaluation),
             _curves(evaluation, along),
-            "drag across the picture to zoom in",
+            "drag across the chart to zoom in",
         ),
         chart(
             "band",
-            f"The last {count(min(150, len(intervals.recent)))} rows, bounds of {level}",
+            f"The last {count(min(150, len(intervals.recent)))} rows",
             partial(plot.band, evaluation),
+            is_time=along_of_rows(intervals.recent[-150:]) == "time",
         ),
         chart(
             "coverage",
-            "Share within bounds, lately",
+            "Coverage, exponentially weighted",
             partial(plot.coverage, evaluation),
             is_time=is_time,
         ),
@@ -62,35 +63,36 @@ def render_bounds(evaluation: Evaluation, model: Any) -> str | None:
     return "\n".join([f'<div class="charts">{"".join(charts)}</div>', *regions])
 
 
-def render_target_bounds(evaluation: Evaluation, model: Any) -> str | None:
-    """Return how good the bounds of several targets were; None if the model tells none."""
-    told = {name: own for name, own in evaluation.targets.items() if own.intervals is not None}
-    if not told:
+def render_target_intervals(evaluation: Evaluation, model: Any) -> str | None:
+    """Return the same of several targets; None if the model has no prediction intervals."""
+    known = {name: own for name, own in evaluation.targets.items() if own.intervals is not None}
+    if not known:
         return None
     charts = []
-    for place, (name, own) in enumerate([*told.items()][:MOST_TARGETS]):
+    for place, (name, own) in enumerate([*known.items()][:MOST_TARGETS]):
         assert own.intervals is not None
-        level, shown = max(own.intervals.levels), text(name, 40)
+        level, shown = f"{100 * max(own.intervals.levels):g} %", text(name, 40)
         rows = count(min(150, len(own.intervals.recent)))
         charts += [
             chart(
                 f"band-of-target-{place}",
-                f"{shown}: the last {rows} rows, bounds of {level:g}",
+                f"{shown}: the last {rows} rows, {level} prediction intervals",
                 partial(plot.band, own),
+                is_time=along_of_rows(own.intervals.recent[-150:]) == "time",
             ),
             chart(
                 f"coverage-of-target-{place}",
-                f"{shown}: share within bounds, lately",
+                f"{shown}: coverage, exponentially weighted",
                 partial(plot.coverage, own),
                 is_time=along_of(own) == "time",
             ),
         ]
-    rest = len(told) - MOST_TARGETS
+    rest = len(known) - MOST_TARGETS
     more = [f'<p class="quiet">And {rest} more targets.</p>'] if rest > 0 else []
     widths = {str(name): own for name, own in getattr(model, "widths", {}).items()}
-    first = [name for name in told if name in widths][:MOST_WIDTHS]
+    first = [name for name in known if name in widths][:MOST_WIDTHS]
     regions = _regions(model, {name: widths[name] for name in first})
-    parts = [_levels(told), f'<div class="charts">{"".join(charts)}</div>', *more]
+    parts = [_levels(known), f'<div class="charts">{"".join(charts)}</div>', *more]
     return "\n".join([*parts, *regions])
 
 
@@ -99,11 +101,13 @@ def _curves(evaluation: Evaluation, along: Along) -> dict[str, Any]:
     assert evaluation.intervals is not None
     rows = evaluation.intervals.sample
     places = places_of(rows["row"], rows["time"], along)
-    lines = [("actual", "y", "orange"), ("lower", "lower", "blue"), ("upper", "upper", "green")]
+    lines = [("actual", "y", "orange"), ("lower", "lower", "blue"), ("upper", "upper", "blue")]
     return {
         "time": along == "time",
         "x": [round(place, 6) for place in places.tolist()],
         "rows": rows["row"].tolist(),
+        "band": [1, 2],
+        "dots": [0],
         "lines": [
             {
                 "name": name,
@@ -131,7 +135,7 @@ def _levels(evaluations: Mapping[str, Evaluation]) -> str:
     columns = [
         [f"{level:g}" for _, level, _ in found],
         *(
-            told_alike([getattr(getattr(each, over), measure) for _, _, each in found])
+            aligned_column([getattr(getattr(each, over), measure) for _, _, each in found])
             if "" in evaluations or measure == "coverage"
             else [measured(getattr(getattr(each, over), measure)) for _, _, each in found]
             for over, measure in measures
@@ -145,14 +149,14 @@ def _levels(evaluations: Mapping[str, Evaluation]) -> str:
         heads.insert(0, Column("target", numbers=False))
     caption = (
         "Coverage, mean width, interval score"
-        "<small>width, and 2 / (1 − level) times how far beyond a target was</small>"
+        "<small>score: width, plus 2 / (1 − level) times the distance of actual values outside</small>"
     )
     made = table(heads, zip(*columns, strict=True), caption=caption)
     return f'<div class="scroll">{made}</div>'
 
 
 def _regions(model: Any, widths: Mapping[str, Any]) -> list[str]:
-    """Return a table of where bounds are narrowest and widest, by target, if there are regions."""
+    """Return a table of where intervals are narrowest and widest, by target, if there are regions."""
     picture = picture_of(getattr(model, "region_tree", None))
     known = {name: own for name, own in widths.items() if np.isfinite(own["width"]).all()}
     if picture is None or not known:
@@ -166,12 +170,12 @@ def _regions(model: Any, widths: Mapping[str, Any]) -> list[str]:
     columns = [
         [text(_where(picture, int(node)), LETTERS) for node in first["region"][places]],
         [text(share(float(each), float(first["rows"].sum()))) for each in first["rows"][places]],
-        *(told_alike(own["width"][places].tolist()) for own in known.values()),
+        *(aligned_column(own["width"][places].tolist()) for own in known.values()),
     ]
     several = len(widths) > 1
-    heads = [Column("where", numbers=False), Column("rows")]
+    heads = [Column("region", numbers=False), Column("rows")]
     heads += [Column(f"width of {name}" if several else "width") for name in known]
-    words = "where bounds are narrowest and widest" if len(order) > MOST_REGIONS else "by leaf"
+    words = "the narrowest and the widest" if len(order) > MOST_REGIONS else "by leaf"
     if several:
         words += f", in the order of {text(next(iter(known)), 40)}"
     units = "each target" if several else text(next(iter(known)))
@@ -181,7 +185,7 @@ def _regions(model: Any, widths: Mapping[str, Any]) -> list[str]:
         for name, own in known.items()
     )
     caption = (
-        f"Width of bounds of {max(model.levels):g} in units of {units}, {words}"
+        f"Mean width of {100 * max(model.levels):g} % prediction intervals in units of {units}, {words}"
         f"<small>{spread} in {count(len(first))} leaves</small>"
     )
     return [

@@ -1,0 +1,167 @@
+"""Pictures of prediction intervals: shaded bands with actual values, and coverage over time."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from sapwood.evaluate.result import Evaluation, Intervals
+from sapwood.evaluate.sampling import thinned
+from sapwood.formatting import plain
+from sapwood.plot.clock import (
+    along_of,
+    along_of_rows,
+    label_along,
+    mark_changes,
+    places_of,
+    places_of_recent,
+)
+from sapwood.plot.style import BLUE, MUTED, ORANGE, axis, label_axes, legend, looks_of, say
+
+__all__ = ["band", "coverage", "prediction_intervals"]
+
+FloatArray = NDArray[np.float64]
+
+SHADE = 0.3
+BAND_ID = "zoomed-band"
+"""The id of the shaded area and of actual values, which a report draws again when it is zoomed."""
+NOTHING = "the model has no prediction intervals"
+
+
+def band(evaluation: Evaluation, ax: Axes | None = None, most: int = 150) -> Axes:
+    """Draw the last rows: actual values, predictions, and prediction intervals of the widest level.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; along the time of rows, if they have one. Actual values outside of the
+        interval have a cross.
+    most : int
+        How many rows are drawn at the most.
+    """
+    ax = axis(ax)
+    label_axes(ax, "rows", plain(evaluation.target, 24))
+    intervals = evaluation.intervals
+    if intervals is None or len(intervals.recent) < 2:
+        say(ax, NOTHING)
+        return ax
+    rows = intervals.recent[-most:]
+    along = along_of_rows(rows)
+    x = places_of_recent(rows, along)
+    _shade(ax, x, rows)
+    line = ax.plot(x, rows["prediction"], color=BLUE, linewidth=1.1, label="predicted")
+    _draw_actual(ax, x, rows, 3.0)
+    _fit(ax, np.concatenate([rows["y"], rows["lower"], rows["upper"]]))
+    handles = [*line, *_handles()]
+    legend(ax, handles, ["predicted", _name(intervals), "actual", "actual, outside"])
+    label_along(ax, along)
+    return ax
+
+
+def prediction_intervals(evaluation: Evaluation, ax: Axes | None = None, most: int = 500) -> Axes:
+    """Draw actual values and prediction intervals of the widest level, over the whole stream.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw: a random sample of its rows.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; along the time of rows, if they have one. The interval is a shaded band;
+        actual values outside of it have a cross.
+    most : int
+        How many rows of the sample are drawn at the most.
+    """
+    ax = axis(ax)
+    label_axes(ax, "rows", plain(evaluation.target, 24))
+    intervals = evaluation.intervals
+    if intervals is None or len(intervals.sample) < 2:
+        say(ax, NOTHING)
+        return ax
+    rows = intervals.sample[thinned(len(intervals.sample), most)]
+    along = along_of(evaluation)
+    x = places_of(rows["row"], rows["time"], along)
+    _shade(ax, x, rows)
+    _draw_actual(ax, x, rows, 2.5)
+    _fit(ax, np.concatenate([rows["y"], rows["lower"], rows["upper"]]))
+    legend(ax, _handles(), [_name(intervals), "actual", "actual, outside"])
+    label_along(ax, along)
+    mark_changes(ax, evaluation, along)
+    return ax
+
+
+def _shade(ax: Axes, x: FloatArray, rows: NDArray[Any]) -> None:
+    """Shade the prediction intervals of rows."""
+    shaded = ax.fill_between(x, rows["lower"], rows["upper"], color=BLUE, alpha=SHADE, linewidth=0)
+    shaded.set_gid(BAND_ID)
+
+
+def _draw_actual(ax: Axes, x: FloatArray, rows: NDArray[Any], size: float) -> None:
+    """Draw actual values as dots, and as crosses outside of their intervals."""
+    known = np.isfinite(rows["lower"])
+    out = known & ((rows["y"] < rows["lower"]) | (rows["upper"] < rows["y"]))
+    look: dict[str, Any] = {"color": ORANGE, "linestyle": "", "gid": BAND_ID}
+    ax.plot(x[~out], rows["y"][~out], **look, marker=".", markersize=size, label="_actual")
+    ax.plot(x[out], rows["y"][out], **look, marker="x", markersize=size + 1.5, label="_outside")
+
+
+def _handles() -> list[Any]:
+    """Return what stands for the interval, and for values in and outside of it, in a legend."""
+    look: dict[str, Any] = {"color": ORANGE, "linestyle": ""}
+    return [
+        Patch(color=BLUE, alpha=SHADE, linewidth=0),
+        Line2D([], [], **look, marker="."),
+        Line2D([], [], **look, marker="x", markersize=5),
+    ]
+
+
+def _name(intervals: Intervals) -> str:
+    return f"{100 * max(intervals.levels):g} % prediction interval"
+
+
+def _fit(ax: Axes, values: FloatArray) -> None:
+    """Let an axis show nearly all values."""
+    ax.margins(x=0)
+    low, high = np.nanpercentile(values, [0.2, 99.8])
+    spread = float(high - low) or abs(float(high)) or 1.0
+    ax.set_ylim(low - 0.08 * spread, high + 0.08 * spread)
+
+
+def coverage(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
+    """Draw the exponentially weighted coverage of the prediction intervals, for each level.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What to draw.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. Dotted lines are the nominal levels.
+    """
+    ax = axis(ax)
+    label_axes(ax, "rows", "coverage, exp. weighted")
+    intervals = evaluation.intervals
+    if intervals is None or not len(intervals.curve):
+        say(ax, NOTHING)
+        return ax
+    along = along_of(evaluation)
+    x = places_of(intervals.curve["row"], evaluation.beside["time"], along)
+    names = [f"{level:g}" for level in intervals.levels]
+    titles = [f"{100 * level:g} % level" for level in intervals.levels]
+    handles: list[Any] = []
+    for (name, look), title in zip(looks_of(names).items(), titles, strict=True):
+        values = intervals.curve[f"faded_coverage_{name}"]
+        handles += ax.plot(x, values, color=look.colour, linewidth=1.7, label=title)
+        ax.axhline(float(name), color=MUTED, linestyle=":", linewidth=1.2)
+    handles.append(Line2D([], [], color=MUTED, linestyle=":", linewidth=1.2))
+    lowest = min(0.45, float(np.nanmin([intervals.curve[f"faded_coverage_{n}"] for n in names])))
+    ax.set_ylim(max(0.0, min(lowest, *intervals.levels) - 0.05), 1.0)
+    if along == "rows":
+        ax.set_xlim(left=0)
+    legend(ax, handles, [*titles, "nominal level"])
+    label_along(ax, along)
+    mark_changes(ax, evaluation, along)
+    return ax

@@ -1,0 +1,201 @@
+"""Parts of the report: error over time, model size, throughput, importance, rejected rows, settings."""
+
+import platform
+from collections.abc import Mapping
+from functools import partial
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from sapwood import plot
+from sapwood.evaluate.result import Evaluation
+from sapwood.formatting import number
+from sapwood.model import readable_part
+from sapwood.plot.clock import along_of
+from sapwood.plot.model import MOST_BARS
+from sapwood.report.charts import chart
+from sapwood.report.html import (
+    ABSENT,
+    Column,
+    aligned_column,
+    count,
+    measured,
+    megabytes,
+    rate,
+    share,
+    table,
+    text,
+)
+from sapwood.report.result import half_life
+from sapwood.report.titles import model_name
+
+__all__ = [
+    "render_error",
+    "render_importances",
+    "render_rejected",
+    "render_settings",
+    "render_size",
+    "render_speed",
+]
+
+MOST_POINTS = 20  # of the curve that a table shows
+LEAST_ROWS = 16_000
+"""Rows of a stream from which on its throughput is drawn: two chunks, of which a point is."""
+
+
+def render_error(evaluation: Evaluation) -> str:
+    """Return the learning curves as charts and in numbers."""
+    names: dict[plot.Measure, str] = {
+        "mae": "Mean absolute error (MAE)",
+        "rmse": "Root mean squared error (RMSE)",
+        "r2": "R²: 0 is the error of the mean",
+    }
+    along = along_of(evaluation)
+    charts = "\n".join(
+        chart(
+            name,
+            title,
+            partial(plot.learning_curve, evaluation, name, along=along),
+            is_time=along == "time",
+        )
+        for name, title in names.items()
+    )
+    return f'<div class="charts">{charts}</div>\n{_curve_table(evaluation)}'
+
+
+def _curve_table(evaluation: Evaluation) -> str:
+    """Return some points of the curves in numbers."""
+    curve = evaluation.curve
+    if not len(curve):
+        return ""
+    places = np.unique(np.linspace(0, len(curve) - 1, MOST_POINTS).round().astype(int))
+    fields = ["mae", "faded_mae", "rmse", "faded_rmse", "r2", "faded_r2"]
+    heads = [
+        "rows",
+        "MAE",
+        "weighted",
+        "RMSE",
+        "weighted",
+        "R²",
+        "weighted",
+        "leaves",
+        "MB",
+        "rows/s",
+    ]
+    points = curve[places]
+    columns = [
+        [count(row) for row in points["row"].tolist()],
+        *(aligned_column(points[name].tolist()) for name in fields),
+        [ABSENT if leaves < 0 else count(leaves) for leaves in points["leaves"].tolist()],
+        aligned_column(np.where(points["bytes"] < 0, np.nan, points["bytes"] / 1e6).tolist()),
+        [rate(each) for each in evaluation.speed[places, 1].tolist()],
+    ]
+    made = table([Column(name) for name in heads], zip(*columns, strict=True))
+    return (
+        '<details class="more"><summary>The curves in numbers</summary>'
+        f'<div class="scroll">{made}</div></details>'
+    )
+
+
+def render_speed(evaluation: Evaluation) -> str | None:
+    """Return the throughput over the stream; None if there are too few rows to measure it."""
+    if not evaluation.seconds > 0 or evaluation.rows_read < LEAST_ROWS:
+        return None
+    took = f"{measured(evaluation.seconds, 3)} s"
+    part = share(evaluation.model_seconds, evaluation.seconds)
+    words = f"{took} in all; the model took {part} of it."
+    drawn = chart("speed", "Rows per second", partial(plot.speed, evaluation))
+    return f"<p>{text(words)}</p>\n{drawn}"
+
+
+def render_size(evaluation: Evaluation) -> str | None:
+    """Return the size of the model over the stream; None if it does not report it."""
+    if evaluation.leaves is None and evaluation.model_bytes is None:
+        return None
+    sizes = []
+    charts = []
+    if evaluation.leaves is not None:
+        sizes.append(f"{count(evaluation.leaves)} leaves")
+        charts.append(chart("leaves", "Leaves", partial(plot.leaves, evaluation)))
+        if len(evaluation.curve) > 1:
+            charts.append(
+                chart("changes", "Leaves gained and lost", partial(plot.changes, evaluation))
+            )
+    if evaluation.model_bytes is not None:
+        sizes.append(megabytes(evaluation.model_bytes))
+        charts.append(chart("memory", "Memory", partial(plot.memory, evaluation)))
+    return f'<p>At the end: {" and ".join(sizes)}.</p>\n<div class="charts">{"".join(charts)}</div>'
+
+
+def render_importances(evaluation: Evaluation, model: Any) -> str | None:
+    """Return the permutation feature importance; None of a model that does not report it."""
+    inner = readable_part(model)
+    if inner is None:
+        return None
+    shares = inner.feature_importances
+    height = max(1.3, 0.55 + 0.2 * min(len(shares), MOST_BARS + 1))
+    made = chart(
+        "importances",
+        "Permutation feature importance",
+        partial(plot.importances, shares),
+        height=height,
+    )
+    if len(evaluation.importances) > 1:
+        made += chart(
+            "importances-over-time",
+            "Over the stream",
+            partial(plot.importances_over_time, evaluation),
+            is_time=along_of(evaluation) == "time",
+        )
+    return (
+        "<p>How much the squared error of recent rows would grow if the values of one feature were "
+        f"permuted{'; the mean over targets' if evaluation.targets else ''}.</p>\n"
+        f'<div class="charts">{made}</div>'
+    )
+
+
+def render_rejected(evaluation: Evaluation) -> str | None:
+    """Return which rows were rejected, and why; None if there are none."""
+    rejected = evaluation.rejected
+    if rejected.count == 0:
+        return None
+    rows = [
+        (text(reason), count(rows), text(share(rows, rejected.count)))
+        for reason, rows in rejected.reasons.items()
+    ]
+    heads = [Column("reason", numbers=False), Column("rows"), Column("share")]
+    part = text(share(rejected.count, evaluation.rows_read))
+    drawn = chart("rejected-rows", "Where in the stream", partial(plot.rejected, evaluation))
+    return (
+        f"<p>{count(rejected.count)} of {count(evaluation.rows_read)} rows ({part}) were left out "
+        f'and not learned.</p>\n<div class="charts">{drawn}'
+        f'<div class="scroll">{table(heads, rows)}</div></div>'
+    )
+
+
+def render_settings(evaluation: Evaluation, model: Any, settings: Mapping[str, str]) -> str:
+    """Return the parameters of the model and of the evaluation, and versions."""
+    tree = readable_part(model)
+    parameters = {} if tree is None else tree.parameters
+    versions = {name: metadata.version(name) for name in ("sapwood", "numpy", "matplotlib")}
+    groups: dict[str, Mapping[Any, Any]] = {
+        "Model": {
+            "kind": model_name(evaluation.model),
+            **{k: repr(v) for k, v in parameters.items()},
+        },
+        "Evaluation": {
+            "stream": evaluation.stream,
+            "target": evaluation.target,
+            "weights": f"{number(evaluation.fade, None)} to the power of age, {half_life(evaluation.fade)}",
+            "window": f"{count(evaluation.window_rows)} rows",
+            **{name: value for name, value in settings.items() if name not in parameters},
+        },
+        "Versions": {**versions, "Python": platform.python_version()},
+    }
+    heads = (Column("", numbers=False), Column("", numbers=False))
+    tables = (
+        f"<div>{table(heads, [(text(k), text(v)) for k, v in rows.items()], caption=name)}</div>"
+        for name, rows in groups.items()
+    )
+    return f'<div class="side-by-side">{"".join(tables)}</div>'
