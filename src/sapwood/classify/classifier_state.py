@@ -119,8 +119,8 @@ def restored(kind: type[Kind], state: State) -> Kind:
     check(ages.dtype == np.int64 and ages.ndim == 1, "the ages of pending predictions are wrong")
     records = doubles(records, (len(keys), 1 + width), "the pending predictions")
     known = records[:, 0]
-    whole = (known >= 0) & (known <= calibrator.labels) & (known == np.floor(known))
-    check(bool(whole.all()), "a pending prediction is newer than all labels")
+    are_good = (known >= 0) & (known <= calibrator.labels) & (known == np.floor(known))
+    check(bool(are_good.all()), "a pending prediction is newer than all labels")
     check(bool((np.abs(records[:, 1:]) <= FARTHEST).all()), "a pending prediction is too large")
     pending.restore(sizes, keys, ages, np.ascontiguousarray(records))
     inner._use_growth(ClassGrowth(len(classes), own._sooner))
