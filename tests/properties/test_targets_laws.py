@@ -85,7 +85,7 @@ def test_more_categories_than_have_codes_come_in_batches_as_one_by_one(sizes):
         assert said[row] == (list(expected.values()) if row else [0.0, 0.0, 0.0])
         single.learn_one(x, y)
     assert state_of(batch)[0] == state_of(single)[0]
-    assert len(single._features.categories[4]) == 63
+    assert len(single._features.categories[4]) > 63
     again = HoeffdingTreeRegressor.from_bytes(single.to_bytes())
     assert again.predict_one(stream[-1][0]) == single.predict_one(stream[-1][0])
 

@@ -91,7 +91,7 @@ class Face(NaiveTree):
         self.register(x)
         leaf, row, _ = self.find(x)
         self.see_decimals(row)
-        known_when = self.known_when(row, self.all_rows)
+        known_when = self.known_when(row.codes, self.all_rows)
         note = None
         if self.track:
             note = self.memory.take(predicted_from, self.all_rows, known_when)

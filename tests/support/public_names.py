@@ -25,6 +25,7 @@ PACKAGES = (
     "sapwood.sklearn",
     "sapwood.stages",
     "sapwood.streams",
+    "sapwood.transform",
 )
 
 

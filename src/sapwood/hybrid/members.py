@@ -166,7 +166,7 @@ class ManyRows:
 
     def _sliced(self, places: slice) -> "ManyRows":
         columns = {name: column[places] for name, column in self.columns.items()}
-        ids = None if self.ids is None else self.ids[places]
+        ids = None if self.ids is None else np.ascontiguousarray(self.ids[places])
         count = len(range(self.count)[places])
         return ManyRows(marked_like(self.columns, columns), count, ids)
 

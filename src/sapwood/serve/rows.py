@@ -240,6 +240,10 @@ def check_targets(y: Sequence[Any], task: str = "numbers") -> None:
     if task == "classes":
         try:
             for place, value in enumerate(y):
+                if value is None:
+                    raise ValueError(
+                        f"y = None at position {place}: leave out a row whose label is missing"
+                    )
                 class_label(value, place)
         except ValueError as error:
             raise TargetError(str(error)) from None

@@ -35,6 +35,7 @@ class TransparentStage(Stage):
     listen = passed_on("Call a function whenever something happens to the trees.")
 
     # Of hybrids.
+    batch_name = passed_on("The name of the batch learner.")
     attach = passed_on("Give a batch learner to a hybrid whose file could not hold it.")
     corrector = passed_on("The online model that has the batch model's prediction as a feature.")
     is_refitting = passed_on("Whether a fit is under way.")

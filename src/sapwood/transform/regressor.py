@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.corrector._pending import key_of_id, keys_of_ids
+from sapwood.corrector.tokens import key_of, keys_of
 from sapwood.model import State, from_bytes
 from sapwood.regressor import Regressor
 from sapwood.rows import frames, targets
@@ -107,7 +107,7 @@ class TransformedRegressor(Stage):
         id : str, int, or tuple of such, optional
             The id by which the row was predicted.
         """
-        self._learn_row(x, y, w, 0 if id is None else key_of_id(id))
+        self._learn_row(x, y, w, 0 if id is None else key_of(id))
 
     def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> float:
         """Predict one row.
@@ -121,7 +121,7 @@ class TransformedRegressor(Stage):
         record : bool
             Whether the prediction is kept until then.
         """
-        return self._place_one(x, 0 if id is None else key_of_id(id), record)[0]
+        return self._place_one(x, 0 if id is None else key_of(id), record)[0]
 
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
         x = self._encoded_one(x)
@@ -158,7 +158,7 @@ class TransformedRegressor(Stage):
         ids : sequence, optional
             The id of each row, as for `learn_one`.
         """
-        self._learn_many(X, y, w, None if ids is None else keys_of_ids(ids), delayed=True)
+        self._learn_many(X, y, w, None if ids is None else keys_of(ids), delayed=True)
 
     def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
         """Predict many rows.
@@ -172,11 +172,17 @@ class TransformedRegressor(Stage):
         record : bool
             Whether the predictions are kept until labels come.
         """
-        keys = None if ids is None else keys_of_ids(ids)
+        keys = None if ids is None else keys_of(ids)
         return frames.like(X, self._place_many(X, keys, record)[0])
 
     def predict_learn_many(
-        self, X: Any, y: ArrayLike, w: ArrayLike | None = None, *, delayed: bool = False
+        self,
+        X: Any,
+        y: ArrayLike,
+        w: ArrayLike | None = None,
+        *,
+        delayed: bool = False,
+        ids: Any = None,
     ) -> Any:
         """Predict each row before it is learned.
 
@@ -186,8 +192,11 @@ class TransformedRegressor(Stage):
             As for `learn_many`.
         delayed : bool
             Whether the rows were predicted before: then their labels count for those predictions.
+        ids : sequence, optional
+            The id of each row, as for `learn_one`.
         """
-        return frames.like(X, self._learn_many(X, y, w, None, delayed=delayed))
+        keys = None if ids is None else keys_of(ids)
+        return frames.like(X, self._learn_many(X, y, w, keys, delayed=delayed))
 
     def _place_many(
         self, X: Any, keys: Any = None, record: bool = True
@@ -279,7 +288,8 @@ class TransformedRegressor(Stage):
             for call, model in zip(calls[1:], self._models[1:], strict=True):
                 if rows_learned(model) == rows:
                     call()
-            _transform.learn(self._name, state, np.ascontiguousarray(members), y, w, rows, found)
+            own = np.ascontiguousarray(members), np.ascontiguousarray(y), np.ascontiguousarray(w)
+            _transform.learn(self._name, state, *own, rows, found)
             self._state = state
 
         self._both(calls[0], finish, lambda: self._state is known)

@@ -304,7 +304,7 @@ def test_importances_and_summary(make):
     told = grown.summary
     assert told.rows == 2_000
     assert told.members[0].leaves == grown.member(0).n_leaves
-    assert "waiting" in str(told)
+    assert "candidate" in str(told)
 
 
 def test_who_listens_is_told_of_splits_replacements_and_restarts():
@@ -358,7 +358,7 @@ def test_the_report_tells_who_predicts(make):
     told = learner.summary.members
     for member in told:
         assert f'<td class="number">{member.leaves:,}</td>' in page
-    assert page.count('<th scope="row">waiting</th>') == 1
+    assert page.count('<th scope="row">candidate</th>') == 1
     assert ('id="tree"' in page) == hasattr(learner, "draw")
     assert "Left out" not in page.split('id="importances"')[1].split("</section>")[0]
 

@@ -49,7 +49,7 @@ def test_who_takes_a_place_is_marked(followed):
     # A mark is at the first moment after it happened.
     later = {-(-event["rows"] // FIRST_MOMENT) * FIRST_MOMENT for event in events}
     assert {min(row, ROWS) for row in later} <= shown
-    waiting = next(line for line in ax.get_lines() if line.get_label() == "waiting")
+    waiting = next(line for line in ax.get_lines() if line.get_label() == "candidate")
     expected = found.members.errors[:, -1]
     np.testing.assert_array_equal(
         waiting.get_ydata(), np.where(np.isfinite(expected), expected, np.nan)
@@ -61,7 +61,7 @@ def test_who_takes_a_place_is_marked(followed):
 def test_the_page_shows_both(followed):
     forest, found = followed
     page = render(found, forest)
-    for title in ("Errors over the stream", "Ages over the stream"):
+    for title in ("Recent errors over the stream", "Ages over the stream"):
         assert page.count(f"<b>{title}</b>") == 1
     tree = HoeffdingTreeRegressor()
     alone = prequential(tree, generator("friedman:rows=1000"))

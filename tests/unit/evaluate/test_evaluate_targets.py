@@ -83,7 +83,7 @@ def test_the_report_has_a_line_and_a_curve_for_each_target(tmp_path):
     found = prequential(model, X, dict(zip(("<i>x", "wet", "c"), Y.T, strict=True)))
     write_report(tmp_path / "report.html", found, model)
     page = (tmp_path / "report.html").read_text()
-    assert "mean R²" in page
+    assert "Mean R²" in page
     assert "RMSE of &lt;i&gt;x" in page
     assert "<i>x" not in page
     assert "wet 1" in page.partition('<section id="tree">')[2]  # the means of a leaf, all near 110

@@ -497,6 +497,7 @@ def test_the_result_in_terms_of_json():
         "without_target": 0,
         "labels_joined": 0,
         "refused": 2,
+        "rejected": 2,
         "reasons": {"bad": 2},
         "unscored": 0,
         "first_unscored": None,

@@ -45,7 +45,16 @@ CALLED = {"summary", "to_text", "to_rules", "to_frame", "draw"}
 PASSED_ON = {
     *("feature_importances", "overall_importances", "tree", "member", "replacements", "listen"),
     *("unit_changes", "prune", "region_parents", "no_splits", "targets", "attach", "corrector"),
-    *("is_refitting", "refit_now", "refits", "rows", "staleness", "weight_history", "weights"),
+    *(
+        "batch_name",
+        "is_refitting",
+        "refit_now",
+        "refits",
+        "rows",
+        "staleness",
+        "weight_history",
+        "weights",
+    ),
 }
 ONLY_LAGS = {"parameters", "levels", "widths", "region_tree"}  # of which intervals have their own
 REJECTED = {"merge"}
@@ -57,6 +66,10 @@ OWN = {
     *("schema", "column_formats", "of_target", *ONLY_LAGS),
 }
 SETTABLE = {"schema", "column_formats"}
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*does not hold the hybrid's batch model:UserWarning"
+)
 
 
 def series(rows=300, seed=3):
