@@ -118,8 +118,8 @@ def restored(kind: type[Kind], state: State) -> Kind:
     check(keys.dtype == np.uint64 and keys.ndim == 1, "the keys of pending predictions are wrong")
     check(ages.dtype == np.int64 and ages.ndim == 1, "the ages of pending predictions are wrong")
     records = doubles(records, (len(keys), 1 + width), "the pending predictions")
-    known = records[:, 0]
-    are_good = (known >= 0) & (known <= calibrator.labels) & (known == np.floor(known))
+    then = records[:, 0]
+    are_good = (then >= 0) & (then <= calibrator.labels) & (then == np.floor(then))
     check(bool(are_good.all()), "a pending prediction is newer than all labels")
     check(bool((np.abs(records[:, 1:]) <= FARTHEST).all()), "a pending prediction is too large")
     pending.restore(sizes, keys, ages, np.ascontiguousarray(records))
