@@ -42,7 +42,7 @@ def is_missing(y: Label) -> bool:
     >>> is_missing(math.nan), is_missing([math.nan, 2.0])
     (True, False)
     """
-    return all(map(math.isnan, y)) if isinstance(y, list) else math.isnan(y)
+    return math.isnan(y) if type(y) is float else all(map(math.isnan, y))
 
 
 @dataclass(slots=True)

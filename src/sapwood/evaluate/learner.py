@@ -84,7 +84,7 @@ class Learner:
         self.model = model
         self._looked_at: Any = None  # the model that the following is known of
         self._levels: tuple[float, ...] = ()
-        self._takes_ids = False
+        self._takes_ids = self._encodes = False
         self.seconds = 0.0
         self.bounds: FloatArray | None = None  # around what was predicted last
         self._in_batches = ways[0] == WAYS[0]
@@ -93,16 +93,17 @@ class Learner:
     @property
     def levels(self) -> tuple[float, ...]:
         """The levels of the prediction intervals of the model; empty if it has none."""
-        self._look()
+        if self._looked_at is not self.model:
+            self.look()
         return self._levels
 
-    def _look(self) -> None:
-        """See what the model can do; for each row, as evaluation may exchange it."""
-        if self._looked_at is not self.model:
-            has_intervals = all(hasattr(self.model, name) for name in TELLING)
-            self._levels = tuple(self.model.levels) if has_intervals else ()
-            self._takes_ids = isinstance(self.model, Regressor | Stage)
-            self._looked_at = self.model
+    def look(self) -> None:
+        """See what the model can do; before each chunk, as evaluation may exchange it."""
+        has_intervals = all(hasattr(self.model, name) for name in TELLING)
+        self._levels = tuple(self.model.levels) if has_intervals else ()
+        self._takes_ids = isinstance(self.model, Regressor | Stage)
+        self._encodes = _encodes(self.model)
+        self._looked_at = self.model
 
     def predict_learn(self, columns: Mapping[str, Column], y: FloatArray) -> FloatArray:
         """Return the prediction of each row, made before it was learned."""
@@ -136,17 +137,17 @@ class Learner:
         finally:
             self.seconds += time.perf_counter() - start
 
-    def predict_one(self, x: dict[str, Any], id: int | None = None) -> float:
+    def predict_one(self, x: dict[str, Any], id: int) -> float:
         """Return the prediction of one row, whose label will come under an id."""
         start = time.perf_counter()
-        prediction = self._predict(x, **self._identified(id))
+        prediction = self._predict(x, id if self._takes_ids else None)
         self.seconds += time.perf_counter() - start
         return prediction
 
-    def learn_one(self, x: dict[str, Any], y: Any, id: int | None = None) -> None:
+    def learn_one(self, x: dict[str, Any], y: Any, id: int) -> None:
         """Learn one row, which was predicted under an id."""
         start = time.perf_counter()
-        self._learn(x, y, **self._identified(id))
+        self._learn(x, y, id if self._takes_ids else None)
         self.seconds += time.perf_counter() - start
 
     def held(self, predictions: Any) -> Any:
@@ -166,28 +167,29 @@ class Learner:
 
     def _marked(self, columns: Mapping[str, Column]) -> Mapping[str, Column]:
         """Return columns of a stream as what they are for a model with a schema: encoded."""
-        return EncodedColumns(columns) if _encodes(self.model) else columns
+        self.look()
+        return EncodedColumns(columns) if self._encodes else columns
 
-    def _identified(self, id: int | None) -> dict[str, int]:
-        """Return the id of a row for models that keep pending predictions by it: those of ours."""
-        self._look()
-        return {"id": id} if id is not None and self._takes_ids else {}
-
-    def _predict(self, x: dict[str, Any], **own: int) -> float:
-        x = EncodedRow(x) if _encodes(self.model) else x
-        if self.levels:
+    def _predict(self, x: dict[str, Any], id: int | None = None) -> float:
+        """Return the prediction of a row; models that keep pending predictions do it by an id."""
+        x = EncodedRow(x) if self._encodes else x
+        if self._levels:
+            own = {} if id is None else {"id": id}
             prediction, self.bounds = self.model.predict_intervals_one(x, **own)
             return float(prediction)
-        if self._by_rows:
-            return float(self.model.predict_one(x, **own))
-        return float(self.model.predict_many(_of_one(x))[0])
+        if not self._by_rows:
+            return float(self.model.predict_many(_of_one(x))[0])
+        return float(self.model.predict_one(x) if id is None else self.model.predict_one(x, id=id))
 
-    def _learn(self, x: dict[str, Any], y: float, **own: int) -> None:
-        x = EncodedRow(x) if _encodes(self.model) else x
-        if self._by_rows:
-            self.model.learn_one(x, y, **own)
-        else:
+    def _learn(self, x: dict[str, Any], y: Any, id: int | None = None) -> None:
+        """Learn a row, under the id by which it was predicted."""
+        x = EncodedRow(x) if self._encodes else x
+        if not self._by_rows:
             self.model.learn_many(_of_one(x), np.array([y]))
+        elif id is None:
+            self.model.learn_one(x, y)
+        else:
+            self.model.learn_one(x, y, id=id)
 
     @property
     def leaves(self) -> int | None:

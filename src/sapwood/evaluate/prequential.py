@@ -129,6 +129,7 @@ class Prequential(Tally):
             known = len(self.alarms)
             with self._hearing() as events:
                 self._late_due = self._rows_until_due()
+                self.learner.look()
                 self._learn_arrived(self.delay.rest(), 0, step)
                 self._score_arrived()
             step.alarms, step.events = self.alarms[known:], events
@@ -226,6 +227,7 @@ class Prequential(Tally):
         stop = len(chunk) if stopped is None else stopped.after
         keys = keys_of(chunk.ids) if chunk.ids else None
         self._late_due = self._rows_until_due()
+        self.learner.look()
         try:
             if self.delay is None:
                 self._take_at_once(chunk, stop, keys, step)

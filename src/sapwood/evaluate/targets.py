@@ -87,7 +87,8 @@ class TargetsLearner(Learner):
         finally:
             self.seconds += time.perf_counter() - start
 
-    def _predict(self, x: dict[str, Any], **own: int) -> Any:
+    def _predict(self, x: dict[str, Any], id: int | None = None) -> Any:
+        own = {} if id is None else {"id": id}
         if self.levels:
             found, bounds = self.model.predict_intervals_one(x, **own)
             if not isinstance(bounds, Mapping):  # before the first row
@@ -99,7 +100,8 @@ class TargetsLearner(Learner):
             return [float(found[name]) for name in self._targets]
         return [0.0] * len(self._targets)
 
-    def _learn(self, x: dict[str, Any], y: Any, **own: int) -> None:
+    def _learn(self, x: dict[str, Any], y: Any, id: int | None = None) -> None:
+        own = {} if id is None else {"id": id}
         self.model.learn_one(x, dict(zip(self._targets, y, strict=True)), **own)
 
     def _ordered(self, predictions: FloatArray, bounds: FloatArray) -> FloatArray:
