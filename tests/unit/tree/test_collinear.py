@@ -32,6 +32,18 @@ def test_copies_of_columns_do_not_stall_the_tree(how, seed):
     assert final_r2(with_copies(X, how), y) > final_r2(X, y) - 0.02
 
 
+def test_noisy_copies_cost_no_more_than_columns_that_mean_nothing():
+    lost = []
+    for seed in (1, 2, 3):
+        X, y = friedman(20_000, seed)
+        rng = np.random.default_rng(seed)
+        unrelated = [rng.random(X.shape) for _ in range(2)]
+        noisy = [X + rng.normal(0, 0.05, X.shape) for _ in range(2)]
+        scores = [final_r2(np.column_stack([X, *more]), y) for more in (unrelated, noisy)]
+        lost.append(scores[0] - scores[1])
+    assert np.mean(lost) < 0.01
+
+
 def test_copies_do_not_stall_a_tree_of_several_targets():
     X, y = friedman(20_000, 1)
     scores = []
