@@ -51,6 +51,7 @@ docs: $(VENV)/docs-installed
 lint: $(VENV)/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cython-lint src  # it calls pycodestyle
 	$(BIN)/mypy
 
 # Sapwood compared with its peers: the quick form, and the whole, which resumes where it was stopped.

@@ -153,8 +153,8 @@ cdef class Notes:
     cdef void move_turn(self, int64_t number, double age) noexcept nogil:
         """Let a note that is being taken be the last one in order, if labels seem to be in order.
 
-        They are if hardly any note is skipped, or if the note is as old as others were. A label that
-        is far ahead of its time does not count; one that takes an older note ends the order.
+        They are if hardly any note is skipped, or if the note is as old as others were. A label
+        that is far ahead of its time does not count; one that takes an older note ends the order.
         """
         cdef int64_t each, start = self.first if self.first > self.turn + 1 else self.turn + 1
         cdef Py_ssize_t skipped = 0, place

@@ -11,8 +11,8 @@ held within ±1, twice: with a long memory, shrunk towards a prior c, and with a
 shrunk towards the first v. The prior is `START`: 0, the mean of both, or -1, the batch model alone,
 where that is a fitted model of the user's. Backtests move it: predictions of rows that were never
 issued, by models that had learned no row since the batch model came into use. They are a ridge
-regression of their own, which is shrunk towards `START` and decays with each row that was issued. The short memory is the guard: it reacts to a member that
-fails within some thirty rows. r is PRECISION times the squared error of the stage. Errors of
+regression of their own, which is shrunk towards `START` and decays with each row that was issued.
+The short memory is the guard: it reacts to a member that fails within some thirty rows. r is PRECISION times the squared error of the stage. Errors of
 neighbouring rows resemble each other, and the later labels are, the less the errors of one block
 say about the next: r grows with the mean delay of labels.
 

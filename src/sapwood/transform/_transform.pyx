@@ -1,7 +1,7 @@
 """Predictions of a transformed target as predictions of the target itself.
 
-A model that learns t(y) predicts p, an estimate of the mean of t(y). The inverse of t at p is not the
-mean of y: the errors e of the model count too. Duan's smearing estimate is the mean of the inverse
+A model that learns t(y) predicts p, an estimate of the mean of t(y). The inverse of t at p is not
+the mean of y: the errors e of the model count too. Duan's smearing estimate is the mean of the inverse
 at p + e over the errors of earlier rows. For both transforms it needs sums alone:
 
 - y = s², the square root: p² + 2 p E[e] + E[e²]
