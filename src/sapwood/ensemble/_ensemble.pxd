@@ -15,6 +15,7 @@ cdef class EnsembleKernel(Members):
     cdef Py_ssize_t threads
     cdef object thresholds
     cdef Sharing sharing
+    cdef Py_ssize_t block_rows         # the most rows of the next block
 
     cdef int note_one(self, const double* row, const MemberPredictions* said, uint64_t id) except -1
     cdef bint can_read(self, RowReader reader, x, bint learn) except -1

@@ -26,7 +26,9 @@ from sapwood.tree._prediction cimport predictions_in, with_levels
 from sapwood.tree._recall cimport has_learned, is_known_of_any, note_appearances, note_key
 from sapwood.tree._records cimport CATEGORIES
 from sapwood.tree._schema_migration cimport SchemaMigration
-from sapwood.tree._sharing cimport Sharing, give_turn, start_writing, stop_writing, take_turn
+from sapwood.tree._sharing cimport (
+    Sharing, atomic_load, give_turn, start_writing, stop_writing, take_turn,
+)
 from sapwood.tree._target_records cimport TargetPrediction
 from sapwood.tree._walk cimport leaf_of
 
@@ -37,6 +39,7 @@ from sapwood.tree._kernel import refuse_row
 
 cdef enum:
     MOST_ROWS = 500  # of a block
+    FEW_ROWS = 16  # of a block after one for which readers had to wait
     FEWEST_SHARED = 16  # rows of a block that several threads work on
 
 # Weights of rows are multiplied by draws, and the sum of all may not exceed what a tree bears.
@@ -83,6 +86,7 @@ cdef class EnsembleKernel(Members):
 
     def __cinit__(self, *arguments, **named):
         self.sharing = Sharing()
+        self.block_rows = MOST_ROWS
 
     def __init__(
         self, rules, list trees, tree_table, thresholds, bint tracking, new_notes, renew,
@@ -393,7 +397,7 @@ cdef class EnsembleKernel(Members):
                 if len(y) != rows * targets:
                     raise ValueError("the arrays do not fit together")
                 while start < rows:
-                    end = min(rows, start + min(<Py_ssize_t>MOST_ROWS, self.rows_until_look()))
+                    end = min(rows, start + min(self.block_rows, self.rows_until_look()))
                     span = slice(start * targets, end * targets)
                     work = self.prepared(
                         X[start:end], y[span], w[start:end], predictions is not None and asked
@@ -416,6 +420,9 @@ cdef class EnsembleKernel(Members):
                     self.finish_work(None if predictions is None else predictions[span])
                     self.look_if_due()
                     start = end
+                    self.block_rows = min(2 * self.block_rows, <Py_ssize_t>MOST_ROWS)
+                    if atomic_load(&self.sharing.waiting) > 0:
+                        self.block_rows = FEW_ROWS
                     with nogil:
                         self.sharing.let_readers_in()
             finally:

@@ -76,7 +76,7 @@ def test_ensembles_are_what_their_twins_are(kind, track, case):
     twin, found = twin_of(kind, track)
     X, Y = {
         "change": lambda: arrays(2_200 if kind == "forest" else 2_600, change=1_000),
-        "units": lambda: arrays(2_200, change=800, scale=[0.01, 0.001, 0.01]),
+        "units": lambda: arrays(2_600, change=1_200, scale=[0.001, 0.0001, 0.001]),
         "late": lambda: arrays(1_300),
     }[case]()
     if case == "late":
