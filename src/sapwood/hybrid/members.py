@@ -1,7 +1,7 @@
 """Rows on their way to the online models: one as a dict, or many as columns."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from sapwood.rows.features import Features
 from sapwood.rows.targets import Targets, named
 from sapwood.validation import Label
 
-__all__ = ["FEATURE", "ManyRows", "OneRow", "StreamRows", "feature_names"]
+__all__ = ["FEATURE", "ManyRows", "OneRow", "StreamRows", "feature_names", "first_rows_of"]
 
 FloatArray = NDArray[np.float64]
 KeyArray = NDArray[np.uint64]
@@ -147,25 +147,35 @@ class ManyRows:
         How many rows.
     ids : ndarray of uint64, optional
         The keys of their ids.
+    first_rows : mapping, optional
+        The first row that has a feature, by names; of other features it is the first of all.
     """
 
     def __init__(
-        self, columns: Mapping[Label, Any], count: int, ids: KeyArray | None = None
+        self,
+        columns: Mapping[Label, Any],
+        count: int,
+        ids: KeyArray | None = None,
+        first_rows: Mapping[Label, int] | None = None,
     ) -> None:
         self.columns, self.count, self.ids = columns, count, ids
+        self._first_rows = first_rows or {}
 
     def part(self, start: int, stop: int) -> "ManyRows":
-        """Return some of the rows."""
+        """Return some of the rows, with the features that they or earlier ones have."""
         if (start, stop) == (0, self.count):
             return self
-        return self._sliced(slice(start, stop))
+        later = {name for name, row in self._first_rows.items() if row >= stop}
+        return self._sliced(slice(start, stop), later)
 
     def thinned(self, start: int, step: int) -> "ManyRows":
         """Return one in `step` of the rows, from `start` on."""
         return self._sliced(slice(start, self.count, step))
 
-    def _sliced(self, places: slice) -> "ManyRows":
-        columns = {name: column[places] for name, column in self.columns.items()}
+    def _sliced(self, places: slice, left_out: Container[Label] = ()) -> "ManyRows":
+        columns = {
+            name: column[places] for name, column in self.columns.items() if name not in left_out
+        }
         ids = None if self.ids is None else np.ascontiguousarray(self.ids[places])
         count = len(range(self.count)[places])
         return ManyRows(marked_like(self.columns, columns), count, ids)
@@ -207,6 +217,21 @@ class ManyRows:
     ) -> None:
         """Let a model learn the rows; `before` gets what it predicts just before each."""
         model._learn_into(self.columns, _plain(y), w, before, keys=self.ids, delayed=delayed)
+
+
+def first_rows_of(rows: Sequence[Any]) -> dict[Label, int]:
+    """Return the first row that has a feature, by its name, of rows that are dicts.
+
+    Examples
+    --------
+    >>> first_rows_of([{"temp": 21.5}, {"city": "Oslo", "temp": 3.0}])
+    {'temp': 0, 'city': 1}
+    """
+    found: dict[Label, int] = {}
+    for place, row in enumerate(rows):
+        for name in row if isinstance(row, Mapping) else ():
+            found.setdefault(name, place)
+    return found
 
 
 def _plain(y: Targets) -> Any:

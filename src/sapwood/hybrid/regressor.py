@@ -16,7 +16,7 @@ from sapwood.hybrid import hybrid_state
 from sapwood.hybrid.core import HISTORY, HybridCore, Learning, Mode
 from sapwood.hybrid.frozen import FrozenModel
 from sapwood.hybrid.learners import BatchLearner, default_learner, learner_of
-from sapwood.hybrid.members import FEATURE, ManyRows, OneRow, StreamRows
+from sapwood.hybrid.members import FEATURE, ManyRows, OneRow, StreamRows, first_rows_of
 from sapwood.hybrid.refits import FitFailedWarning, Refit
 from sapwood.hybrid.schedule import Schedule
 from sapwood.model import State
@@ -336,11 +336,12 @@ class HybridRegressor(Stage):
     def _many(self, X: Any, ids: Any = None, keys: Any = None) -> ManyRows:
         """Return many rows as columns, with the keys of their ids."""
         X = self._encoded(frames.lasting(X))
+        first_rows = first_rows_of(X) if isinstance(X, list | tuple) else None
         if not isinstance(X, Mapping) or any(not isinstance(c, np.ndarray) for c in X.values()):
             is_table = not isinstance(X, Mapping) and frames.frame_of(X) is None
             X = columns_of(X, self._features.names if is_table else ())
         count = len(next(iter(X.values()))) if X else 0
-        return ManyRows(X, count, keys_of(ids) if ids is not None else keys)
+        return ManyRows(X, count, keys_of(ids) if ids is not None else keys, first_rows)
 
     def _learn(
         self,
@@ -354,16 +355,18 @@ class HybridRegressor(Stage):
         weights = np.ascontiguousarray(validation.weights(w, len(y.values)))
         with self._learners:
             with self._turn():
+                before = self._features.names
                 core, known, matrix, values = self._planned(rows, y, weights)
             found = np.empty(values.shape) if out is None else out.reshape(values.shape)
             start = 0
             while start < rows.count:
                 end = min(rows.count, start + core.rows_until_event())
-                part = slice(start, end)
+                part, some = slice(start, end), rows.part(start, end)
+                width = len({*before, *some.names()})  # features of later rows come after these
                 learning = Learning(
                     core,
-                    rows.part(start, end),
-                    matrix[part],
+                    some,
+                    np.ascontiguousarray(matrix[part, :width]),
                     y=values[part],
                     w=weights[part],
                     mode=mode,

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
 import sapwood
 from hybrid_cases import MeanEstimator, small, stream
@@ -102,6 +103,34 @@ def test_batches_of_a_stage_are_rows_one_by_one(stage):
     for start in range(0, 300, 50):
         part = slice(start, start + 50)
         expected += many.predict_learn_many(columns(rows[part]), y[part]).tolist()
+    assert found == expected
+
+
+@pytest.mark.parametrize("size", [400, 90])
+def test_batches_of_dicts_that_bring_features_are_rows_one_by_one(size):
+    rng = np.random.default_rng(0)
+    rows = [
+        {"a": a, "k": "uv"[k]}
+        for a, k in zip(rng.random(400), rng.integers(0, 2, 400), strict=True)
+    ]
+    for place, b in enumerate(rng.random(400)):
+        if place > 150 and place % 3:
+            rows[place]["b"] = b
+        if place > 230:
+            rows[place]["c"] = "pq"[place % 2]
+    y = np.array([3 * row["a"] + row.get("b", 0.0) for row in rows])
+
+    def made():
+        return small(batch=DecisionTreeRegressor(max_depth=4, random_state=0))
+
+    one, many, expected, found = made(), made(), [], []
+    for x, target in zip(rows, y.tolist(), strict=True):
+        expected.append(one.predict_one(x))
+        one.learn_one(x, target)
+    for start in range(0, 400, size):
+        part = slice(start, start + size)
+        found.extend(many.predict_learn_many(rows[part], y[part]))
+    assert len(one.refits) > 2
     assert found == expected
 
 
