@@ -43,7 +43,7 @@ def loaded(name: str) -> Any:
 app = typer.Typer(
     name="sapwood",
     cls=_Commands,
-    help="Online regression trees that learn from a stream one row at a time.",
+    help="Online learning with trees: models that learn from a stream one row at a time.",
     no_args_is_help=True,
     context_settings=HELP,
     pretty_exceptions_enable=False,
@@ -67,4 +67,4 @@ def _sapwood(
         typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Online regression trees that learn from a stream one row at a time."""
+    """Online learning with trees: models that learn from a stream one row at a time."""
