@@ -42,7 +42,7 @@ OUTDATED, OUTDATED_ROWS = 1e6, 200
 HELD_ROWS, HELD_ERROR, HELD_RANGE = 100, 1000, 0.25
 LEAST_EVIDENCE, OPTIMISM, PATIENCE, FIRST_REVIEW = 15.0, 0.8, 10.0, 8.0
 NEGLIGIBLE = 1e-4  # the share of the variance of y that is not worth a split
-SAME_MERIT, SAME_SHARE = 0.7, 0.3  # of cuts that separate the same rows
+SAME_MERIT, SAME_SHARE = 0.8, 0.2  # of cuts that separate the same rows
 APART, CLEARER, MOST_LEFT = 0.4, 4.0, 4.0  # of a cut of y, beside that of the residual
 MEASURES = {"target": ("target",), "residual": ("step", "line"), "best": ("target", "step", "line")}
 

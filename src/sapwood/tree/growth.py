@@ -124,8 +124,8 @@ class GrowthRules:
     min_share: float
     max_depth: int
     split_on: SplitOn
-    same_merit: float = 0.7
-    same_share: float = 0.3
+    same_merit: float = 0.8
+    same_share: float = 0.2
     least_evidence: float = 15.0
     negligible: float = 1e-4
     optimism: float = 0.8
