@@ -362,7 +362,7 @@ def _overview(records: Sequence[Record]) -> Table:
     shown = []
     for judging, subset in (
         ("all", names),
-        ("evaluating", [name for name in names if name not in CHOSE]),
+        ("held-out", [name for name in names if name not in CHOSE]),
     ):
         for timing in TIMINGS:
             if not subset:
@@ -394,8 +394,9 @@ def _overview(records: Sequence[Record]) -> Table:
                 )
             )
     columns = (
-        *("labels", *learners, "hybrid ahead of both members"),
-        *(f"more than {MAY_LOSE} below the better", "least compared with the better"),
+        *("labels", *learners, "streams with the hybrid better than both members"),
+        f"streams with the hybrid more than {MAY_LOSE} below the better member",
+        "stream with the smallest difference of R² (hybrid − better member)",
     )
     return Table("Mean R² (CPU seconds of a stream)", columns, shown)
 
