@@ -301,6 +301,9 @@ class TransformedRegressor(Stage):
     feature_kinds = passed_on("What each feature is.")
     feature_importances = passed_on("The share of each feature; sums to 1.")
     n_leaves = passed_on("How many leaves the model has.")
+    to_rules = passed_on(
+        "Return one rule for each leaf; with sqrt and log1p their numbers are of the transformed y."
+    )
 
     @property
     def nbytes(self) -> int:
