@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import (
+    anomalies,
     categories,
     classes,
     drift,
@@ -61,6 +62,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "ensembles": ensembles.run,
     "units": units.run,
     "transforms": transforms.run,
+    "anomalies": anomalies.run,
     "hybrid": hybrid.run,
     "endurance": endurance.run,
     "newcomers": newcomers.run,
