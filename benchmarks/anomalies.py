@@ -72,8 +72,12 @@ def run(quick: bool = False) -> Answer:
         for use, score in dict.fromkeys((r.constants, r.score) for r in records)
         for key in [(use, score)]
     }
-    bounds = [Bound("mean AUC of the forest on held-out streams", means["held out", "forest"], 0.8, True)]
-    shown = Table("Means", ("constants", "score", "AUC"), [(*key, auc) for key, auc in means.items()])
+    bounds = [
+        Bound("mean AUC of the forest on held-out streams", means["held out", "forest"], 0.8, True)
+    ]
+    shown = Table(
+        "Means", ("constants", "score", "AUC"), [(*key, auc) for key, auc in means.items()]
+    )
     return Answer([shown], table, bounds)
 
 
@@ -94,10 +98,11 @@ def _sensors(rows: int) -> tuple[FloatArray, FloatArray]:
 def _with_anomalies(X: FloatArray, kind: str, seed: int) -> tuple[FloatArray, BoolArray]:
     rng = np.random.default_rng(seed)
     (rows, width), changed = X.shape, X.copy()
-    bad = rng.random(rows) < SHARE
+    bad: BoolArray = rng.random(rows) < SHARE
     bad[:SKIPPED] = False
     low, high, deviation = X.min(axis=0), X.max(axis=0), X.std(axis=0)
     for row in np.flatnonzero(bad):
+        taken: NDArray[Any]
         if kind == "mixed":
             taken = rng.random(width) < 0.5
             taken[rng.integers(width)] = True
@@ -124,8 +129,8 @@ def _scores(X: FloatArray, y: FloatArray, seed: int) -> list[tuple[str, FloatArr
             scores.append(model.anomaly_score_many(X[part]))
             model.learn_many(X[part], y[part])
         found.append((name, np.concatenate(scores)))
-    if (scores := _half_space_trees(X, seed)) is not None:
-        found.append(("river HalfSpaceTrees", scores))
+    if (peers := _half_space_trees(X, seed)) is not None:
+        found.append(("river HalfSpaceTrees", peers))
     return found
 
 
@@ -149,5 +154,7 @@ def _auc(scores: FloatArray, bad: BoolArray) -> float:
     """Return the chance that an anomaly scores higher than another row; ties count half."""
     bad, scores = bad[SKIPPED:], scores[SKIPPED:]
     order = np.sort(scores[~bad])
-    below = np.searchsorted(order, scores[bad], "left") + np.searchsorted(order, scores[bad], "right")
+    below = np.searchsorted(order, scores[bad], "left") + np.searchsorted(
+        order, scores[bad], "right"
+    )
     return float(np.mean(below) / (2 * len(order)))
