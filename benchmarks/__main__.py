@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import (
+    anomalies,
     categories,
     classes,
     drift,
@@ -18,6 +19,7 @@ from benchmarks import (
     intervals,
     kafka,
     labels,
+    losses,
     moments_accuracy,
     newcomers,
     observers_accuracy,
@@ -61,6 +63,8 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "ensembles": ensembles.run,
     "units": units.run,
     "transforms": transforms.run,
+    "anomalies": anomalies.run,
+    "losses": losses.run,
     "hybrid": hybrid.run,
     "endurance": endurance.run,
     "newcomers": newcomers.run,

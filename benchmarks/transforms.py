@@ -18,7 +18,7 @@ from benchmarks.data_sets import DataSet
 from benchmarks.tables import Answer, Bound, Table
 from sapwood import ForestRegressor, HoeffdingTreeRegressor, TransformedRegressor
 
-__all__ = ["FILE", "run"]
+__all__ = ["FILE", "counts", "deviance", "follow", "run"]
 
 FloatArray = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def run(quick: bool = False) -> Answer:
     """
     rows = QUICK_ROWS if quick else ROWS
     streams = [
-        make(rows, seed) for make in (_counts, _log_normal) for seed in range(1 if quick else SEEDS)
+        make(rows, seed) for make in (counts, _log_normal) for seed in range(1 if quick else SEEDS)
     ]
     if not quick:
         found = map(data_sets.load, REAL)
@@ -86,23 +86,44 @@ def _record(data: DataSet, by: str, name: str, transform: Any) -> Record:
     model = MODELS[name]()
     if transform is not None:
         model = TransformedRegressor(model, transform)
-    if by == "at once":
-        predictions = np.asarray(model.predict_learn_many(data.columns, data.y))
-    else:
-        predictions = np.empty(len(data.y))
-        for start in range(0, len(data.y), BLOCK):
-            part = slice(start, start + BLOCK)
-            columns = {name: column[part] for name, column in data.columns.items()}
-            predictions[part] = model.predict_many(columns)
-            model.learn_many(columns, data.y[part])
+    predictions = follow(model, data, by)
     y, p = data.y[SKIPPED:], predictions[SKIPPED:]
     r2 = 1.0 - np.sum((y - p) ** 2) / np.sum((y - y.mean()) ** 2)
     negative = float(np.mean(p < 0.0))
-    return Record(data.name, by, name, transform or "", float(r2), _deviance(y, p), negative)
+    return Record(data.name, by, name, transform or "", float(r2), deviance(y, p), negative)
 
 
-def _deviance(y: FloatArray, p: FloatArray) -> float:
-    """Return the mean Poisson deviance; predictions are held above a thousandth of the mean."""
+def follow(model: Any, data: DataSet, by: str) -> FloatArray:
+    """Return what a model predicts for each row of a stream, whose labels arrive "at once" or late.
+
+    Parameters
+    ----------
+    model : Regressor or Stage
+        A new one.
+    data : DataSet
+        The stream.
+    by : str
+        When labels arrive: "at once", or by 1,000.
+    """
+    if by == "at once":
+        return np.asarray(model.predict_learn_many(data.columns, data.y))
+    predictions = np.empty(len(data.y))
+    for start in range(0, len(data.y), BLOCK):
+        part = slice(start, start + BLOCK)
+        columns = {name: column[part] for name, column in data.columns.items()}
+        predictions[part] = model.predict_many(columns)
+        model.learn_many(columns, data.y[part])
+    return predictions
+
+
+def deviance(y: FloatArray, p: FloatArray) -> float:
+    """Return the mean Poisson deviance; predictions are held above a thousandth of the mean.
+
+    Parameters
+    ----------
+    y, p : array
+        The counts, and their predictions.
+    """
     p = np.maximum(p, 1e-3 * y.mean())
     logs = np.log(np.where(y > 0.0, y, 1.0) / p)
     return float(2.0 * np.mean(np.where(y > 0.0, y * logs, 0.0) - (y - p)))
@@ -115,7 +136,16 @@ def _signal(rows: int, seed: int) -> tuple[np.random.Generator, dict[str, FloatA
     return rng, x, waves + 0.7 * (x["x3"] > 0.5)
 
 
-def _counts(rows: int, seed: int) -> DataSet:
+def counts(rows: int, seed: int) -> DataSet:
+    """Return generated counts of six features, four of which matter.
+
+    Parameters
+    ----------
+    rows : int
+        How many.
+    seed : int
+        Of the generator.
+    """
     rng, x, logs = _signal(rows, seed)
     return DataSet(f"counts, seed {seed}", x, rng.poisson(np.exp(logs)).astype(np.float64))
 

@@ -19,6 +19,7 @@ PUBLIC = {
     "sapwood.streams": "Data streams: files, pipes, Kafka topics and generators.",
     "sapwood.classify": "Classifiers and their labels.",
     "sapwood.transform": "Models of a transformed target.",
+    "sapwood.loss": "Models with another loss than the squared error.",
     "sapwood.lags": "Lag features and rolling means.",
     "sapwood.drift": "Concept drift: detector and monitor.",
     "sapwood.plot": "Charts with matplotlib.",

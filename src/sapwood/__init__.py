@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sapwood.ensemble.forest import ForestRegressor
     from sapwood.hybrid import HybridRegressor
     from sapwood.intervals import IntervalRegressor
+    from sapwood.loss import LossRegressor
     from sapwood.model import load
     from sapwood.moments import Moments
     from sapwood.observers import (
@@ -43,6 +44,7 @@ __all__ = [
     "HoeffdingTreeRegressor",
     "HybridRegressor",
     "IntervalRegressor",
+    "LossRegressor",
     "ModelFileError",
     "Moments",
     "Observer",
@@ -62,6 +64,7 @@ _PLACES = {
     "HoeffdingTreeRegressor": "sapwood.tree",
     "HybridRegressor": "sapwood.hybrid",
     "IntervalRegressor": "sapwood.intervals",
+    "LossRegressor": "sapwood.loss",
     "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",
     "TransformedRegressor": "sapwood.transform",
@@ -74,6 +77,7 @@ _MODULES = (
     "export",
     "hybrid",
     "lags",
+    "loss",
     "observers",
     "plot",
     "report",

@@ -47,6 +47,7 @@ KINDS = {
     "IntervalRegressor": "sapwood.intervals.regressor",
     "Monitor": "sapwood.drift.monitor",
     "LaggedModel": "sapwood.lags.model",
+    "LossRegressor": "sapwood.loss.regressor",
     "TransformedRegressor": "sapwood.transform.regressor",
 }
 """The classes of files, and where they are defined."""

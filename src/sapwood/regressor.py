@@ -15,6 +15,7 @@ from sapwood import validation
 from sapwood.corrector.tokens import key_of, keys_of
 from sapwood.deprecation import deprecated
 from sapwood.foreign_calls import ForeignCalls
+from sapwood.inspect.anomaly import AnomalyScores
 from sapwood.model import State, StoredModel
 from sapwood.rows import frames, targets
 from sapwood.rows._dict_row import RowReader
@@ -74,7 +75,7 @@ class Kernel(Protocol):
         """Return what a function returns, while which no other thread learns."""
 
 
-class Regressor(StoredModel, ForeignCalls):
+class Regressor(StoredModel, ForeignCalls, AnomalyScores):
     """A model of rows with named features, numbers and categories.
 
     Parameters

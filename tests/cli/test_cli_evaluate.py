@@ -394,3 +394,20 @@ def test_a_transform_is_learned_saved_and_kept(file) -> None:
     ended = invoke("evaluate", file, "-t", "y", "-m", "hybrid", "--transform", "sqrt")
     assert ended.code == 2
     assert "--transform sqrt: model = HybridRegressor" in ended.stderr
+
+
+def test_a_loss_is_learned_saved_and_kept(file) -> None:
+    command = ("evaluate", file, "-t", "y", "--loss", "huber", "--interval", "0.9", "--json")
+    ended = invoke(*command, "--save", "m")
+    assert ended.code == 0, ended.stderr
+    model = sapwood.load("m").model
+    assert model.loss == "huber"
+    ended = invoke("evaluate", file, "-t", "y", "-m", "m", "--loss", "poisson")
+    assert ended.code == 2
+    assert "its parameters cannot be set any more" in ended.stderr
+    ended = invoke("evaluate", file, "-t", "y", "--loss", "poisson", "--transform", "sqrt")
+    assert ended.code == 2
+    assert "--transform and --loss both change what is learned" in ended.stderr
+    ended = invoke("evaluate", file, "-t", "y", "-m", "hybrid", "--loss", "huber")
+    assert ended.code == 2
+    assert "--loss huber: model = HybridRegressor" in ended.stderr

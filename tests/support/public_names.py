@@ -15,6 +15,7 @@ PACKAGES = (
     "sapwood.export",
     "sapwood.hybrid",
     "sapwood.lags",
+    "sapwood.loss",
     "sapwood.merge",
     "sapwood.observers",
     "sapwood.plot",

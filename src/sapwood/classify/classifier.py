@@ -1,7 +1,7 @@
 """What all classifiers share: labels in, probabilities out, and a multi-target model inside."""
 
 import sys
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,9 @@ from sapwood.stages.stage import passed_on
 from sapwood.tasks import CLASSES
 from sapwood.tree.memory import most_notes
 from sapwood.validation import Label
+
+if TYPE_CHECKING:
+    from sapwood.inspect.rules import RuleSet
 
 __all__ = ["Classifier", "Held"]
 
@@ -667,6 +670,23 @@ class Classifier(Stage):
     n_leaves = passed_on("How many leaves the model has.")
     summary = passed_on("The trees in a few numbers; `print` it to read it.")
     draw = passed_on("Return the tree as an SVG picture, as of a regressor.")
+
+    def to_rules(self) -> "RuleSet":
+        """Return one rule for each leaf, those of most rows first; `print` them to read them.
+
+        A rule has the share of each class in its leaf. Of a forest they are the rules of the member
+        that has the smallest error of late.
+
+        Returns
+        -------
+        RuleSet
+            A sequence of `sapwood.inspect.rules.ClassRule`.
+        """
+        from sapwood.inspect.rule_reading import class_rules_of
+
+        with self._turn():
+            model: Any = self._held.model
+            return class_rules_of(model._one_tree(), self._held.classes)
 
     def to_text(self, max_depth: int | None = None, digits: int = 4) -> str:
         """Return the trees as indented text, after a line that names the classes of leaves.

@@ -173,6 +173,7 @@ class ClassJob:
             "--interval": learning.interval,
             "--batch": learning.batch,
             "--transform": learning.transform,
+            "--loss": learning.loss,
             "--labels": targets.labels,
             "--monitor": scoring.monitor,
             "--lags": learning.made("y"),

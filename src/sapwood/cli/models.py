@@ -30,6 +30,7 @@ __all__ = [
     "saved_model",
     "targets_of",
     "with_bounds",
+    "with_loss",
     "with_transform",
 ]
 
@@ -142,6 +143,16 @@ def with_transform(model: Any, transform: str | None) -> Any:
         return sapwood.TransformedRegressor(model, transform)  # type: ignore[arg-type]
     except ValueError as error:
         raise UsageError(f"--transform {transform}: {error}") from None
+
+
+def with_loss(model: Any, loss: str | None) -> Any:
+    """Return a model that minimises a loss; itself if there is none."""
+    if loss is None:
+        return model
+    try:
+        return sapwood.LossRegressor(model, loss)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise UsageError(f"--loss {loss}: {error}") from None
 
 
 def with_bounds(model: Any, levels: Sequence[float]) -> Any:

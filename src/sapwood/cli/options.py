@@ -214,6 +214,15 @@ Transform = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+LossName = Annotated[
+    Literal["poisson", "huber"] | None,
+    typer.Option(
+        "--loss",
+        help="Minimise another loss than the squared error: poisson for counts, huber for targets "
+        "with outliers.",
+        rich_help_panel=MODEL,
+    ),
+]
 OnBadRowOption = Annotated[
     Literal["error", "skip"],
     typer.Option(

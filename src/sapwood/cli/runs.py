@@ -9,7 +9,7 @@ import typer
 
 from sapwood.cli import options
 from sapwood.cli.failure import UsageError
-from sapwood.cli.models import make_model, saved_model, with_bounds, with_transform
+from sapwood.cli.models import make_model, saved_model, with_bounds, with_loss, with_transform
 from sapwood.cli.reading import Reading, is_topic, open_named
 from sapwood.cli.values import amount, settings
 from sapwood.drift import Monitor
@@ -71,6 +71,7 @@ class Learning(options.LagOptions):
     batch: options.Batch = None
     interval: options.Interval = field(default_factory=list)
     transform: options.Transform = None
+    loss: options.LossName = None
 
 
 def make_run(
@@ -90,13 +91,18 @@ def make_run(
     saved, scoring = saved_model(learning.model), scoring or Scoring()
     if checkpoint is not None and is_topic(name):
         reading = replace(reading, sample=CheckpointFile(checkpoint).sample())
-    if saved is not None and (learning.set_ or learning.batch or learning.transform):
+    if saved is not None and any(
+        (learning.set_, learning.batch, learning.transform, learning.loss)
+    ):
         raise UsageError(
             f"{learning.model} is a saved model: its parameters cannot be set any more"
         )
     reading = replace(reading.for_model(saved, learning.model), keys=tuple(learning.by))
-    if learning.transform and reading.has_several:
-        reading.check_one_target("--transform is for one")
+    if learning.transform and learning.loss:
+        raise UsageError("--transform and --loss both change what is learned: give one of them")
+    for name_of, given in (("--transform", learning.transform), ("--loss", learning.loss)):
+        if given and reading.has_several:
+            reading.check_one_target(f"{name_of} is for one")
     stream = _opened(name, reading, targets)
     reading.check_opened(stream, learning.model)
     late = _late_by(targets.delay, stream)
@@ -104,7 +110,8 @@ def make_run(
     made = saved
     if saved is None:
         made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)
-        made = with_bounds(with_transform(made, learning.transform), learning.interval)
+        made = with_loss(with_transform(made, learning.transform), learning.loss)
+        made = with_bounds(made, learning.interval)
         made = made if lags is None else LaggedModel(made, lags)
     elif lags is not None:
         raise UsageError(f"{learning.model} is a saved model: its lags cannot be set any more")
@@ -142,6 +149,7 @@ def make_run(
         **({"interval": list(learning.interval)} if learning.interval else {}),
         **({"batch": learning.batch} if learning.batch else {}),
         **({"transform": learning.transform} if learning.transform else {}),
+        **({"loss": learning.loss} if learning.loss else {}),
     }
     return run, identity
 

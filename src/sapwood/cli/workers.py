@@ -101,6 +101,7 @@ class WorkersJob:
             "--lags, --means": self.learning.made("y"),
             "--interval": self.learning.interval,
             "--transform": self.learning.transform,
+            "--loss": self.learning.loss,
             "--time": self.reading.time,
         }
         for option, given in later.items():

@@ -1,6 +1,6 @@
 """The adaptive tree: one tree, and a younger one that takes over once it is plainly better."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from sapwood import validation
@@ -11,6 +11,7 @@ from sapwood.inspect import snapshot, view
 from sapwood.inspect.tree_views import TreeViews
 from sapwood.observers.base import TableObserver
 from sapwood.rows.features import Features, labels_within
+from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.bounds import SplitBoundName
 from sapwood.tree.growth import SplitOn
 from sapwood.tree.regressor import HoeffdingTreeRegressor
@@ -154,6 +155,10 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
 
     def _one_tree(self) -> HoeffdingTreeRegressor:
         return self.tree
+
+    def _scored_trees(self) -> Sequence[TreeKernel]:
+        trees: Sequence[TreeKernel] = self._kernel.trees[:1]
+        return trees
 
     def _picture(self) -> view.TreePicture:
         kernel = self._kernel

@@ -1,7 +1,7 @@
 """What the forest and the adaptive tree share: trees behind one encoder of rows."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -337,6 +337,10 @@ class Ensemble(Regressor):
         trees = sum(_memory.nbytes(tree) for tree in self._kernel.trees)
         notes = 0 if self._kernel.notes is None else self._kernel.notes.nbytes
         return KERNEL_BYTES + notes + trees
+
+    def _scored_trees(self) -> Sequence[TreeKernel]:
+        trees: Sequence[TreeKernel] = self._kernel.trees[: self._kernel.members]
+        return trees
 
     def member(self, place: int) -> HoeffdingTreeRegressor:
         """Return a copy of a member as a tree of its own, to look into or to export.

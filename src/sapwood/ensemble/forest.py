@@ -164,10 +164,13 @@ class ForestRegressor(Ensemble):
         RuleSet
             As for `HoeffdingTreeRegressor.to_rules`.
         """
+        return self._one_tree().to_rules(target)
+
+    def _one_tree(self) -> "HoeffdingTreeRegressor":
+        """Return the member that has the smallest error of late, of those that split."""
         members = self.summary.members[: self._kernel.members]
         grown = [place for place, each in enumerate(members) if each.role != "leaf"]
-        best = min(grown, key=lambda place: members[place].error)
-        return self.member(best).to_rules(target)
+        return self.member(min(grown, key=lambda place: members[place].error))
 
     def merge(self, other: "HoeffdingTreeRegressor | ForestRegressor") -> "ForestRegressor":
         """Return a forest that has the members of two models which have learned different rows.

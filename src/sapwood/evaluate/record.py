@@ -15,6 +15,7 @@ from sapwood.evaluate.interval_scores import IntervalScores
 from sapwood.evaluate.model_log import ImportanceLog, MemberLog
 from sapwood.evaluate.recent_times import RecentTimes
 from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder
+from sapwood.evaluate.rule_log import RuleLog
 from sapwood.evaluate.scores import Scores
 
 __all__ = ["Record"]
@@ -34,7 +35,8 @@ class Record:
     def __init__(self, levels: Sequence[float], fade: float, window: int) -> None:
         self.scores, self.curve = Scores(fade, window), Curve()
         self.baselines = BaselineScores(self.scores.fade, self.scores.window_rows)
-        self._others: list[Recorder] = [RecentTimes(), History(), ImportanceLog(), MemberLog()]
+        self._others: list[Recorder] = [RecentTimes(), History()]
+        self._others += [ImportanceLog(), MemberLog(), RuleLog()]
         self._others += [IntervalScores(levels, self.scores.fade)] if levels else []
         self.rows_learned = 0
         self.time = math.nan  # of the last row that was scored

@@ -15,6 +15,7 @@ from sapwood.streams.stream import ColumnNote
 
 if TYPE_CHECKING:
     from sapwood.drift import DriftEvent
+    from sapwood.evaluate.rule_log import RuleEvent
 
 __all__ = [
     "BAND",
@@ -317,6 +318,9 @@ class Evaluation:
         The drift events, if a monitor was there.
     members : MemberHistory, optional
         How the trees of an ensemble went on.
+    rule_events : sequence of RuleEvent
+        Which of the eight largest rules of the model were divided, removed or changed; empty of
+        several targets, of forests, and of a model that has no rules.
     label_delay : str, optional
         How late labels arrived, in words such as "24 rows"; None if they arrived with their rows.
     targets : mapping of str to Evaluation
@@ -362,6 +366,7 @@ class Evaluation:
     intervals: Intervals | None = None
     alarms: "Sequence[DriftEvent] | None" = None
     members: MemberHistory | None = None
+    rule_events: "Sequence[RuleEvent]" = ()
     label_delay: str | None = None
     targets: "Mapping[str, Evaluation]" = field(default_factory=dict)
 
@@ -501,6 +506,9 @@ class Evaluation:
             **({"targets": _told_apart(self.targets)} if self.targets else {}),
             **({} if self.intervals is None else {"intervals": _told(self.intervals)}),
             **({} if self.alarms is None else {"changes": [a.to_dict() for a in self.alarms]}),
+            **(
+                {"rule_events": [e.to_dict() for e in self.rule_events]} if self.rule_events else {}
+            ),
             "leaves": self.leaves,
             "bytes": self.model_bytes,
             "seconds": self.seconds,

@@ -29,6 +29,7 @@ __all__ = [
     "codes_in",
     "encode",
     "flatten",
+    "leaf_models",
     "needed",
     "readable_in",
     "reject_classifier",
@@ -93,6 +94,7 @@ class LeafModels:
         base + sum over models of shares * held(intercepts + coefficients @ z, lowest, highest)
     """
 
+    origins: FloatArray  # what the y are measured from, (leaves,)
     base: FloatArray  # what the y are measured from, and the mean's share in the prediction
     shares: FloatArray  # of each linear model, (leaves, models)
     intercepts: FloatArray  # (leaves, models)
@@ -227,7 +229,7 @@ def _flattened(tree: Any) -> FlatTree:
     rows = picture.nodes["child"][leaves]  # of the kernel's table of leaves
     tracking, models = tracking_of(kernel), None
     if kernel.linear:
-        models = _models(kernel, rows)
+        models = leaf_models(kernel, rows)
     else:
         values = kernel.leaf_table["origin"][rows] + kernel.leaf_table["mean"][rows]
         nodes = picture.nodes.copy()
@@ -333,7 +335,7 @@ def tracking_of(kernel: TreeKernel | EnsembleKernel) -> Tracking | None:
     )
 
 
-def _models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
+def leaf_models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
     """Return the experts of leaves, given by their rows in the kernel's table."""
     centres_at, scales_at, covariance_at, terms = kernel.page_parts()
     pages = np.array([kernel.model_page(leaf)[:covariance_at] for leaf in rows.tolist()])
@@ -348,6 +350,7 @@ def _models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
     centres[:, kernel.columns.place_table >= 0] += kernel.first  # as `encode` does with levels
     codes = len(_listed(kernel))  # columns that are but for splits: their terms are 0
     return LeafModels(
+        origins=table["origin"],
         base=table["origin"] + shares[:, 0] * table["mean"],
         shares=shares[:, 1:],
         intercepts=coefficients[:, 0],

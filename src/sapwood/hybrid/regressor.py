@@ -528,6 +528,7 @@ class HybridRegressor(Stage):
 
     feature_kinds = passed_on("What each feature is, as the online model reports it.")
     feature_importances = passed_on("The shares of the features in what the online model explains.")
+    to_rules = passed_on("Return one rule for each leaf of the online model.")
 
     @property
     def n_leaves(self) -> int:

@@ -1,25 +1,22 @@
-"""A tree as rules: one for each leaf, with one condition for each feature on its path."""
+"""A tree as rules: one for each leaf, with one condition for each feature on its path.
+
+`sapwood.inspect.rule_reading` reads them off a tree.
+"""
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sapwood import validation
-from sapwood.export.flat import CODES, FlatTree, codes_in, flatten
 from sapwood.formatting import MOST_LETTERS, number, plain
-from sapwood.inspect import snapshot
-from sapwood.tree.layout import CATEGORY
 from sapwood.validation import Label
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Condition", "Rule", "RuleSet", "rules_of"]
+__all__ = ["ClassRule", "Condition", "Rule", "RuleSet"]
 
 MOST_LABELS = 4  # that a line of text lists
 MOST_TERMS = 3  # of a linear model that a line of text lists
@@ -81,12 +78,38 @@ class Condition:
         """Return the condition as values of JSON; a limit that is infinite is None."""
         return {
             "feature": self.feature,
-            "low": None if math.isinf(self.low) else self.low,
-            "high": None if math.isinf(self.high) else self.high,
+            "low": _finite(self.low),
+            "high": _finite(self.high),
             "labels": None if self.labels is None else list(self.labels),
             "missing": self.missing,
             "encoded": self.encoded,
         }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> "Condition":
+        """Return the condition of values that `to_dict` returned.
+
+        Raises
+        ------
+        TypeError
+            If they are no such values.
+        """
+        low, high, labels = (saved[name] for name in ("low", "high", "labels"))
+        if not isinstance(saved["feature"], str | int) or not isinstance(labels, list | None):
+            raise TypeError(f"{validation.shown(saved)} is no condition")
+        return cls(
+            saved["feature"],
+            -math.inf if low is None else validation.number(low, "low"),
+            math.inf if high is None else validation.number(high, "high"),
+            None if labels is None else tuple(labels),
+            bool(saved["missing"]),
+            bool(saved["encoded"]),
+        )
+
+
+def _finite(value: float) -> float | None:
+    """Return a number as JSON has it: None if it is infinite."""
+    return None if math.isinf(value) else value
 
 
 def _shortened(labels: Sequence[Label]) -> list[str]:
@@ -96,8 +119,8 @@ def _shortened(labels: Sequence[Label]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """One leaf of a tree: the rows that it applies to, and what it predicts for them.
+class _Part:
+    """The rows of a leaf: what rules of numbers and of classes have in common.
 
     Parameters
     ----------
@@ -106,69 +129,187 @@ class Rule:
     node : int
         The number of the leaf in `to_frame`, which `prune` takes.
     weight : float
-        Of the rows that the leaf has learned, and of those by which its parent has split.
+        Of the rows that have met the conditions so far, an estimate: rows that were learned before
+        a split are divided as those by which it was found. The weights of all rules add up to the
+        weight of the rows learned.
     share : float
-        Of the sum of the weights of all rules. Rows that nodes further up learned before they
-        split count for no rule.
-    mean, deviation : float
-        Of the target in the leaf.
-    error : float
-        The root mean squared error of the leaf's best expert, over the rows since it was made.
+        Of the weight of all rows.
     age : float
         The weight that the tree has learned since the leaf was made.
-    intercept : float
-        What the linear model of the leaf predicts where all features are 0; the mean where the
-        leaf has none.
-    slopes : dict
-        What one unit of each feature adds to it, of features that add anything. Categories count
-        by their target encoding. The tree holds the sum within the range of y that it has seen, a
-        rule does not.
     """
 
     conditions: tuple[Condition, ...]
     node: int
     weight: float
     share: float
-    mean: float
-    deviation: float
-    error: float
     age: float
-    intercept: float
-    slopes: dict[Label, float]
+
+    numbers: ClassVar[tuple[str, ...]] = ("node", "weight", "share", "age")
 
     def __str__(self) -> str:
         return self.to_text()
 
     def to_text(self, digits: int = 4) -> str:
         """Return the rule as text, with a number of significant digits."""
-        conditions = " and ".join(each.to_text(digits + 2) for each in self.conditions)
-        found = f"mean {number(self.mean, digits)} ± {number(self.error, digits)}"
-        lines = [f"if {conditions or 'any row'}", f"  then {found}  ({self.share:.1%} of rows)"]
-        if self.slopes:
-            largest = sorted(self.slopes.items(), key=lambda item: -abs(item[1]))
-            terms = [
-                f" {'-' if slope < 0 else '+'} {number(abs(slope), digits)} {plain(name)}"
-                for name, slope in largest[:MOST_TERMS]
-            ]
-            more = len(largest) - len(terms)
-            terms += [f" + {more} more terms"] if more else []
-            lines.append(f"  linear: {number(self.intercept, digits)}{''.join(terms)}")
-        return "\n".join(lines)
+        lines = [f"if {self.conditions_text(digits + 2)}"]
+        return "\n".join([*lines, *self.conclusions(digits)])
+
+    def conditions_text(self, digits: int = 6) -> str:
+        """Return the conditions in one line; "any row" if there is none."""
+        return " and ".join(each.to_text(digits) for each in self.conditions) or "any row"
+
+    def conclusions(self, digits: int) -> list[str]:
+        """Return the lines of text on what is predicted."""
+        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as values of JSON."""
         return {
-            **{name: getattr(self, name) for name in _NUMBERS},
+            **{name: _finite(getattr(self, name)) for name in self.numbers},
             "conditions": [each.to_dict() for each in self.conditions],
-            "slopes": {str(name): slope for name, slope in self.slopes.items()},
         }
 
 
-_NUMBERS = ("node", "weight", "share", "mean", "deviation", "error", "age", "intercept")
+@dataclass(frozen=True)
+class Rule(_Part):
+    """One leaf of a tree: the rows that it applies to, and what it predicts for them.
+
+    Parameters
+    ----------
+    conditions, node, weight, share, age
+        All conditions hold for the rows of the leaf `node`, at most one for each feature. `weight`
+        is that of the rows that have met them so far, an estimate: rows that were learned before a
+        split are divided as those by which it was found, so that the weights of all rules add up
+        to the weight of the rows learned. `share` is that of all rows, and `age` is the weight
+        that the tree has learned since the leaf was made.
+    mean, deviation : float
+        Of the target in the leaf.
+    error : float
+        The root mean squared error of the leaf's best expert, over the rows since it was made; before
+        the first one, the deviation of the target where its parent split.
+    intercept : float
+        What the linear model of the leaf predicts where all features are 0; the mean where the
+        leaf has none.
+    slopes : dict
+        What one unit of each feature adds to it, of features that add anything; those that explain
+        most are first.
+    centres : dict
+        A typical value of each of these features: its mean in the first rows of the tree, or a value
+        near it that meets the conditions.
+    encoded : frozenset
+        Those of them that are categories, which count by their target encoding.
+    low, high : float
+        The tree holds the predictions of its linear models within this range. A rule that is used
+        outside the tree has to do the same.
+
+    Notes
+    -----
+    The prediction of the tree without error correction is ``intercept`` plus the sum of ``slopes``
+    times features, held within ``low`` and ``high``. There is a difference where only some of the
+    leaf's experts are beyond that range, or where a feature is far from all values of the leaf.
+    """
+
+    mean: float
+    deviation: float
+    error: float
+    intercept: float
+    slopes: dict[Label, float]
+    centres: dict[Label, float]
+    encoded: frozenset[Label]
+    low: float
+    high: float
+
+    numbers: ClassVar[tuple[str, ...]] = (
+        *("node", "weight", "share", "mean", "deviation", "error", "age", "intercept"),
+        *("low", "high"),
+    )
+
+    @property
+    def central(self) -> float:
+        """What the linear model predicts where each feature is at its centre."""
+        return self.intercept + math.fsum(
+            slope * self.centres[name] for name, slope in self.slopes.items()
+        )
+
+    def conclusions(self, digits: int) -> list[str]:
+        """Return the lines of text on what is predicted."""
+        found = f"mean {number(self.mean, digits)} ± {number(self.error, digits)}"
+        lines = [f"  then {found}  ({self.share:.1%} of rows)"]
+        if self.slopes:
+            lines.append(f"  linear: {self.linear_text(digits)}")
+        return lines
+
+    def linear_text(self, digits: int = 4, most: int = MOST_TERMS) -> str:
+        """Return the linear model as text, around the centres of the features.
+
+        Parameters
+        ----------
+        digits : int
+            Significant digits of a number.
+        most : int
+            How many terms, those first that explain most.
+        """
+        terms = [
+            f" {'-' if slope < 0 else '+'} {number(abs(slope), digits)} {self._term(name, digits)}"
+            for name, slope in list(self.slopes.items())[:most]
+        ]
+        more = len(self.slopes) - len(terms)
+        terms += [f" + {more} more terms"] if more else []
+        return f"{number(self.central, digits)}{''.join(terms)}"
+
+    def _term(self, feature: Label, digits: int) -> str:
+        name, centre = plain(feature), self.centres[feature]
+        name = f"encoding({name})" if feature in self.encoded else name
+        if centre == 0.0:
+            return name
+        return f"({name} {'+' if centre < 0 else '-'} {number(abs(centre), digits + 2)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rule as values of JSON."""
+        return {
+            **super().to_dict(),
+            "slopes": {str(name): slope for name, slope in self.slopes.items()},
+            "centres": {str(name): centre for name, centre in self.centres.items()},
+            "encoded": sorted(map(str, self.encoded)),
+        }
 
 
 @dataclass(frozen=True)
-class RuleSet(Sequence[Rule]):
+class ClassRule(_Part):
+    """One leaf of a tree of classes: the rows that it applies to, and the share of each class.
+
+    Parameters
+    ----------
+    conditions, node, weight, share, age
+        As of `Rule`.
+    probabilities : dict
+        The share of each class in the leaf, the largest first. They are those of the leaf's rows as
+        they were weighted; predictions also use linear models, and are calibrated.
+    """
+
+    probabilities: dict[Label, float]
+
+    @property
+    def label(self) -> Label:
+        """The class with the largest share."""
+        return next(iter(self.probabilities))
+
+    def conclusions(self, digits: int) -> list[str]:
+        """Return the lines of text on what is predicted."""
+        shown = list(self.probabilities.items())[:MOST_LABELS]
+        words = [f"{plain(label, MOST_LETTERS)} {share:.1%}" for label, share in shown]
+        more = len(self.probabilities) - len(shown)
+        words += [f"+{more} more classes"] if more else []
+        return [f"  then {', '.join(words)}  ({self.share:.1%} of rows)"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rule as values of JSON."""
+        shares = {str(label): share for label, share in self.probabilities.items()}
+        return {**super().to_dict(), "label": self.label, "probabilities": shares}
+
+
+@dataclass(frozen=True)
+class RuleSet(Sequence[Any]):
     """The rules of a tree, those of most rows first; `print` it to read them.
 
     Examples
@@ -184,9 +325,11 @@ class RuleSet(Sequence[Rule]):
       then mean 5 ± 0  (50.0% of rows)
     >>> rules[1].conditions
     (Condition(feature='x', low=1.0, high=inf, labels=None, missing=False, encoded=False),)
+    >>> sum(rule.weight for rule in rules)
+    1000.0
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[Any, ...]
 
     def __getitem__(self, place: Any) -> Any:
         return self.rules[place]
@@ -210,6 +353,8 @@ class RuleSet(Sequence[Rule]):
         if most is not None:
             validation.whole(most, "most", 1, 2**31)
         validation.whole(digits, "digits", 1, 15)
+        if not self.rules:
+            return "no rows learned yet"
         texts = [rule.to_text(digits) for rule in self.rules[:most]]
         if more := len(self.rules) - len(texts):
             rest = sum(rule.share for rule in self.rules[len(texts) :])
@@ -225,7 +370,11 @@ class RuleSet(Sequence[Rule]):
         return json.dumps(self.to_records(), allow_nan=False)
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a pandas data frame with one row per rule, its conditions as text."""
+        """Return a pandas data frame with one row per rule.
+
+        Conditions are a text. The slope of each feature, or the probability of each class, has a
+        column of its own, such as ``slope of temp``; 0 where there is none.
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -233,109 +382,14 @@ class RuleSet(Sequence[Rule]):
                 "to_frame needs pandas, which is not installed: run `pip install pandas`, "
                 "or call to_records"
             ) from error
-        conditions = [" and ".join(map(str, rule.conditions)) for rule in self.rules]
-        columns = {name: [getattr(rule, name) for rule in self.rules] for name in _NUMBERS}
-        return pd.DataFrame({"conditions": conditions, **columns})
-
-
-def rules_of(tree: Any) -> RuleSet:
-    """Return the rules of a tree of one target, as it is at this moment.
-
-    Parameters
-    ----------
-    tree : HoeffdingTreeRegressor
-        The tree.
-    """
-    rules: list[Rule] = tree._kernel.read_locked(_read, tree)
-    return RuleSet(tuple(sorted(rules, key=lambda rule: -rule.weight)))
-
-
-def _read(tree: Any) -> list[Rule]:
-    kernel, flat = tree._kernel, flatten(tree)
-    picture = snapshot.picture(kernel, tree._features)
-    order = np.array([node for node, _ in picture.walk()])
-    places = np.flatnonzero(flat.is_leaf)
-    records = kernel.leaf_table.take(picture.nodes["child"][order[places]])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        errors = np.sqrt(records["residual_m2"] / records["weight"])
-    paths = dict(_paths(flat))
-    encoded = {int(each) for each in np.flatnonzero(kernel.columns.place_table >= 0)}
-    total = float(flat.weight[0]) or 1.0
-    rules = []
-    for leaf, place in enumerate(places.tolist()):
-        node = picture.nodes[order[place]]
-        intercept, slopes = _linear(flat, leaf, float(node["mean"]))
-        weight, deviation = float(flat.weight[place]), float(node["deviation"])
-        rules.append(
-            Rule(
-                conditions=_conditions(flat, paths[place], encoded),
-                node=int(order[place]),
-                weight=weight,
-                share=weight / total,
-                mean=float(node["mean"]),
-                deviation=deviation,
-                error=float(errors[leaf]) if kernel.linear and errors[leaf] >= 0 else deviation,
-                age=kernel.weight - float(records["born"][leaf]),
-                intercept=intercept,
-                slopes=slopes,
-            )
-        )
-    return rules
-
-
-Path = tuple[tuple[int, bool], ...]  # of each split above a node: its place, and whether it is left
-
-
-def _paths(flat: FlatTree) -> Iterator[tuple[int, Path]]:
-    """Yield each leaf and the splits on the way to it."""
-    waiting: list[tuple[int, Path]] = [(0, ())]
-    while waiting:
-        node, path = waiting.pop()
-        if flat.is_leaf[node]:
-            yield node, path
-        else:
-            waiting.append((int(flat.left[node]), (*path, (node, True))))
-            waiting.append((int(flat.right[node]), (*path, (node, False))))
-
-
-def _conditions(flat: FlatTree, path: Path, encoded: set[int]) -> tuple[Condition, ...]:
-    """Return the splits of a path as one condition for each feature, in order of their depth."""
-    by_feature: dict[int, list[tuple[int, bool]]] = {}
-    for node, left in path:
-        by_feature.setdefault(int(flat.feature[node]), []).append((node, left))
-    return tuple(
-        _merged(flat, feature, splits, feature in encoded) for feature, splits in by_feature.items()
-    )
-
-
-def _merged(
-    flat: FlatTree, feature: int, splits: Sequence[tuple[int, bool]], encoded: bool
-) -> Condition:
-    """Return the condition that all splits on a feature make together."""
-    missing = all(bool(flat.missing_left[node]) == left for node, left in splits)
-    name = flat.names[feature]
-    if flat.kind[splits[0][0]] == CATEGORY:
-        codes = set(range(CODES))
-        for node, left in splits:
-            inside = set(codes_in(flat.subset[node]))
-            codes &= inside if left else set(range(CODES)) - inside
-        labels = flat.labels[feature]
-        found = tuple(label for code, label in enumerate(labels) if code in codes)
-        return Condition(name, labels=found, missing=missing)
-    below = [float(flat.threshold[node]) for node, left in splits if left]
-    above = [float(flat.threshold[node]) for node, left in splits if not left]
-    low, high = max(above, default=-math.inf), min(below, default=math.inf)
-    return Condition(name, low, high, missing=missing, encoded=encoded)
-
-
-def _linear(flat: FlatTree, leaf: int, mean: float) -> tuple[float, dict[Label, float]]:
-    """Return the intercept and the slopes of a leaf's experts together, in units of the columns."""
-    models = flat.models
-    if models is None:
-        return mean, {}
-    shares: NDArray[np.float64] = models.shares[leaf]
-    slopes = models.scales[leaf] * (shares @ models.coefficients[leaf])
-    intercept = models.base[leaf] + shares @ models.intercepts[leaf]
-    intercept -= float(slopes @ models.centres[leaf])
-    named = zip(flat.names, slopes.tolist(), strict=True)
-    return float(intercept), {name: slope for name, slope in named if slope != 0.0}
+        kind = type(self.rules[0]) if self.rules else Rule
+        columns: dict[str, list[Any]] = {
+            "conditions": [rule.conditions_text() for rule in self.rules],
+            **{name: [getattr(rule, name) for rule in self.rules] for name in kind.numbers},
+        }
+        field = "slopes" if kind is Rule else "probabilities"
+        names = dict.fromkeys(name for rule in self.rules for name in getattr(rule, field))
+        for name in names:
+            title = f"{'slope' if kind is Rule else 'probability'} of {name}"
+            columns[title] = [getattr(rule, field).get(name, 0.0) for rule in self.rules]
+        return pd.DataFrame(columns)

@@ -29,8 +29,9 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
         nodes[name] = source[name]
     at = np.flatnonzero(source["kind"] == LEAF)
     records = kernel.leaf_table.take(source["child"][at])
-    inherited = source["weight"][at]
-    nodes["weight"][at] = inherited + records["weight"]
+    inherited = np.zeros(len(nodes))
+    inherited[at] = source["weight"][at]
+    nodes["weight"][at] = inherited[at] + records["weight"]
     nodes["mean"][at] = records["origin"] + records["mean"]
     with np.errstate(invalid="ignore"):
         variance = records["target_m2"] / records["weight"]
@@ -57,13 +58,17 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
             facts=facts,
             targets=targets,
             of_targets=of_targets,
+            inherited=inherited,
+            learned=kernel.weight,
         )
     levels = _levels(kernel, features)
     if not kernel.columns.split_encoded:  # levels are those of y itself
         by_level = (nodes["kind"] == NUMBER) & np.isin(nodes["feature"], [*levels])
         nodes["threshold"][by_level] += kernel.first
     ids = [name for name, kind in zip(names, known.kinds, strict=True) if kind == IDENTIFIER]
-    return TreePicture(nodes, names, labels, levels, ids, facts)
+    return TreePicture(
+        nodes, names, labels, levels, ids, facts, inherited=inherited, learned=kernel.weight
+    )
 
 
 def _levels(kernel: TreeKernel, features: Features) -> dict[int, FloatArray]:

@@ -64,7 +64,7 @@ class TreeViews:
         RuleSet
             A sequence of rules, with `to_text`, `to_frame`, `to_records` and `to_json`.
         """
-        from sapwood.inspect.rules import rules_of
+        from sapwood.inspect.rule_reading import rules_of
 
         if target is not None:
             return self._tree_of(target).to_rules()

@@ -71,6 +71,8 @@ class TreePicture:
     facts: NDArray[Any] | None = None  # of FACTS_RECORD: what is known of each feature
     targets: Sequence[str] = ()  # the names of several
     of_targets: NDArray[Any] | None = None  # of several, by node and target: TARGET_NODE
+    inherited: FloatArray | None = None  # the weight that each leaf had when it was made
+    learned: float = 0.0  # the weight of all rows
 
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
@@ -90,6 +92,38 @@ class TreePicture:
                 found.leaves[node] = found.leaves[left] + found.leaves[right]
                 found.weight[node] = weight
                 found.mean[node] = found.mean[left] * (1 - share) + found.mean[right] * share
+        return found
+
+    @cached_property
+    def reached(self) -> list[float]:
+        """The weight of the rows that reached each node, an estimate; the root has that of all.
+
+        A leaf counts its own rows and those by which its parent split. The rows that nodes further
+        up had learned before they split are divided among their children by the same proportions.
+        """
+        if self.inherited is None:
+            return self.below.weight
+        kind, child, weight = (self.columns[name] for name in ("kind", "child", "weight"))
+        inherited, older = self.inherited.tolist(), [0.0] * len(kind)
+        order = [node for node, _ in self.walk()]
+        for node in reversed(order):
+            if kind[node] != LEAF:
+                below = inherited[child[node]] + inherited[child[node] + 1]
+                inherited[node] = max(0.0, weight[node] - below) if node else 0.0
+        for node in order:
+            if kind[node] != LEAF:
+                left, right = child[node], child[node] + 1
+                whole = inherited[left] + inherited[right]
+                share = inherited[left] / whole if whole > 0 else 0.5
+                before = older[node] + inherited[node]
+                older[left], older[right] = before * share, before * (1.0 - share)
+        found = [own + more for own, more in zip(weight, older, strict=True)]
+        # Rows that lack the feature of a split are not known to its children.
+        total = sum(own for own, each in zip(found, kind, strict=True) if each == LEAF)
+        found = [own * (self.learned / total if total > 0 else 1.0) for own in found]
+        for node in reversed(order):
+            if kind[node] != LEAF:
+                found[node] = found[child[node]] + found[child[node] + 1]
         return found
 
     def walk(self, max_depth: int | None = None) -> Iterator[tuple[int, int]]:

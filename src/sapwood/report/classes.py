@@ -27,6 +27,7 @@ from sapwood.report.html import (
     text,
 )
 from sapwood.report.page import whole_page
+from sapwood.report.rules import render_class_rules
 from sapwood.report.titles import file_name
 from sapwood.storage.atomic import StrPath, write_atomically
 
@@ -39,6 +40,7 @@ TITLES = {
     "reliability": "Reliability",
     "accuracy": "Accuracy over the stream",
     "importances": "Importances",
+    "rules": "Rules",
     "settings": "Settings",
 }
 
@@ -77,14 +79,16 @@ def render_classes(
     evaluation, model, settings
         As for `write_class_report`.
     """
-    parts = {
+    made = {
         "result": _result(evaluation),
         "confusion": _confusion(evaluation),
         "reliability": _reliability(evaluation),
         "accuracy": _accuracy(evaluation),
         "importances": _importances(model),
+        "rules": render_class_rules(model),
         "settings": _settings(evaluation, model, settings or {}),
     }
+    parts = {name: body for name, body in made.items() if body is not None}
     links = " ".join(f'<a href="#{name}">{TITLES[name]}</a>' for name in parts)
     main = "".join(section(name, TITLES[name], body) for name, body in parts.items())
     headline = f"{text(evaluation.model)} on {text(file_name(evaluation.stream))}"

@@ -18,6 +18,7 @@ from sapwood.report.members import render_members
 from sapwood.report.next_steps import render_next_steps
 from sapwood.report.result import render_result, render_rows, summary_of
 from sapwood.report.rows import render_columns, render_predictions, render_residuals
+from sapwood.report.rules import render_rules
 from sapwood.report.sections import (
     render_error,
     render_importances,
@@ -47,6 +48,7 @@ TITLES = {
     "columns": "Columns",
     "hybrid": "Online and batch model",
     "members": "Ensemble members",
+    "rules": "Rules",
     "tree": "Tree",
     "next": "Next steps",
     "settings": "Settings",
@@ -149,6 +151,7 @@ def _parts(evaluation: Evaluation, model: Any) -> dict[str, str | None]:
         "drift": render_drift(evaluation),
         "size": render_size(evaluation),
         "speed": render_speed(evaluation),
+        "rules": render_rules(evaluation, model),
         "tree": None if picture is None else render_tree(picture, evaluation.target),
     }
 

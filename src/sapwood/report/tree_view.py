@@ -75,7 +75,7 @@ def written_nodes(picture: TreePicture, most: int = MOST_NODES, deepest: int = D
     deepest : int
         The depth at which none is shown any more.
     """
-    kind, child, weight = picture.columns["kind"], picture.columns["child"], picture.below.weight
+    kind, child, weight = picture.columns["kind"], picture.columns["child"], picture.reached
     waiting = [(-weight[0], 0, 0)]
     expanded: set[int] = set()
     while waiting and 2 * len(expanded) + 3 <= most:
@@ -111,7 +111,7 @@ def _nodes(picture: TreePicture, expanded: set[int]) -> Iterator[str]:
 
 
 def _line(picture: TreePicture, node: int, is_open: bool, mean: str, gains: float) -> str:
-    columns, below = picture.columns, picture.below
+    columns, weight = picture.columns, picture.reached
     is_leaf = columns["kind"][node] == LEAF
     last = ""
     if is_leaf:
@@ -120,12 +120,12 @@ def _line(picture: TreePicture, node: int, is_open: bool, mean: str, gains: floa
         last = text(share(columns["gain"][node], gains))
     more = ""
     if not is_leaf and not is_open:
-        more = f" <em>and {count(below.leaves[node])} more leaves below</em>"
-    part = below.weight[node] / below.weight[0] if below.weight[0] > 0 else 0.0
+        more = f" <em>and {count(picture.below.leaves[node])} more leaves below</em>"
+    part = weight[node] / weight[0] if weight[0] > 0 else 0.0
     return (
         f'<span class="asks">{_words(picture, node)}{more}</span>'
         f'<span class="bar"><i style="width:{100 * part:.1f}%"></i></span>'
-        f"<span>{text(share(below.weight[node], below.weight[0]))}</span>"
+        f"<span>{text(share(weight[node], weight[0]))}</span>"
         f"<span>{mean}</span><span>{last}</span>"
     )
 
@@ -167,7 +167,7 @@ def _drawing(picture: TreePicture, target: str) -> str:
 
 def _leaf_table(picture: TreePicture) -> str:
     """Return the leaves that most rows come to, each with all that holds for its rows."""
-    columns, weight = picture.columns, picture.below.weight
+    columns, weight = picture.columns, picture.reached
     leaves = [node for node, kind in enumerate(columns["kind"]) if kind == LEAF]
     leaves.sort(key=lambda node: -weight[node])
     shown = leaves[:MOST_LEAVES]

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.corrector.tokens import key_of, keys_of
 from sapwood.model import State, from_bytes
 from sapwood.regressor import Regressor
 from sapwood.rows import frames, targets
+from sapwood.stages.one_target import OneTargetStage
 from sapwood.stages.stage import Stage, passed_on, rows_learned
 from sapwood.transform import _transform
 
@@ -27,7 +27,7 @@ LEAST = {"sqrt": 0.0, "log1p": -1.0}
 INNER, STATE = "model {}", "state"
 
 
-class TransformedRegressor(Stage):
+class TransformedRegressor(OneTargetStage):
     """A model of the square root or the logarithm of the target, for counts and skewed targets.
 
     The model inside learns the transformed y. Predictions are means of y, not the inverse of the
@@ -91,37 +91,7 @@ class TransformedRegressor(Stage):
         """Which transform it is."""
         return self._transform
 
-    # -- one row ----------------------------------------------------------------------------------
-
-    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0, *, id: Any = None) -> None:
-        """Learn one row.
-
-        Parameters
-        ----------
-        x : dict
-            The features.
-        y : float
-            The target.
-        w : float
-            The weight of the row.
-        id : str, int, or tuple of such, optional
-            The id by which the row was predicted.
-        """
-        self._learn_row(x, y, w, 0 if id is None else key_of(id))
-
-    def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> float:
-        """Predict one row.
-
-        Parameters
-        ----------
-        x : dict
-            The features.
-        id : str, int, or tuple of such, optional
-            By which `learn_one` will find the prediction when the label comes.
-        record : bool
-            Whether the prediction is kept until then.
-        """
-        return self._place_one(x, 0 if id is None else key_of(id), record)[0]
+    # -- learning and predicting ------------------------------------------------------------------
 
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
         x = self._encoded_one(x)
@@ -142,62 +112,6 @@ class TransformedRegressor(Stage):
             members, weights = np.array([found]), np.array([weight])
             self._learn_all(calls, members, np.array([label]), weights, np.empty(1))
 
-    # -- many rows --------------------------------------------------------------------------------
-
-    def learn_many(
-        self, X: Any, y: ArrayLike, w: ArrayLike | None = None, *, ids: Any = None
-    ) -> None:
-        """Learn many rows: the same as `learn_one` in a loop, or nothing at all.
-
-        Parameters
-        ----------
-        X : array_like, mapping of columns, list of dicts, or data frame
-            The features.
-        y, w : array_like of float, shape (n,)
-            The targets, and the weights of rows.
-        ids : sequence, optional
-            The id of each row, as for `learn_one`.
-        """
-        self._learn_many(X, y, w, None if ids is None else keys_of(ids), delayed=True)
-
-    def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
-        """Predict many rows.
-
-        Parameters
-        ----------
-        X : array_like, mapping of columns, list of dicts, or data frame
-            The features.
-        ids : sequence, optional
-            The id of each row, as for `predict_one`.
-        record : bool
-            Whether the predictions are kept until labels come.
-        """
-        keys = None if ids is None else keys_of(ids)
-        return frames.like(X, self._place_many(X, keys, record)[0])
-
-    def predict_learn_many(
-        self,
-        X: Any,
-        y: ArrayLike,
-        w: ArrayLike | None = None,
-        *,
-        delayed: bool = False,
-        ids: Any = None,
-    ) -> Any:
-        """Predict each row before it is learned.
-
-        Parameters
-        ----------
-        X, y, w
-            As for `learn_many`.
-        delayed : bool
-            Whether the rows were predicted before: then their labels count for those predictions.
-        ids : sequence, optional
-            The id of each row, as for `learn_one`.
-        """
-        keys = None if ids is None else keys_of(ids)
-        return frames.like(X, self._learn_many(X, y, w, keys, delayed=delayed))
-
     def _place_many(
         self, X: Any, keys: Any = None, record: bool = True
     ) -> tuple[FloatArray, NDArray[np.int32] | None]:
@@ -206,21 +120,6 @@ class TransformedRegressor(Stage):
             found = [model._place_many(X, keys, record) for model in self._models]
             members = np.column_stack([predictions for predictions, _ in found])
             return self._combined(np.ascontiguousarray(members)), found[-1][1]
-
-    def _learn_into(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        predictions: FloatArray,
-        regions: NDArray[np.int32] | None = None,
-        *,
-        keys: Any = None,
-        delayed: bool = True,
-    ) -> None:
-        """Learn rows; the arrays get the predictions and regions of just before each row."""
-        found = self._learn_many(X, y, w, keys, delayed=delayed, regions=regions)
-        predictions[...] = found.reshape(predictions.shape)
 
     def _learn_many(
         self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, regions: Any = None
@@ -301,6 +200,9 @@ class TransformedRegressor(Stage):
     feature_kinds = passed_on("What each feature is.")
     feature_importances = passed_on("The share of each feature; sums to 1.")
     n_leaves = passed_on("How many leaves the model has.")
+    to_rules = passed_on(
+        "Return one rule for each leaf; with sqrt and log1p their numbers are of the transformed y."
+    )
 
     @property
     def nbytes(self) -> int:

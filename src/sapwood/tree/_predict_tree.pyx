@@ -3,6 +3,7 @@
 import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
+from libc.math cimport fmax, fmin, log1p, sqrt
 from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -10,13 +11,16 @@ from sapwood.corrector._layer cimport CANDIDATES
 from sapwood.corrector._pending cimport count_blanks
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._levels cimport HEAD, level_of, split_encoding_of
+from sapwood.tree._model cimport Z_REACH, direction
 from sapwood.tree._pace cimport rows_between_looks
 from sapwood.tree._predict cimport predict_row
-from sapwood.tree._prediction cimport predictions_in, with_levels
+from sapwood.tree._prediction cimport predictions_in, set_levels, with_levels
 from sapwood.tree._recall cimport note_key, take_down
-from sapwood.tree._records cimport EXPERTS
+from sapwood.tree._records cimport EXPERTS, centres_at, covariance_at, scales_at, terms_of
 from sapwood.tree._sharing cimport begin_glance, end_glance
-from sapwood.tree._target_records cimport TargetPrediction, row_doubles, terms_doubles
+from sapwood.tree._target_records cimport (
+    TargetPrediction, model_of, row_doubles, terms_doubles,
+)
 from sapwood.tree._walk cimport AHEAD, leaf_of, walk_ahead
 
 
@@ -205,6 +209,45 @@ cdef class PredictingTree(TreeTables):
             )
         return found.base
 
+    def add_unusualness(self, const double[:, ::1] X, double[::1] found):
+        """Add to each number how unusual a row is in its leaf: log(1 + a), see `unusualness`.
+
+        Nothing is added before the first row, or if leaves have no linear models.
+
+        Parameters
+        ----------
+        X : array
+            Rows that passed validation.
+        found : array
+            Gets the sums.
+        """
+        cdef double* scratch
+        cdef const double* taken
+        cdef double* room
+        cdef Py_ssize_t row
+        if X.shape[0] != found.shape[0]:
+            raise ValueError("the arrays do not fit together")
+        self.sharing.begin_reading()
+        try:
+            self.check_width(X.shape[1], self.features)
+            if self.rows == 0.0 or not self.linear:
+                return
+            scratch = <double*>PyMem_RawCalloc(
+                2 * self.features + terms_doubles(self.features), sizeof(double)
+            )
+            if scratch == NULL:
+                raise MemoryError
+            room = scratch + terms_doubles(self.features)
+            with nogil:
+                for row in range(X.shape[0]):
+                    taken = with_levels(self, row_at(X, row), room)
+                    found[row] += log1p(
+                        unusualness(self, leaf_of(self.nodes, taken), taken, scratch)
+                    )
+            PyMem_RawFree(scratch)
+        finally:
+            self.sharing.end_reading()
+
     def predict(
         self,
         const double[:, ::1] X,
@@ -333,3 +376,38 @@ cdef class PredictingTree(TreeTables):
                     with gil:
                         PyErr_CheckSignals()
         return 0
+
+
+cdef double unusualness(
+    TreeTables tables, Py_ssize_t leaf, const double* row, double* work
+) noexcept nogil:
+    """How far a row is from those of its leaf: a = z'Pz sqrt(n N) / terms.
+
+    z'Pz is about terms / n in a leaf of n rows, and larger where rows were rare. With N, the rows of
+    the tree, rows of small leaves are more unusual than those of large ones. What is missing counts
+    as usual. Of several models, it is their mean.
+    """
+    cdef Py_ssize_t features = tables.features, terms = terms_of(features), feature, target
+    cdef Py_ssize_t models = tables.targets if tables.separate and tables.targets > 1 else 1
+    cdef const double* model
+    cdef const double* values = row
+    cdef double* z = work + features
+    cdef double distance, total = 0.0
+    for target in range(models):
+        if tables.has_categories or tables.split_encoded:
+            set_levels(tables, target, row, work)
+            values = work
+        model = model_of(tables.models[leaf], features, models > 1, target)
+        z[0] = 1.0
+        for feature in range(features):
+            distance = values[feature] - model[centres_at(features) + feature]
+            distance *= model[scales_at(features) + feature]
+            # A prediction takes what is too far away to be true as missing; here it counts most.
+            z[feature + 1] = (
+                fmax(-<double>Z_REACH, fmin(<double>Z_REACH, distance))
+                if distance == distance
+                else 0.0
+            )
+        total += direction(model + covariance_at(features), z, terms, z + terms)
+    total *= sqrt((tables.leaves[leaf].rows + 1.0) * tables.rows)
+    return total / ((features + 1) * models)

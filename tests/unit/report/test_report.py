@@ -30,7 +30,8 @@ from view_cases import CITIES, chain, leaf, picture, split, trees
 
 LEAF, NUMBER = 0, 1
 PARTS = [
-    *("result", "error", "size", "speed", "importances", "rejected", "tree", "next", "settings"),
+    *("result", "error", "size", "speed", "importances", "rejected"),
+    *("rules", "tree", "next", "settings"),
 ]
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 HOSTILE = (

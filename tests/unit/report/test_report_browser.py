@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason=f"no browser: none of {'
 
 PARTS = [
     *("result", "predictions", "error", "residuals", "size", "speed", "importances"),
-    *("tree", "next", "settings"),
+    *("rules", "tree", "next", "settings"),
 ]
 
 COLLECT = """

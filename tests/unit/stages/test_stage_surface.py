@@ -58,7 +58,7 @@ PASSED_ON = {
 }
 ONLY_LAGS = {"parameters", "levels", "widths", "region_tree"}  # of which intervals have their own
 REJECTED = {"merge"}
-NOT_OFFERED = {"fit", "score", "get_params", "lags"}
+NOT_OFFERED = {"fit", "score", "get_params", "lags", "anomaly_score_one", "anomaly_score_many"}
 OWN = {
     *("learn_one", "learn_many", "features", "feature_kinds", "n_leaves", "nbytes"),
     *("several_targets", "all_or_nothing", "copy", "save", "to_bytes", "to_state", "from_bytes"),

@@ -1,0 +1,378 @@
+"""A model that minimises a loss by its first and second derivatives."""
+
+import math
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sapwood import validation
+from sapwood.loss.losses import LOSSES, Loss, NamedLoss
+from sapwood.model import State, from_bytes
+from sapwood.regressor import Regressor
+from sapwood.rows import frames, targets
+from sapwood.rows.encoded import EncodedColumns, EncodedRow
+from sapwood.rows.encoder import is_rows
+from sapwood.stages.one_target import OneTargetStage
+from sapwood.stages.stage import Stage, passed_on, rows_learned
+from sapwood.streams.memory import columns_of
+
+__all__ = ["LossRegressor"]
+
+FloatArray = NDArray[np.float64]
+
+MODEL, SUMS, NUMBERS = "model", "sums", "numbers"
+LIGHTEST, HEAVIEST = 0.01, 100.0  # that a row counts for, where the mean is 1
+KEPT = 0.999  # of the mean loss, a row later
+
+
+class Sums(NamedTuple):
+    """What is known of derivatives and losses.
+
+    Attributes
+    ----------
+    weight, hessian : float
+        The weight of rows, and the sum of their second derivatives.
+    loss_weight, loss : float
+        The same of losses, exponentially weighted.
+    """
+
+    weight: float = 0.0
+    hessian: float = 0.0
+    loss_weight: float = 0.0
+    loss: float = 0.0
+
+
+class Held(NamedTuple):
+    """All that learning changes; a batch is learned aside, and then put in place as one."""
+
+    model: Regressor
+    loss: Any
+    sums: Sums
+
+    def copy(self) -> "Held":
+        """Return an independent copy; a loss of the caller's own is shared."""
+        loss = self.loss.copy() if isinstance(self.loss, NamedLoss) else self.loss
+        return Held(self.model.copy(), loss, self.sums)
+
+
+class LossRegressor(OneTargetStage):
+    """A model that minimises the Poisson or Huber loss, or one of your own.
+
+    The model inside predicts a raw value, such as the logarithm of the mean. A row whose loss has the
+    derivatives g and h there is learned as the label ``raw - g / h`` of weight h, as in Newton's
+    method (stochastic gradient trees). Weights are divided by their mean.
+
+    Parameters
+    ----------
+    model : HoeffdingTreeRegressor, AdaptiveTreeRegressor or ForestRegressor
+        A model of Sapwood of one target that has learned nothing yet.
+    loss : {"poisson", "huber"} or Loss
+        "poisson" is for counts, "huber" for targets with outliers. An object with the methods of
+        `sapwood.loss.Loss` is a loss of your own; a model with one cannot be saved.
+
+    Notes
+    -----
+    It is an option for experts: `TransformedRegressor` predicts real counts better. Rows are
+    learned one by one, in Python.
+
+    References
+    ----------
+    H. Gouk, B. Pfahringer, E. Frank, "Stochastic gradient trees", ACML 2019.
+
+    Examples
+    --------
+    >>> import numpy as np, sapwood
+    >>> rng = np.random.default_rng(1)
+    >>> x = rng.uniform(0, 3, 4_000)
+    >>> model = sapwood.LossRegressor(sapwood.HoeffdingTreeRegressor(), "poisson")
+    >>> model.learn_many({"x": x}, rng.poisson(np.exp(x)).astype(float))
+    >>> bool(6.5 < model.predict_one({"x": 2.0}) < 8.5)
+    True
+    """
+
+    kind: ClassVar[str] = "LossRegressor"
+    format: ClassVar[int] = 1
+
+    def __init__(self, model: Any, loss: Literal["poisson", "huber"] | Loss = "poisson") -> None:
+        super().__init__()
+        self._held = Held(_checked_model(model), _checked_loss(loss), Sums())
+
+    @property
+    def model(self) -> Any:
+        """The model of the raw value."""
+        return self._held.model
+
+    @property
+    def loss(self) -> Any:
+        """The name of the loss, or the object that was given."""
+        loss = self._held.loss
+        return loss.name if isinstance(loss, NamedLoss) else loss
+
+    @property
+    def mean_loss(self) -> float:
+        """The mean loss of predictions just before their rows, exponentially weighted; or NaN."""
+        sums = self._held.sums
+        return sums.loss / sums.loss_weight if sums.loss_weight > 0.0 else math.nan
+
+    # -- learning and predicting ------------------------------------------------------------------
+
+    def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
+        x = self._encoded_one(x)
+        with self._turn():
+            held = self._held
+            raw, region = held.model._place_one(x, key, record)
+            return _predicted(held, raw), region
+
+    def _place_many(
+        self, X: Any, keys: Any = None, record: bool = True
+    ) -> tuple[FloatArray, NDArray[np.int32] | None]:
+        X = frames.lasting(self._encoded(X))
+        with self._turn():
+            held = self._held
+            raw, regions = held.model._place_many(X, keys, record)
+            return np.array([_predicted(held, each) for each in raw.tolist()]), regions
+
+    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
+        label, weight = validation.number(y, "y"), validation.number(w, "w")
+        self._check_labels([label])
+        x = self._encoded_one(x)
+        with self._turn():
+            held = self._held
+            raw = held.model._place_one(x, key, False)[0]
+            step = _step(held, label, raw, weight)
+
+            def finish() -> None:
+                self._held = Held(held.model, step.loss, step.sums)
+
+            self._both(
+                lambda: held.model._learn_row(x, step.label, step.weight, key),
+                finish,
+                lambda: self._held is held,
+            )
+
+    def _learn_many(
+        self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, regions: Any = None
+    ) -> FloatArray:
+        read = targets.read(y)
+        if read.values.ndim > 1 and read.values.shape[1] > 1:
+            raise ValueError("y has several targets: a loss is for one; use a model for each")
+        labels = np.array(read.values, np.float64).reshape(-1).tolist()
+        self._check_labels(labels)
+        weights = validation.weights(w, len(labels)).tolist()
+        rows = self._rows(X)
+        if len(rows) != len(labels):
+            raise ValueError(f"X has {len(rows)} rows and y has {len(labels)}: they must agree")
+        found = np.empty(len(labels))
+        with self._turn():
+            held = self._held.copy()
+            for place, (x, label, weight) in enumerate(zip(rows, labels, weights, strict=True)):
+                key = 0 if keys is None else int(keys[place])
+                raw, region = held.model._place_one(x, key, not delayed)
+                found[place] = _predicted(held, raw)
+                if regions is not None:
+                    regions[place] = region
+                step = _step(held, label, raw, weight)
+                held.model._learn_row(x, step.label, step.weight, key)
+                held = Held(held.model, step.loss, step.sums)
+            self._held = held
+        return found
+
+    def _rows(self, X: Any) -> list[Any]:
+        """Return rows as dicts."""
+        if is_rows(X):
+            return [self._encoded_one(x) for x in X]
+        encoded = self._encoded(frames.lasting(X))
+        columns = columns_of(encoded, self.model.features)
+        lists = [
+            column.tolist() if isinstance(column, np.ndarray) else list(column)
+            for column in columns.values()
+        ]
+        kind = EncodedRow if isinstance(encoded, EncodedColumns) else dict
+        return [kind(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+
+    def _check_labels(self, labels: list[float]) -> None:
+        """Raise ValueError if a label has no loss."""
+        loss = self._held.loss
+        for place, y in enumerate(labels):
+            problem: str | None = None
+            if not math.isfinite(y):
+                problem = "a finite number is expected"
+            elif isinstance(loss, NamedLoss):
+                problem = loss.problem(y)
+            if problem is not None:
+                raise ValueError(
+                    f"y = {y:g} at position {place}: {problem}; drop the row, or use the model "
+                    "without this loss"
+                )
+
+    # -- looking inside ---------------------------------------------------------------------------
+
+    parameters = passed_on("The arguments that make an empty model like the one inside.")
+    features = passed_on("The names of the features, in the order of their first appearance.")
+    feature_kinds = passed_on("What each feature is.")
+    feature_importances = passed_on("The share of each feature; sums to 1.")
+    n_leaves = passed_on("How many leaves the model has.")
+    to_rules = passed_on("Return one rule for each leaf; their numbers are of the raw value.")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the model inside, and of sums."""
+        with self._turn():
+            return int(self._held.model.nbytes) + 8 * len(Sums._fields)
+
+    def __repr__(self) -> str:
+        return f"<LossRegressor({self.model!r}, {self.loss!r})>"
+
+    # -- files and copies -------------------------------------------------------------------------
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether files and pickles can hold it: not if the loss is your own."""
+        return isinstance(self._held.loss, NamedLoss)
+
+    def copy(self) -> Self:
+        """Return an independent copy; a loss of your own is shared."""
+        made = type(self).__new__(type(self))
+        Stage.__init__(made)
+        with self._turn():
+            made._held = self._held.copy()
+        return made
+
+    def to_state(self) -> State:
+        """Return all that the model is.
+
+        Raises
+        ------
+        ValueError
+            If the loss has no name.
+        """
+        with self._turn():
+            held = self._held
+            if not isinstance(held.loss, NamedLoss):
+                raise ValueError(
+                    f"loss = {validation.shown(held.loss)}: files hold no code, so a model with a "
+                    "loss of your own cannot be saved; save the model inside (.model), load it, and "
+                    "apply loss.inverse to its predictions"
+                )
+            arrays: dict[str, NDArray[Any]] = {
+                MODEL: np.frombuffer(held.model.to_bytes(), np.uint8),
+                SUMS: np.array(held.sums, np.float64),
+                NUMBERS: np.array(held.loss.to_numbers(), np.float64),
+            }
+            return State({"loss": held.loss.name}, arrays)
+
+    @classmethod
+    def from_state(cls, state: State, format: int) -> Self:
+        """Restore what `to_state` returned; nothing of it is trusted.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is anything wrong with it.
+        """
+        header, arrays = state
+        if header.keys() != {"loss"} or header["loss"] not in LOSSES:
+            raise ValueError("its header has other entries than it should")
+        if arrays.keys() != {MODEL, SUMS, NUMBERS}:
+            raise ValueError("its arrays are not those of a model with a loss")
+        model = from_bytes(arrays[MODEL].tobytes(), "the model with a loss")
+        if not isinstance(model, Regressor) or model.targets:
+            raise ValueError("the model inside is none of one target")
+        sums, numbers = arrays[SUMS], arrays[NUMBERS]
+        if sums.dtype != np.float64 or sums.shape != (len(Sums._fields),):
+            raise ValueError("the sums of losses are not as they were saved")
+        if not np.isfinite(sums).all() or (sums[:3] < 0.0).any() or numbers.dtype != np.float64:
+            raise ValueError("the sums of losses cannot be")
+        loss = LOSSES[header["loss"]].from_numbers(numbers.reshape(-1).tolist())
+        made = cls.__new__(cls)
+        Stage.__init__(made)
+        made._held = Held(model, loss, Sums(*sums.tolist()))
+        return made
+
+
+class _Step(NamedTuple):
+    """How a row is learned: as which label of which weight, and what is known afterwards."""
+
+    label: float
+    weight: float
+    loss: Any
+    sums: Sums
+
+
+def _step(held: Held, y: float, raw: float, w: float) -> _Step:
+    """Return how a row is learned whose raw prediction is known.
+
+    Raises
+    ------
+    ValueError
+        If a derivative is not finite, or the second one not above 0.
+    """
+    model, loss, sums = held
+    rows = rows_learned(model) or 0.0
+    if rows == 0.0:  # there is no raw prediction yet
+        raw = label = _finite(loss.link(y), "link", y, raw)
+        share = 1.0
+    else:
+        gradient = _finite(loss.gradient(y, raw), "gradient", y, raw)
+        hessian = _finite(loss.hessian(y, raw), "hessian", y, raw)
+        if not hessian > 0.0:
+            raise ValueError(
+                f"hessian = {hessian:g} at y = {y:g}, raw = {raw:g}: it must be above 0; return an "
+                "upper bound of the second derivative instead"
+            )
+        label = _finite(raw - gradient / hessian, "raw - gradient / hessian", y, raw)
+        value = _finite(loss.value(y, raw), "value", y, raw)
+        sums = Sums(
+            sums.weight + w,
+            sums.hessian + w * hessian,
+            KEPT * sums.loss_weight + w,
+            KEPT * sums.loss + w * value,
+        )
+        share = hessian * sums.weight / sums.hessian
+    if isinstance(loss, NamedLoss):
+        loss = loss.copy()
+        loss.update(y, raw, rows)
+    return _Step(label, w * min(max(share, LIGHTEST), HEAVIEST), loss, sums)
+
+
+def _finite(value: Any, name: str, y: float, raw: float) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(
+            f"{name} = {number:g} at y = {y:g}, raw = {raw:g}: the loss must be finite there; hold "
+            "raw within a range, or drop the row"
+        )
+    return number
+
+
+def _predicted(held: Held, raw: float) -> float:
+    """Return the prediction of y; 0 before the first row."""
+    return float(held.loss.inverse(raw)) if rows_learned(held.model) else 0.0
+
+
+def _checked_model(model: Any) -> Regressor:
+    if not isinstance(model, Regressor):
+        raise ValueError(
+            f"model = {type(model).__name__}: a tree or forest of Sapwood is expected; put lags "
+            "and prediction intervals around the model with the loss"
+        )
+    if rows_learned(model):
+        raise ValueError("the model has learned y itself: give the loss to a new one")
+    return model
+
+
+def _checked_loss(loss: Any) -> Any:
+    if isinstance(loss, str):
+        if loss not in LOSSES:
+            known = ", ".join(map(repr, LOSSES))
+            raise ValueError(f"loss = {validation.shown(loss)}: one of {known} is expected")
+        return LOSSES[loss]()
+    if isinstance(loss, NamedLoss):
+        return loss.copy()
+    if not isinstance(loss, Loss):
+        raise TypeError(
+            f"loss = {validation.shown(loss)}: a name, or an object with the methods value, "
+            "gradient, hessian, link and inverse is expected"
+        )
+    return loss
