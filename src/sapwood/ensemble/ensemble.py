@@ -163,13 +163,17 @@ class Ensemble(Regressor):
         if known is self._features.known:
             return None
         own = self._bytes_for_each(self._features, known)
-        relays = [self._schema_migration(tree, known, own) for tree in self._kernel.trees]
+        columns = memory.column_kinds(self._features, known)
+        trees = self._kernel.trees
+        relays = [self._schema_migration(tree, known, own, columns) for tree in trees]
         return SchemaMigration(self._features, known, relays)
 
-    def _schema_migration(self, tree: TreeKernel, known: KnownFeatures, own: int) -> Relay:
+    def _schema_migration(
+        self, tree: TreeKernel, known: KnownFeatures, own: int, columns: memory.ColumnKinds
+    ) -> Relay:
         """Return what a tree becomes once more is known of the features, or raise ValueError."""
         try:
-            return memory.relay(tree, self._features, known, own)
+            return memory.relay(tree, self._features, known, own, columns)
         except ValueError as error:
             limit = f"max_bytes = {tree.max_bytes}"
             if not self._max_bytes or not str(error).startswith(limit):

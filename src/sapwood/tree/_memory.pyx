@@ -7,7 +7,7 @@ too large before.
 
 import numpy as np
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport qsort
 
 from sapwood.corrector._layer cimport LayerState
@@ -514,6 +514,27 @@ def has_room_to_grow(
     # While a category is one of few, its slots are more than those of a number.
     grown = max(grown, 0) + 8 * CATEGORIES * (1 + 2 * targets) * len(is_category)
     return rest + fresh_bytes(tables) + grown <= tables.memory.max_bytes
+
+
+def has_room_for_names(
+    TreeTables tables not None, const uint8_t[::1] is_category, const Py_ssize_t[::1] places,
+    int64_t name_bytes, Py_ssize_t targets,
+):
+    """Return whether nothing changes but names, and there is room for them as the tree is.
+
+    The parameters are those of `leaves_without_room`, which stops no leaf then.
+    """
+    cdef Py_ssize_t feature
+    cdef int64_t needed
+    if targets != tables.targets or len(is_category) != tables.features or tables.slots == 0:
+        return False
+    for feature in range(tables.features):
+        if is_category[feature] != tables.is_category[feature]:
+            return False
+        if places[feature] != tables.places[feature]:
+            return False
+    needed = used_bytes(tables) + name_bytes - tables.name_bytes
+    return needed + 16 * tables.features * tables.has_many <= tables.memory.max_bytes
 
 
 def leaves_without_room(

@@ -14,7 +14,7 @@ class Relay:
         is_category: NDArray[np.bool_],
         places: NDArray[np.intp],
         name_bytes: int,
-        stopping: NDArray[np.bool_],
+        stopping: NDArray[np.bool_] | None,
         targets: int,
         notes: Notes | None = None,
         may_split: NDArray[np.bool_] | None = None,

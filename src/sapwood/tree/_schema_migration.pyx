@@ -43,8 +43,9 @@ cdef class Relay:
         For how many codes a category of many has places; -1 for other features.
     name_bytes : int
         What the names of features and categories will occupy.
-    stopping : array of bool
-        Which leaves have to stop watching, as there is no more room for them.
+    stopping : array of bool, optional
+        Which leaves have to stop watching, as there is no more room for them. None if nothing
+        changes but names.
     targets : int
         Columns of y; another number than before only if the tree has learned nothing.
     notes : Notes, optional
@@ -63,6 +64,8 @@ cdef class Relay:
         cdef double[::1] layer
         self.tables, self.name_bytes, self.stopping = tables, name_bytes, stopping
         self.ends_trial = not keeps_trial
+        if stopping is None:
+            return
         self.stops = stopping.view(np.uint8)
         if len(self.stops) != tables.leaf_count:
             raise ValueError("it is not said of each leaf whether it stops")
@@ -191,9 +194,10 @@ cdef class Relay:
         cdef bint is_fuller
         if self.ends_trial:
             tables.end_trial()
-        for leaf in range(tables.leaf_count):
-            if self.stops[leaf]:
-                tables.stop_watching(leaf)
+        if self.stopping is not None:
+            for leaf in range(tables.leaf_count):
+                if self.stops[leaf]:
+                    tables.stop_watching(leaf)
         if self.is_relaid:
             tables.model_table.swap(self.model_table)
             tables.watch_table.swap(self.watch_table)

@@ -30,6 +30,7 @@ from sapwood.validation import Label
 __all__ = [
     "LEAST_BYTES",
     "RULES",
+    "ColumnKinds",
     "MemoryRules",
     "bytes_of_names",
     "column_kinds",
@@ -40,6 +41,8 @@ __all__ = [
     "new_notes",
     "relay",
 ]
+
+ColumnKinds = tuple[NDArray[np.bool_], NDArray[np.intp]]  # as `column_kinds` returns them
 
 # What a tree may occupy has to be at least this, which is more than it does without a feature.
 LEAST_BYTES = 16_384
@@ -157,7 +160,11 @@ class MemoryRules:
 
 
 def relay(
-    tables: TreeTables, features: Features, known: KnownFeatures, names: int | None = None
+    tables: TreeTables,
+    features: Features,
+    known: KnownFeatures,
+    names: int | None = None,
+    columns: ColumnKinds | None = None,
 ) -> Relay:
     """Return what a tree becomes once more is known of its features.
 
@@ -169,16 +176,24 @@ def relay(
         By which its rows are read, and what will be known of them.
     names : int, optional
         What counts for their names; what they will occupy by default.
+    columns : tuple of arrays, optional
+        What `column_kinds` returns, where it is known.
 
     Raises
     ------
     ValueError
         If `max_bytes` has no room for it.
     """
-    columns = column_kinds(features, known)
+    if columns is None:
+        columns = column_kinds(features, known)
     if names is None:
         names = name_bytes(features, known)
     targets = max(1, len(known.targets))
+    is_category, places = columns
+    if tables.max_bytes and _memory.has_room_for_names(
+        tables, is_category.view(np.uint8), places, names, targets
+    ):
+        return Relay(tables, is_category, places, names, None, targets)
     notes = None
     if targets != tables.targets and tables.tracking:
         notes = new_notes(tables.max_bytes, targets)
@@ -216,9 +231,7 @@ def has_room(
     return _memory.has_room_to_grow(tables, *columns, *sizes, rows)
 
 
-def column_kinds(
-    features: Features, known: KnownFeatures
-) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+def column_kinds(features: Features, known: KnownFeatures) -> ColumnKinds:
     """Return of each feature whether it is a category of few, and the places of one of many.
 
     Parameters
@@ -270,7 +283,7 @@ def name_bytes(features: Features, known: KnownFeatures) -> int:
 
 def _sizes(
     tables: TreeTables,
-    columns: tuple[NDArray[np.bool_], NDArray[np.intp]],
+    columns: ColumnKinds,
     names: int,
     targets: int,
     notes: Notes | None,
