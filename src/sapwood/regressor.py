@@ -467,7 +467,7 @@ class Regressor(StoredModel, ForeignCalls):
         bad = self._kernel.check(flat, weights, *([len(names)] if names else []))
         if bad >= 0:
             _refuse(names, values[bad], weights[bad], bad if len(values) > 1 or not names else None)
-        if len(plan.starts(self._is_limited)) > 1 and not self._has_room(plan, names):
+        if len(plan.starts(self._is_limited)) > 1 and not self._has_room(plan, names, weights):
             # There is room for all that is new, or none of the rows is learned: a copy shows it.
             copy = self.copy()
             copy._learn_parts(plan.for_features(copy._features), names, values, weights)
@@ -515,7 +515,7 @@ class Regressor(StoredModel, ForeignCalls):
         return bool(self._parameters.get("max_bytes"))
 
     @abstractmethod
-    def _has_room(self, plan: EncodedRows, names: tuple[Label, ...]) -> bool:
+    def _has_room(self, plan: EncodedRows, names: tuple[Label, ...], weights: FloatArray) -> bool:
         """Return whether there is room for what rows bring, however the model grows meanwhile.
 
         Parameters
@@ -524,6 +524,8 @@ class Regressor(StoredModel, ForeignCalls):
             Of the rows.
         names : tuple
             Of several targets; none of one.
+        weights : array
+            Of the rows.
         """
 
     def _fitting(self, y: targets.Targets) -> tuple[tuple[Label, ...], FloatArray]:

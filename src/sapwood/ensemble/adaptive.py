@@ -59,7 +59,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
     """
 
     kind: ClassVar[str] = "AdaptiveTreeRegressor"
-    format: ClassVar[int] = 3
+    format: ClassVar[int] = 4
 
     def __init__(
         self,

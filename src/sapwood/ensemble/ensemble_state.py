@@ -38,6 +38,8 @@ STREAM = STREAM_NUMBERS.dtype.names or ()
 OWN = ("trees", "stream", "blend", "layer", "detector", *NOTES)
 OWN_OF_TARGETS = ("targets", "errors")  # of several targets alone
 NAMES_APART = 2  # the last format whose trees do not count the names of features
+WITHOUT_RECORDS = 3  # the last format whose last layers do not count records of y
+RECORD_BYTES = 72  # that each of several targets takes more in a tree since then, at the most
 ENTRIES = {"parameters", "features", "pending", "lifetime", "events"}
 EVENT = {"event": str, "rows": int, "member": int, "age": int, "error": float}
 
@@ -114,6 +116,8 @@ def restored(kind: type[Kind], state: State, format: int, *, is_own: bool = Fals
     name_bytes = model._bytes_for_each(model._features, model._features.known)
     if format <= NAMES_APART and model._parameters["max_bytes"]:
         table["max_bytes"] += name_bytes
+    if format <= WITHOUT_RECORDS and model._parameters["max_bytes"] and targets > 1:
+        table["max_bytes"] += RECORD_BYTES * targets
     for place, record in enumerate(table):
         tree = model._new_tree_like(table, place)
         known = {name: f"{place} {name}" for name in of_trees}
@@ -145,7 +149,8 @@ def _tables(
     trees = len(kernel.trees)
     fresh = kernel.fresh_targets(targets)
     blend = doubles(arrays["blend"], fresh.blend_table.shape, "the weights of trees")
-    layer = doubles(arrays["layer"], fresh.layer_table.shape, "the last layer")
+    layers = older_formats.layers_with_records(arrays["layer"], targets)
+    layer = doubles(layers, fresh.layer_table.shape, "the last layer")
     records, errors = fresh.record_table, fresh_errors(trees, targets)
     rows = [float(stream[0])]
     if targets > 1:

@@ -81,7 +81,7 @@ class ForestRegressor(Ensemble):
     """
 
     kind: ClassVar[str] = "ForestRegressor"
-    format: ClassVar[int] = 3
+    format: ClassVar[int] = 4
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.classify import Classifier
-from sapwood.corrector._layer import layer_parts
+from sapwood.corrector._layer import MOST_RECORDS, layer_parts
 from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble.ensemble import Ensemble
 from sapwood.inspect import snapshot
@@ -52,7 +52,7 @@ class Tracking:
     The candidates are, for each rate, ``level + slope * (p - outlook)``, and the transfer model:
     p, plus ``coefficients`` times ``known - p`` for each value that is known, and ``p - first``,
     held within its bounds. Each adds its weight times its distance from p, and the
-    sum is held within p and all candidates.
+    sum is held within p and all candidates, and then within the range of y that was seen.
     """
 
     level: list[float]
@@ -64,6 +64,8 @@ class Tracking:
     lowest: float
     highest: float
     weights: list[float]  # of each rate, and of the transfer model
+    least: float  # of the range; -inf where that side is open
+    greatest: float
 
     def corrected(self, predictions: FloatArray) -> FloatArray:
         """Return what becomes of predictions."""
@@ -78,7 +80,8 @@ class Tracking:
         for weight, candidate in zip(self.weights, candidates, strict=True):
             said = said + weight * (candidate - p)
         together = np.array([p, *candidates])
-        corrected: FloatArray = np.clip(said, together.min(axis=0), together.max(axis=0))
+        said = np.clip(said, together.min(axis=0), together.max(axis=0))
+        corrected: FloatArray = np.clip(said, self.least, self.greatest)
         return corrected
 
 
@@ -313,10 +316,14 @@ def _listed(kernel: TreeKernel) -> list[int]:
 
 
 def tracking_of(kernel: TreeKernel | EnsembleKernel) -> Tracking | None:
-    """Return what the last layer does; None if there is none, or nothing that it does."""
+    """Return what the last layer does; None if there is none, or nothing that it does.
+
+    Means of y are within its range, so that nothing holds them to it.
+    """
     layer = kernel.layer_table
     part = {name: layer[start : start + size].tolist() for name, start, size in layer_parts()}
-    if not any(part["theta"]):
+    tree = kernel if isinstance(kernel, TreeKernel) else kernel.trees[0]
+    if not len(layer) or not (any(part["theta"]) or tree.linear):
         return None
     (low,), (high,) = part["low"], part["high"]
     margin = RANGE_MARGIN * (high - low)
@@ -330,7 +337,14 @@ def tracking_of(kernel: TreeKernel | EnsembleKernel) -> Tracking | None:
         lowest=low - margin,
         highest=high + margin,
         weights=part["theta"],
+        least=-np.inf if _is_open(part, "low") else low,
+        greatest=np.inf if _is_open(part, "high") else high,
     )
+
+
+def _is_open(part: dict[str, list[float]], side: str) -> bool:
+    """Return whether predictions may go beyond a side of the range of y, see `_range.pxd`."""
+    return max(part[f"{side}_records"][0], part[f"{side}_before"][0]) >= MOST_RECORDS
 
 
 def _models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:

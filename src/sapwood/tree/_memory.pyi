@@ -31,5 +31,5 @@ def has_room_to_grow(
     new_bytes: int,
     targets: int,
     note_bytes: int,
-    rows: int,
+    splits: int,
 ) -> bool: ...

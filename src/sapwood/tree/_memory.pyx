@@ -498,9 +498,9 @@ cdef (int64_t, int64_t) layout_bytes(
 
 def has_room_to_grow(
     TreeTables tables not None, is_category, places, int64_t name_bytes, int64_t new_bytes,
-    Py_ssize_t targets, int64_t note_bytes, int64_t rows,
+    Py_ssize_t targets, int64_t note_bytes, int64_t splits,
 ):
-    """Return whether other features find room, even if each of so many rows splits a leaf before.
+    """Return whether other features find room, even after so many splits.
 
     The parameters are those of `leaves_without_room`.
     """
@@ -509,8 +509,8 @@ def has_room_to_grow(
         tables, is_category, places, name_bytes, new_bytes, targets, note_bytes
     )
     model = tables.sizes_for(is_category, places, targets)[0]
-    rest += rows * (8 * model + tables.memory.page_overhead)
-    rest += table_bytes(leaves + rows, targets) - table_bytes(leaves, targets)
+    rest += splits * (8 * model + tables.memory.page_overhead)
+    rest += table_bytes(leaves + splits, targets) - table_bytes(leaves, targets)
     # While a category is one of few, its slots are more than those of a number.
     grown = max(grown, 0) + 8 * CATEGORIES * (1 + 2 * targets) * len(is_category)
     return rest + fresh_bytes(tables) + grown <= tables.memory.max_bytes

@@ -37,6 +37,7 @@ __all__ = [
     "has_room",
     "may_split",
     "most_notes",
+    "most_splits",
     "name_bytes",
     "new_notes",
     "relay",
@@ -209,17 +210,17 @@ def has_room(
     tables: TreeTables,
     features: Features,
     known: KnownFeatures,
-    rows: int,
+    splits: int,
     names: int | None = None,
 ) -> bool:
-    """Return whether there is room for more features and labels, even if each row splits a leaf.
+    """Return whether there is room for more features and labels, even after so many splits.
 
     Parameters
     ----------
     tables, features, known, names
         As for `relay`.
-    rows : int
-        That are learned until all of it is known.
+    splits : int
+        That rows may make until all of it is known, see `most_splits`.
     """
     if not tables.max_bytes:
         return True
@@ -228,7 +229,23 @@ def has_room(
         names = name_bytes(features, known)
     notes = new_notes(tables.max_bytes, targets) if tables.tracking else None
     sizes = _sizes(tables, columns, names, targets, notes)
-    return _memory.has_room_to_grow(tables, *columns, *sizes, rows)
+    return _memory.has_room_to_grow(tables, *columns, *sizes, splits)
+
+
+def most_splits(tables: TreeTables, rows: int, weight: float) -> int:
+    """Return how many splits rows can make at most.
+
+    Each takes a row, and a grace period of weight in its leaf, of which leaves may have all but a
+    little already.
+
+    Parameters
+    ----------
+    tables : TreeTables
+        Of the tree.
+    rows, weight
+        That are learned, and what they weigh together.
+    """
+    return int(min(rows, tables.leaf_count + weight / tables.grace_period + 1))
 
 
 def column_kinds(features: Features, known: KnownFeatures) -> ColumnKinds:

@@ -135,7 +135,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     _renumbered: tuple[IntArray, ...] = ()  # the new numbers of nodes, for each pruning
     kind: ClassVar[str] = "HoeffdingTreeRegressor"
-    format: ClassVar[int] = 4
+    format: ClassVar[int] = 5
     _kernel: TreeKernel
 
     def __init__(
@@ -291,9 +291,10 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         relay = memory.relay(self._kernel, self._features, known)
         return SchemaMigration(self._features, known, [relay])
 
-    def _has_room(self, plan: EncodedRows, names: tuple[Label, ...]) -> bool:
-        known = plan.known(targets=names)
-        return memory.has_room(self._kernel, self._features, known, len(plan.matrix))
+    def _has_room(self, plan: EncodedRows, names: tuple[Label, ...], weights: FloatArray) -> bool:
+        known, kernel = plan.known(targets=names), self._kernel
+        splits = memory.most_splits(kernel, len(weights), float(weights.sum()))
+        return memory.has_room(kernel, self._features, known, splits)
 
     # -- several targets ------------------------------------------------------------------------
 
