@@ -16,10 +16,10 @@ from sapwood.corrector.tokens import key_of, keys_of
 from sapwood.deprecation import deprecated
 from sapwood.foreign_calls import ForeignCalls
 from sapwood.model import State, StoredModel
-from sapwood.rows import frames, targets
-from sapwood.rows._dict_row import RowReader
+from sapwood.rows import frames, missing_flags, targets
+from sapwood.rows._dict_row import Gaps, RowReader
 from sapwood.rows.encoder import EncodedRows
-from sapwood.rows.features import Features
+from sapwood.rows.features import Features, KnownFeatures
 from sapwood.tree._kernel import LARGEST_Y, TreeKernel, refuse_row
 from sapwood.tree._schema_migration import SchemaMigration
 from sapwood.tree.growth import GrowthRules
@@ -528,6 +528,13 @@ class Regressor(StoredModel, ForeignCalls):
             Of the rows.
         """
 
+    def _gaps(self, plan: EncodedRows, known: KnownFeatures) -> Gaps | None:
+        """Return how often columns were missing once rows are learned; None if that is no news."""
+        if not self._features.flagging:
+            return None
+        counts = missing_flags.counted(self._features, known, plan.matrix)
+        return None if counts is None else Gaps(counts, missing_flags.are_due(counts))
+
     def _fitting(self, y: targets.Targets) -> tuple[tuple[Label, ...], FloatArray]:
         """Return the names of several targets (none of one), and y in their order."""
         return targets.fitting(y, self._features.known.targets, self._kernel.rows > 0, self.kind)
@@ -606,7 +613,7 @@ class Regressor(StoredModel, ForeignCalls):
     @property
     def features(self) -> list[Label]:
         """The names of the features, in the order of their first appearance."""
-        return list(self._features.known.names)
+        return list(self._features.known.given)
 
     @property
     def targets(self) -> list[Label]:
@@ -621,7 +628,8 @@ class Regressor(StoredModel, ForeignCalls):
         values hardly ever came twice: then it counts as missing.
         """
         known = self._features.known
-        return dict(zip(known.names, known.kinds, strict=True))
+        kinds = dict(zip(known.names, known.kinds, strict=True))
+        return {name: kinds[name] for name in known.given}
 
     @property
     @abstractmethod

@@ -261,6 +261,7 @@ cdef class EnsembleKernel(Members):
                 return False
             self.settle()
             self.learn_one_row(reader.values, &y, w, id)
+            reader.count_gaps()
             self.tidy_notes()
             self.look_if_due()
         finally:
@@ -281,6 +282,7 @@ cdef class EnsembleKernel(Members):
                 return False
             self.settle()
             self.learn_one_row(reader.values, &y[0], w, id)
+            reader.count_gaps()
             self.tidy_notes()
             self.look_if_due()
         finally:

@@ -95,6 +95,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
         )
         limit = checked_max_bytes(max_bytes, 2)
         features = Features(categorical, labels_within(limit))
+        features.flagging = True
         parameters: dict[str, Any] = {
             "threads": None if threads is None else validation.whole(threads, "threads", 1, 1024),
             **plain.parameters,

@@ -160,13 +160,14 @@ class Ensemble(Regressor):
         if names:
             self._check_slots(self._kernel.trees[0])
         known = plan.known(self._kernel.rows, names)
+        gaps = self._gaps(plan, known)
         if known is self._features.known:
-            return None
+            return None if gaps is None else SchemaMigration(self._features, known, [], gaps)
         own = self._bytes_for_each(self._features, known)
         columns = memory.column_kinds(self._features, known)
         trees = self._kernel.trees
         relays = [self._schema_migration(tree, known, own, columns) for tree in trees]
-        return SchemaMigration(self._features, known, relays)
+        return SchemaMigration(self._features, known, relays, gaps)
 
     def _schema_migration(
         self, tree: TreeKernel, known: KnownFeatures, own: int, columns: memory.ColumnKinds

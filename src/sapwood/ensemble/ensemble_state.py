@@ -22,6 +22,7 @@ from sapwood.ensemble.renewal import MOST_EVENTS
 from sapwood.limits import MOST_WEIGHT
 from sapwood.model import State, check_unchanged
 from sapwood.records import check, check_all, doubles
+from sapwood.rows import missing_flags
 from sapwood.rows.features import Features
 from sapwood.tree import older_formats, tree_state
 from sapwood.tree.tree_state import NOTES
@@ -65,7 +66,8 @@ def state_of(model: "Ensemble") -> State:
 
 
 def _header(model: "Ensemble") -> dict[str, Any]:
-    return {
+    gaps = missing_flags.gaps_header(model._features)
+    return ({tree_state.GAPS: gaps} if gaps else {}) | {
         "parameters": tree_state.parameters_header(model._parameters),
         "features": model._features.to_header(),
         "pending": [tree.pending for tree in model._kernel.trees],
@@ -85,7 +87,9 @@ def restored(kind: type[Kind], state: State, format: int, *, is_own: bool = Fals
         If there is anything wrong with them.
     """
     header, arrays = state
-    check(header.keys() == ENTRIES, "its header has other entries than it should")
+    check(
+        header.keys() - {tree_state.GAPS} == ENTRIES, "its header has other entries than it should"
+    )
     model = empty(kind, header)
     kernel = model._kernel
     places = range(len(kernel.trees))
@@ -178,6 +182,7 @@ def empty(kind: type[Kind], header: dict[str, Any]) -> Kind:
     same = features.categorical == model._features.categorical
     check(same, "its parameters and its features differ in what is categorical")
     model._features.known = features.known
+    tree_state.restore_gaps(model._features, header)
     kept = ("pending", "lifetime", "events")
     made = {name: entry for name, entry in _header(model).items() if name not in kept}
     check_unchanged(made, {name: entry for name, entry in header.items() if name not in kept})

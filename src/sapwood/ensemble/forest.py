@@ -120,6 +120,7 @@ class ForestRegressor(Ensemble):
         count = validation.whole(members, "members", FEWEST, MOST)
         limit = checked_max_bytes(max_bytes, count + 1)
         features = Features(categorical, labels_within(limit))
+        features.flagging = True
         parameters: dict[str, Any] = {
             "members": count,
             "seed": validation.whole(seed, "seed", 0, 2**64 - 1),

@@ -284,11 +284,12 @@ def _in_order(
     number, category = nodes["kind"] == NUMBER, nodes["kind"] == CATEGORY
     child = np.where(inner, nodes["child"], 0)
     listed, tables = _listed(tree._kernel), tree._features.categories
+    names = tree._features.names
     feature = np.where(inner, nodes["feature"], -1).astype(np.int64)
     by_code = category & np.isin(feature, listed)
     feature[by_code] = len(tables) + np.searchsorted(listed, feature[by_code])
     return FlatTree(
-        names=[*tree.features, *(f"code of {tree.features[each]}" for each in listed)],
+        names=[*names, *(f"code of {names[each]}" for each in listed)],
         labels=[list(table) if len(table) <= OTHERS else [] for table in tables]
         + [list(islice(tables[each], OTHERS)) for each in listed],
         kind=nodes["kind"].astype(np.int64),
@@ -402,12 +403,13 @@ def encode(tree: Readable, X: Any) -> FloatArray:
     Returns
     -------
     ndarray of float64, shape (rows, features)
-        The columns are `tree.features`. A number is as it was, a category is its code (from 0 in
-        the order in which they were learned), and NaN is a value that is missing, or a category
-        that was never learned. Where a feature has more than 63 categories, a category is a
-        number, its level: the mean y of its rows, shrunk towards the mean of all; a category that
-        was never learned has the latter. If the tree has cut that feature by its codes before
-        there were so many, these follow in a column of their own, behind all others: 63 is that of
+        The columns are `tree.features`, in the order in which the model came to know them, among
+        them flags of missing values ("age is missing"), which it derives itself. A number is as it
+        was, a category is its code (from 0 in the order in which they were learned), and NaN is a
+        value that is missing, or a category that was never learned. Where a feature has more than
+        63 categories, a category is a number, its level: the mean y of its rows, shrunk towards the
+        mean of all; a category that was never learned has the latter. If the tree has cut that
+        feature by its codes before there were so many, these follow in a column of their own, behind all others: 63 is that of
         all from the 64th on. To an ensemble all categories are codes, as its trees have levels of
         their own.
 

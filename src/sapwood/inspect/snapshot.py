@@ -44,6 +44,7 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
     nodes["kind"][nodes["kind"] == LISTED] = CATEGORY
     names, known, facts = _texts(features), features.known, _facts(kernel)
     labels = [[str(label) for label in islice(table, OTHERS + 1)] for table in known.categories]
+    flags = {names[place]: names[owner] for place, owner in known.flags.items()}
     if kernel.targets > 1:
         nodes["mean"] = nodes["deviation"] = np.nan
         nodes["model"][at] = "linear" if kernel.linear else "mean"
@@ -57,13 +58,14 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
             facts=facts,
             targets=targets,
             of_targets=of_targets,
+            flags=flags,
         )
     levels = _levels(kernel, features)
     if not kernel.columns.split_encoded:  # levels are those of y itself
         by_level = (nodes["kind"] == NUMBER) & np.isin(nodes["feature"], [*levels])
         nodes["threshold"][by_level] += kernel.first
     ids = [name for name, kind in zip(names, known.kinds, strict=True) if kind == IDENTIFIER]
-    return TreePicture(nodes, names, labels, levels, ids, facts)
+    return TreePicture(nodes, names, labels, levels, ids, facts, flags=flags)
 
 
 def _levels(kernel: TreeKernel, features: Features) -> dict[int, FloatArray]:

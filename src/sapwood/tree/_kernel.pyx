@@ -328,6 +328,7 @@ cdef class TreeKernel(PredictingTree):
             row = with_levels(self, reader.values, self.room)
             leaf = leaf_of(self.nodes, row)
             self.learn_known(leaf, row, reader.values, &y, w, 0, NULL, False, id, found)
+            reader.count_gaps()
             node = self.leaves[leaf].node
             if self.leaves[leaf].weight >= self.leaves[leaf].due:
                 decide(self, leaf)
@@ -358,6 +359,7 @@ cdef class TreeKernel(PredictingTree):
                 leaf, row, reader.values, &y[0], w, 0, NULL, False, id,
                 predictions_in(self, self.scratch, NULL),
             )
+            reader.count_gaps()
             if self.leaves[leaf].weight >= self.leaves[leaf].due:
                 decide(self, leaf)
         finally:

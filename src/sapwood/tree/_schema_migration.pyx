@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 from sapwood.corrector._layer cimport LayerState
 from sapwood.corrector._pending cimport Notes
 from sapwood.observers._store cimport Store
-from sapwood.rows._dict_row cimport FeatureTable
+from sapwood.rows._dict_row cimport FeatureTable, Gaps
 from sapwood.tree._column_tables cimport Columns, clear_watch
 from sapwood.tree._levels cimport HEAD
 from sapwood.tree._memory cimport promised_bytes, used_bytes
@@ -373,10 +373,14 @@ cdef class SchemaMigration:
         What is known of them from now on.
     relays : list of Relay
         What the trees become.
+    gaps : Gaps, optional
+        How often columns were missing once the rows are learned, if that is news.
     """
 
-    def __init__(self, FeatureTable features not None, known not None, list relays not None):
-        self.features, self.known, self.relays = features, known, relays
+    def __init__(
+        self, FeatureTable features not None, known not None, list relays not None, Gaps gaps=None
+    ):
+        self.features, self.known, self.relays, self.gaps = features, known, relays, gaps
         self.width, self.targets = len(known.names), max(1, len(known.targets))
         before = features.known.kinds
         self.fresh = [
@@ -395,3 +399,5 @@ cdef class SchemaMigration:
         for relay in self.relays:
             relay.commit()
         self.features.known = self.known
+        if self.gaps is not None:
+            self.features.use_gaps(self.gaps)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sapwood.corrector._pending import Notes, bytes_of_a_note
 from sapwood.observers.quantizer import QuantizerObserver
-from sapwood.rows.features import CATEGORY, Features, KnownFeatures
+from sapwood.rows.features import CATEGORY, MISSING, Features, KnownFeatures
 from sapwood.tree import _memory
 from sapwood.tree._kernel import NOTE_DOUBLES
 from sapwood.tree._schema_migration import Relay
@@ -263,7 +263,13 @@ def column_kinds(features: Features, known: KnownFeatures) -> ColumnKinds:
 
 def may_split(tables: TreeTables, known: KnownFeatures) -> NDArray[np.bool_]:
     """Return of each feature that is known whether leaves may split on it."""
-    return np.array([name not in tables.no_splits for name in known.names], dtype=np.bool_)
+    return np.array(
+        [
+            name not in tables.no_splits and kind != MISSING
+            for name, kind in zip(known.names, known.kinds, strict=True)
+        ],
+        dtype=np.bool_,
+    )
 
 
 def new_notes(max_bytes: int | None, targets: int) -> Notes:
