@@ -17,10 +17,10 @@ from sapwood.deprecation import deprecated
 from sapwood.foreign_calls import ForeignCalls
 from sapwood.inspect.anomaly import AnomalyScores
 from sapwood.model import State, StoredModel
-from sapwood.rows import frames, targets
-from sapwood.rows._dict_row import RowReader
+from sapwood.rows import frames, missing_flags, targets
+from sapwood.rows._dict_row import Gaps, RowReader
 from sapwood.rows.encoder import EncodedRows
-from sapwood.rows.features import Features
+from sapwood.rows.features import Features, KnownFeatures
 from sapwood.tree._kernel import LARGEST_Y, TreeKernel, refuse_row
 from sapwood.tree._schema_migration import SchemaMigration
 from sapwood.tree.growth import GrowthRules
@@ -468,7 +468,7 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
         bad = self._kernel.check(flat, weights, *([len(names)] if names else []))
         if bad >= 0:
             _refuse(names, values[bad], weights[bad], bad if len(values) > 1 or not names else None)
-        if len(plan.starts(self._is_limited)) > 1 and not self._has_room(plan, names):
+        if len(plan.starts(self._is_limited)) > 1 and not self._has_room(plan, names, weights):
             # There is room for all that is new, or none of the rows is learned: a copy shows it.
             copy = self.copy()
             copy._learn_parts(plan.for_features(copy._features), names, values, weights)
@@ -516,7 +516,7 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
         return bool(self._parameters.get("max_bytes"))
 
     @abstractmethod
-    def _has_room(self, plan: EncodedRows, names: tuple[Label, ...]) -> bool:
+    def _has_room(self, plan: EncodedRows, names: tuple[Label, ...], weights: FloatArray) -> bool:
         """Return whether there is room for what rows bring, however the model grows meanwhile.
 
         Parameters
@@ -525,7 +525,16 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
             Of the rows.
         names : tuple
             Of several targets; none of one.
+        weights : array
+            Of the rows.
         """
+
+    def _gaps(self, plan: EncodedRows, known: KnownFeatures) -> Gaps | None:
+        """Return how often columns were missing once rows are learned; None if that is no news."""
+        if not self._features.flagging:
+            return None
+        counts = missing_flags.counted(self._features, known, plan.matrix)
+        return None if counts is None else Gaps(counts, missing_flags.are_due(counts))
 
     def _fitting(self, y: targets.Targets) -> tuple[tuple[Label, ...], FloatArray]:
         """Return the names of several targets (none of one), and y in their order."""
@@ -605,7 +614,7 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
     @property
     def features(self) -> list[Label]:
         """The names of the features, in the order of their first appearance."""
-        return list(self._features.known.names)
+        return list(self._features.known.given)
 
     @property
     def targets(self) -> list[Label]:
@@ -620,7 +629,8 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
         values hardly ever came twice: then it counts as missing.
         """
         known = self._features.known
-        return dict(zip(known.names, known.kinds, strict=True))
+        kinds = dict(zip(known.names, known.kinds, strict=True))
+        return {name: kinds[name] for name in known.given}
 
     @property
     @abstractmethod

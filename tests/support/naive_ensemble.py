@@ -74,12 +74,14 @@ class Ensemble:
         said = [tree.predict(x) for tree in self.trees]
         is_first = self.rows == self.begun
         together = said[0] if is_first else self.together(said)
-        prediction, notes = together, None
+        prediction = corrected = together
+        notes = None
         if self.layer is not None and not is_first:
             (prediction,), notes = self.layer.say(np.array([together]))
-        held = y if is_first else self.held(y, prediction)
+            corrected = notes[0, -1]  # before it is held to the range of y
+        held = y if is_first else self.held(y, corrected)
         if not is_first:
-            self.watch(held - prediction, held - said[-1], w)
+            self.watch(held - corrected, held - said[-1], w)
             for tree, value in zip(self.trees, said, strict=True):
                 if self.rows > tree.born:
                     tree.square = self.error_fade * tree.square + w * (held - value) ** 2

@@ -67,13 +67,15 @@ class SeveralTargets:
     def predict_learn(self, x, y, w=1.0):
         """Return what is said of each target, and learn those that are no None."""
         said = {name: self.spoken(name, x) for name in self.targets}
-        together, prediction, notes = {}, {}, {}
+        together, prediction, corrected, notes = {}, {}, {}, {}
         for name, voice in self.voices.items():
             is_first = voice.rows == voice.begun
             together[name] = said[name][0] if is_first else self.combined(voice, said[name])
-            prediction[name], notes[name] = together[name], None
+            prediction[name] = corrected[name] = together[name]
+            notes[name] = None
             if voice.layer is not None and not is_first:
                 (prediction[name],), notes[name] = voice.layer.say(np.array([together[name]]))
+                corrected[name] = notes[name][0, -1]
         present = [name for name in self.targets if y.get(name) is not None]
         sums = {"error": [], "lead": [], "gain": []}
         for name in present:
@@ -81,13 +83,13 @@ class SeveralTargets:
             if voice.rows == voice.begun:
                 voice.low, voice.high, voice.seen = value, value, Moments()
             else:
-                value = voice.held(value, prediction[name])
+                value = voice.held(value, corrected[name])
                 for tree, each in zip(self.trees, said[name], strict=True):
                     if name in tree.has_seen_target:
                         voice.see_error(tree, value - each, self.error_fade, w)
                 self.judge_blend(voice, said[name], together[name], value, w)
                 if voice.unit():
-                    self.tally(sums, name, said[name], value - prediction[name], value)
+                    self.tally(sums, name, said[name], value - corrected[name], value)
             if voice.layer is not None:
                 voice.layer.learn(
                     np.array([together[name]]), np.array([value]), notes[name], np.array([w])

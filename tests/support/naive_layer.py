@@ -7,6 +7,7 @@ FADE, PRIOR, TRANSFER_PRIOR, MARGIN = 0.999, 0.1, 0.3, 0.1
 LATE, RECENT, SETTLING = 5, 100, 32
 REACH_FADE = 0.99
 MOST_MISSES = 20
+FIRST_WINDOW, MOST_RECORDS = 128, 4
 NEAR, FAR = 3, 64  # predictions that a label may skip, and among how many
 
 
@@ -54,7 +55,7 @@ class Layer:
 
     def __init__(self, y):
         self.levels = [[y, y, 1.0, 0.0, 0.0] for _ in RATES]  # level, outlook, slope, sums
-        self.known, self.first, self.low, self.high = [y, y, y], y, y, y
+        self.known, self.first, self.all = [y, y, y], y, [y]
         self.transfer, self.coefficients = Regression(4), np.zeros(4)
         self.blend, self.theta = Regression(len(RATES) + 1), np.zeros(len(RATES) + 1)
         self.judged = self.waiting = 0
@@ -63,15 +64,17 @@ class Layer:
     def say(self, p):
         """What is said of a prediction p, and all by which to judge it later."""
         terms = [each - p for each in self.known] + [p - self.first]
-        margin = MARGIN * (self.high - self.low)
+        low, high = min(self.all), max(self.all)
+        margin = MARGIN * (high - low)
         transferred = p + float(self.coefficients @ terms)
-        transferred = min(max(transferred, self.low - margin), self.high + margin)
+        transferred = min(max(transferred, low - margin), high + margin)
         candidates = [level + slope * (p - outlook) for level, outlook, slope, *_ in self.levels]
         candidates.append(transferred)
         said = p + sum(t * (q - p) for t, q in zip(self.theta, candidates, strict=True))
         said = max(min(said, max(p, *candidates)), min(p, *candidates))
         distances = [(level, p - outlook) for level, outlook, *_ in self.levels]
-        return said, (p, distances, terms, candidates, said)
+        least, greatest = self.held_to()
+        return min(max(said, least), greatest), (p, distances, terms, candidates, said)
 
     def judge(self, saying, y, w, late):
         """Take the label of what was said, after so many other labels."""
@@ -100,7 +103,24 @@ class Layer:
             level[0] += weighted(rate, w) * (y - level[0])
             level[1] += weighted(rate, w) * (p - level[1])
         self.known = [y, self.known[0], p]
-        self.low, self.high = min(y, self.low), max(y, self.high)
+        self.all.append(y)
+
+    def held_to(self):
+        """The sides of the range of y that had few records since the last window but one began."""
+        ends = [0, FIRST_WINDOW]
+        while ends[-1] <= len(self.all):
+            ends.append(2 * ends[-1])
+        if len(ends) == 2:  # this is the first window of all
+            return -np.inf, np.inf
+        sides = []
+        for sign in (-1, 1):
+            greatest = np.maximum.accumulate(sign * np.array(self.all))
+            records = 1 + np.flatnonzero(np.diff(greatest) > 0)
+            bounds = (ends[-3], ends[-2]), (ends[-2], len(self.all))
+            counts = [((records >= start) & (records < end)).sum() for start, end in bounds]
+            is_open = max(counts) >= MOST_RECORDS
+            sides.append(sign * np.inf if is_open else sign * greatest[-1])
+        return tuple(sides)
 
 
 class Memory:

@@ -123,7 +123,7 @@ class Face(NaiveTree):
         said, tree, z = self.look(leaf, row)
         then = said
         if self.rows:
-            y = self.held_near(y, self.layer.say(tree)[0] if self.track else tree)
+            y = self.held_near(y, self.layer.say(tree)[1][-1] if self.track else tree)
         if self.rows and self.track:
             then = self.recall(note, said, y, w)
             self.layer.follow(tree, y, w)

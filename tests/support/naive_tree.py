@@ -281,7 +281,7 @@ class NaiveTree:
         said, tree, z = self.look(leaf, row)
         then = said
         if self.rows:
-            y = self.held_near(y, self.layer.say(tree)[0] if self.track else tree)
+            y = self.held_near(y, self.layer.say(tree)[1][-1] if self.track else tree)
         if self.rows and self.track:
             note = self.memory.take(predicted_from, self.rows, known_when)
             then = self.recall(note, said, y, w)

@@ -82,6 +82,7 @@ class Classifier(Stage):
         own = {name: each for name, each in parameters.items() if name not in OWN_PARAMETERS}
         if not self._sooner:
             own["grace_period"] = parameters["grace_period"]
+        own["max_bytes"] = None  # also for a forest, which is limited by default
         if parameters["max_bytes"] is not None:
             limit = validation.whole(parameters["max_bytes"], "max_bytes", 1, 2**62)
             own["max_bytes"] = max(1, int(MODEL_SHARE * limit) - OWN_BYTES)

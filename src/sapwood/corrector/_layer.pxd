@@ -1,5 +1,7 @@
 """The last layer of a model: its prediction, levels and a transfer model, blended.
 
+What is returned of it is `issued`, which holds it to the range of y that was seen.
+
 A prediction is `say`, which leaves in a CorrectedPrediction all that is needed when the label
 arrives: `judge` takes that, however late. `follow` is for every label, as soon as it is there; the
 levels and the pairs that are known go on by it, whether or not its row was ever predicted.
@@ -13,6 +15,7 @@ from sapwood.corrector._levels cimport (
     LEVELS, Distances, Levels, follow_levels, judge_levels, say_levels, settle_levels,
     start_levels,
 )
+from sapwood.corrector._range cimport Range, follow_range, held_within, start_range
 from sapwood.corrector._transfer cimport (
     KNOWN, TERMS, Transfer, follow_transfer, judge_transfer, say_transfer, settle_transfer,
     start_transfer,
@@ -33,8 +36,7 @@ cdef struct LayerRules:
 cdef struct LayerState:
     Levels levels      # the rates come first, and are set once
     Evidence evidence
-    double low         # the range of y
-    double high
+    Range range        # of y
     Transfer transfer
     double blend[BLEND]
 
@@ -51,7 +53,7 @@ cdef struct CorrectedPrediction:
 cdef inline void start_layer(LayerState* layer, const LayerRules* rules, double y) noexcept nogil:
     """Take the first y of all."""
     layer.evidence = Evidence(0.0, 0.0, 0.0)
-    layer.low = layer.high = y
+    start_range(&layer.range, y)
     start_levels(&layer.levels, y)
     start_transfer(&layer.transfer, y)
     start_blend(layer.blend, CANDIDATES, &rules.blend)
@@ -62,13 +64,22 @@ cdef inline void say(
     CorrectedPrediction* saying,
 ) noexcept nogil:
     """Say what comes of a model's prediction, when so many labels are known."""
-    cdef double margin = rules.margin * (layer.high - layer.low)
+    cdef double low = layer.range.low, high = layer.range.high
+    cdef double margin = rules.margin * (high - low)
     saying.known, saying.model = known, model
     say_levels(&layer.levels, model, &saying.distances, saying.candidates)
     saying.candidates[LEVELS] = say_transfer(
-        &layer.transfer, model, layer.low - margin, layer.high + margin, saying.terms
+        &layer.transfer, model, low - margin, high + margin, saying.terms
     )
     saying.prediction = blended(layer.blend, CANDIDATES, model, saying.candidates)
+
+
+cdef inline double issued(const LayerState* layer, double prediction) noexcept nogil:
+    """What is returned of a prediction: it is held to the range of y, see `_range.pxd`.
+
+    Nothing that is learned depends on it. So it is never further from a y within the range.
+    """
+    return held_within(&layer.range, prediction)
 
 
 cdef inline void judge(
@@ -94,8 +105,7 @@ cdef inline void follow(LayerState* layer, double model, double y, double w) noe
     """Go on by a label, for whose row the model predicts this now."""
     follow_levels(&layer.levels, model, y, w)
     follow_transfer(&layer.transfer, model, y)
-    layer.low = y if y < layer.low else layer.low
-    layer.high = y if y > layer.high else layer.high
+    follow_range(&layer.range, y)
 
 
 cdef void settle(LayerState* layer, const LayerRules* rules) noexcept nogil

@@ -3,6 +3,9 @@ from numpy.typing import NDArray
 
 LEVEL_RATES: tuple[float, ...]
 LAYER_DOUBLES: int
+MOST_RECORDS: int
+FIRST_WINDOW: int
+RANGE_PARTS: tuple[str, ...]
 SAYING_DOUBLES: int
 
 def fresh_layer() -> NDArray[np.float64]: ...

@@ -3,8 +3,11 @@
 import numpy as np
 
 from sapwood.corrector._blend cimport blend_doubles
+from sapwood.corrector._range cimport FIRST_WINDOW as WINDOW, MOST_RECORDS as RECORDS
 
 LEVEL_RATES = (0.02, 0.1, 0.4)
+MOST_RECORDS, FIRST_WINDOW = RECORDS, WINDOW
+RANGE_PARTS = ("seen", "window", "low_records", "high_records", "low_before", "high_before")
 LAYER_DOUBLES = sizeof(LayerState) // sizeof(double)
 SAYING_DOUBLES = sizeof(CorrectedPrediction) // sizeof(double)
 
@@ -45,6 +48,7 @@ def layer_parts():
     for name, size in (
         *((name, LEVELS) for name in ("rate", "level", "outlook", "slope", "joint", "square")),
         ("judged", 1), ("lateness", 1), ("waiting", 1), ("low", 1), ("high", 1),
+        *((name, 1) for name in RANGE_PARTS),
         ("coefficient", TERMS), ("term_joint", TERMS), ("term_products", TERMS * (TERMS + 1) // 2),
         ("term_square", 1), ("term_weight", 1), ("known", KNOWN), ("first", 1),
         ("blend_square", 1), ("blend_weight", 1), ("theta", CANDIDATES),
@@ -100,7 +104,7 @@ cdef class LastLayer:
             for row in range(rows):
                 saying = <CorrectedPrediction*>&notes[row, 0]
                 say(self.layer, &RULES, predictions[row], self.rows, saying)
-                said[row] = saying.prediction
+                said[row] = issued(self.layer, saying.prediction)
         return said.base, notes.base
 
     def learn(
@@ -150,7 +154,7 @@ cdef class LastLayer:
         for row in range(rows):
             if self.rows > 0.0:
                 say(self.layer, &RULES, predictions[row], self.rows, &saying)
-                said[row] = saying.prediction
+                said[row] = issued(self.layer, saying.prediction)
             self.take(predictions[row], y[row], 1.0, &saying if self.rows > 0.0 else NULL)
         return said.base
 

@@ -5,7 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._layer import LEVEL_RATES, layer_parts
+from sapwood.corrector._layer import (
+    FIRST_WINDOW,
+    LEVEL_RATES,
+    MOST_RECORDS,
+    RANGE_PARTS,
+    layer_parts,
+)
 from sapwood.limits import FAR, MOST_ERROR, MOST_WEIGHT, NEAR, ROUNDING
 from sapwood.records import check, check_all
 
@@ -32,7 +38,10 @@ def check_layer_of(layer: Array, rows: float) -> None:
         **dict.fromkeys(("square", "term_square", "blend_square"), (0.0, MOST_ERROR)),
         **dict.fromkeys(("term_weight", "blend_weight"), (0.0, ROUNDING * MOST_WEIGHT)),
         **dict.fromkeys(("slope", "theta"), (0.0, 1.0)),
-        **dict.fromkeys(("judged", "lateness", "waiting"), (0.0, rows)),
+        **dict.fromkeys(("judged", "lateness", "waiting", "seen"), (0.0, rows)),
+        **dict.fromkeys(("low_records", "high_records"), (0.0, rows)),
+        **dict.fromkeys(("low_before", "high_before"), (0.0, max(rows, MOST_RECORDS))),
+        "window": (0.0, 2.0 * max(rows, FIRST_WINDOW)),
         "coefficient": (-MOST_TRANSFERRED, MOST_TRANSFERRED),
         "rate": (0.0, 1.0),
     }
@@ -45,10 +54,20 @@ def check_layer_of(layer: Array, rows: float) -> None:
     judged, waiting = float(part["judged"][0]), float(part["waiting"][0])
     good = judged == int(judged) and waiting == int(waiting) and waiting <= judged
     check(good, "the last layer cannot have judged so many rows")
-    check(bool(part["low"] <= part["high"]), "the range of the last layer is wrong")
+    _check_range({name: float(part[name][0]) for name in ("low", "high", *RANGE_PARTS)})
     for name in ("term_products", "blend_products"):
         squares = part[name][np.cumsum(np.arange(1, len(part[name]) + 1))[: _terms(part[name])] - 1]
         check(bool((squares >= 0).all()), f"the {name} of the last layer are wrong")
+
+
+def _check_range(known: dict[str, float]) -> None:
+    check(known["low"] <= known["high"], "the range of the last layer is wrong")
+    counts = [known[name] for name in RANGE_PARTS]
+    check(all(count == int(count) for count in counts), "records of the last layer are no counts")
+    doublings = np.log2(known["window"] / FIRST_WINDOW) if known["window"] else 0.0
+    good = doublings >= 0 and doublings == int(doublings)
+    good = good and known["seen"] < max(known["window"], 1.0)
+    check(good, "the window of the last layer is none")
 
 
 def _terms(triangle: Array) -> int:

@@ -173,7 +173,7 @@ cdef class EnsembleKernel(Members):
             self.sharing.end_reading()
         return (
             [said.trees[place] for place in range(trees)], self.weights(target), said.base,
-            said.together, said.saying.prediction,
+            said.together, said.issued,
         )
 
     # -- one row --------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ cdef class EnsembleKernel(Members):
                 self.note_one(reader.values, &said, id)
         finally:
             self.sharing.end_reading()
-        return said.saying.prediction
+        return said.issued
 
     cdef int note_one(
         self, const double* row, const MemberPredictions* said, uint64_t id
@@ -250,7 +250,7 @@ cdef class EnsembleKernel(Members):
             for target in range(self.targets):
                 self.say_together(target, said + target)
             self.note_one(reader.values, said, id)
-            return [said[target].saying.prediction for target in range(self.targets)]
+            return [said[target].issued for target in range(self.targets)]
         finally:
             self.sharing.end_reading()
 
@@ -265,6 +265,7 @@ cdef class EnsembleKernel(Members):
                 return False
             self.settle()
             self.learn_one_row(reader.values, &y, w, id)
+            reader.count_gaps()
             self.tidy_notes()
             self.look_if_due()
         finally:
@@ -285,6 +286,7 @@ cdef class EnsembleKernel(Members):
                 return False
             self.settle()
             self.learn_one_row(reader.values, &y[0], w, id)
+            reader.count_gaps()
             self.tidy_notes()
             self.look_if_due()
         finally:
@@ -503,7 +505,7 @@ cdef class EnsembleKernel(Members):
                     self.say_together(target, together + target)
                     if predictions is not None:
                         predictions[at + target] = (
-                            together[target].saying.prediction if self.rows > 0.0 else 0.0
+                            together[target].issued if self.rows > 0.0 else 0.0
                         )
                 self.take_labels(
                     &X[row, 0] if X.shape[1] else NULL, &y[at], w[row], keys[row], at_once
@@ -625,9 +627,7 @@ cdef class EnsembleKernel(Members):
                             for place in range(trees):
                                 together[target].trees[place] = said[place, at + target]
                             self.say_together(target, together + target)
-                            predictions[row * targets + target] = (
-                                together[target].saying.prediction
-                            )
+                            predictions[row * targets + target] = together[target].issued
                         if row >= rows - noted:
                             keys[row - rows + noted] = note_key(
                                 tree, &X[row, 0] if X.shape[1] else NULL, 0, NULL

@@ -60,6 +60,7 @@ cdef struct MemberPredictions:
     double base        # the mean of the members
     double together    # what they say by their weights
     CorrectedPrediction saying      # what the last layer makes of it
+    double issued      # what is returned of that
 
 
 cdef struct RowTally:

@@ -16,7 +16,7 @@ from sapwood.corrector._blend cimport (
 )
 from sapwood.corrector._evidence cimport LATE
 from sapwood.corrector._layer cimport (
-    CorrectedPrediction, follow, judge, layer_rules, say, start_layer,
+    CorrectedPrediction, follow, issued, judge, layer_rules, say, start_layer,
 )
 from sapwood.corrector._pending cimport (
     LEAST_ROOM, count_at_once, count_blanks, is_id, take_blank,
@@ -281,7 +281,7 @@ cdef class Members:
         if record.rows == record.begun:
             # But for the first tree, all have yet to learn.
             memset(&said.saying, 0, sizeof(CorrectedPrediction))
-            said.base = said.together = said.saying.prediction = said.trees[0]
+            said.base = said.together = said.saying.prediction = said.issued = said.trees[0]
             said.saying.known = record.rows
             return
         if self.rules.combine == DUEL:
@@ -295,11 +295,13 @@ cdef class Members:
             said.base /= self.members
             said.together = blended(blend_of(self, target), self.members, said.base, said.trees)
         said.saying.prediction, said.saying.known = said.together, record.rows
+        said.issued = said.together
         if self.tracking:
             say(
                 self.tables.layers + target, layer_rules(), said.together, record.rows,
                 &said.saying,
             )
+            said.issued = issued(self.tables.layers + target, said.saying.prediction)
 
     cdef void speak_for_others(self, Py_ssize_t target, MemberPredictions* said) noexcept nogil:
         """Let trees that know nothing of a target say what those do that know it.

@@ -60,7 +60,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
     """
 
     kind: ClassVar[str] = "AdaptiveTreeRegressor"
-    format: ClassVar[int] = 3
+    format: ClassVar[int] = 4
 
     def __init__(
         self,
@@ -96,6 +96,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
         )
         limit = checked_max_bytes(max_bytes, 2)
         features = Features(categorical, labels_within(limit))
+        features.flagging = True
         parameters: dict[str, Any] = {
             "threads": None if threads is None else validation.whole(threads, "threads", 1, 1024),
             **plain.parameters,

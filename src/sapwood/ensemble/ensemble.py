@@ -16,7 +16,7 @@ from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble._members import bytes_of_a_target, note_doubles
 from sapwood.ensemble.layout import TREE_RECORD
 from sapwood.ensemble.renewal import Event, Renewal, mean_square
-from sapwood.ensemble.rules import ROLES, EnsembleRules, poisson_thresholds
+from sapwood.ensemble.rules import MOST_COPIES, ROLES, EnsembleRules, poisson_thresholds
 from sapwood.ensemble.view import EnsembleExplanation, EnsembleSummary, Member
 from sapwood.inspect import snapshot, view
 from sapwood.inspect.explanation import Explanation
@@ -32,7 +32,7 @@ from sapwood.tree._schema_migration import Relay, SchemaMigration
 from sapwood.tree.memory import LEAST_BYTES
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.tree.settings import TreeSettings
-from sapwood.validation import Label
+from sapwood.validation import FloatArray, Label
 
 __all__ = ["Ensemble", "Role", "checked_max_bytes"]
 
@@ -160,16 +160,21 @@ class Ensemble(Regressor):
         if names:
             self._check_slots(self._kernel.trees[0])
         known = plan.known(self._kernel.rows, names)
+        gaps = self._gaps(plan, known)
         if known is self._features.known:
-            return None
+            return None if gaps is None else SchemaMigration(self._features, known, [], gaps)
         own = self._bytes_for_each(self._features, known)
-        relays = [self._schema_migration(tree, known, own) for tree in self._kernel.trees]
-        return SchemaMigration(self._features, known, relays)
+        columns = memory.column_kinds(self._features, known)
+        trees = self._kernel.trees
+        relays = [self._schema_migration(tree, known, own, columns) for tree in trees]
+        return SchemaMigration(self._features, known, relays, gaps)
 
-    def _schema_migration(self, tree: TreeKernel, known: KnownFeatures, own: int) -> Relay:
+    def _schema_migration(
+        self, tree: TreeKernel, known: KnownFeatures, own: int, columns: memory.ColumnKinds
+    ) -> Relay:
         """Return what a tree becomes once more is known of the features, or raise ValueError."""
         try:
-            return memory.relay(tree, self._features, known, own)
+            return memory.relay(tree, self._features, known, own, columns)
         except ValueError as error:
             limit = f"max_bytes = {tree.max_bytes}"
             if not self._max_bytes or not str(error).startswith(limit):
@@ -179,13 +184,17 @@ class Ensemble(Regressor):
                 f"max_bytes = {self._max_bytes}, of which a tree has {tree.max_bytes}{rest}"
             ) from None
 
-    def _has_room(self, plan: EncodedRows, names: tuple[Label, ...]) -> bool:
+    def _has_room(self, plan: EncodedRows, names: tuple[Label, ...], weights: FloatArray) -> bool:
         known = plan.known(targets=names)
         own = self._bytes_for_each(self._features, known)
-        # Trees share what is free, so that each counts on half of its own.
-        rows = 2 * len(plan.matrix)
-        trees = self._kernel.trees
-        return all(memory.has_room(each, self._features, known, rows, own) for each in trees)
+        rate = max(role.rate for role in self._roles.values())
+        weight = _most_weight(weights, rate)
+        for tree in self._kernel.trees:
+            # Trees share what is free, so that each counts on half of its own.
+            splits = 2 * memory.most_splits(tree, len(weights), weight)
+            if not memory.has_room(tree, self._features, known, splits, own):
+                return False
+        return True
 
     # -- several targets ----------------------------------------------------------------------
 
@@ -508,6 +517,17 @@ def _new_tree(
 ) -> TreeKernel:
     settings = _settings(role, max_bytes, growth_of)
     return settings.new_kernel(features, name_bytes=name_bytes)
+
+
+def _most_weight(weights: FloatArray, rate: float) -> float:
+    """Return what rows weigh at most in a tree that counts each as often as a Poisson variable.
+
+    That is the mean of their sum, and 40 times its standard deviation.
+    """
+    if not rate or not len(weights):
+        return float(weights.sum())
+    likely = rate * weights.sum() + 40.0 * np.sqrt(rate * (weights**2).sum())
+    return float(min(likely + MOST_COPIES * weights.max(), MOST_COPIES * weights.sum()))
 
 
 def checked_max_bytes(max_bytes: int | None, trees: int) -> int | None:

@@ -22,6 +22,7 @@ from sapwood.ensemble.renewal import MOST_EVENTS
 from sapwood.limits import MOST_WEIGHT
 from sapwood.model import State, check_unchanged
 from sapwood.records import check, check_all, doubles
+from sapwood.rows import missing_flags
 from sapwood.rows.features import Features
 from sapwood.tree import older_formats, tree_state
 from sapwood.tree.tree_state import NOTES
@@ -38,6 +39,8 @@ STREAM = STREAM_NUMBERS.dtype.names or ()
 OWN = ("trees", "stream", "blend", "layer", "detector", *NOTES)
 OWN_OF_TARGETS = ("targets", "errors")  # of several targets alone
 NAMES_APART = 2  # the last format whose trees do not count the names of features
+WITHOUT_RECORDS = 3  # the last format whose last layers do not count records of y
+RECORD_BYTES = 72  # that each of several targets takes more in a tree since then, at the most
 ENTRIES = {"parameters", "features", "pending", "lifetime", "events"}
 EVENT = {"event": str, "rows": int, "member": int, "age": int, "error": float}
 
@@ -63,7 +66,8 @@ def state_of(model: "Ensemble") -> State:
 
 
 def _header(model: "Ensemble") -> dict[str, Any]:
-    return {
+    gaps = missing_flags.gaps_header(model._features)
+    return ({tree_state.GAPS: gaps} if gaps else {}) | {
         "parameters": tree_state.parameters_header(model._parameters),
         "features": model._features.to_header(),
         "pending": [tree.pending for tree in model._kernel.trees],
@@ -83,7 +87,9 @@ def restored(kind: type[Kind], state: State, format: int, *, is_own: bool = Fals
         If there is anything wrong with them.
     """
     header, arrays = state
-    check(header.keys() == ENTRIES, "its header has other entries than it should")
+    check(
+        header.keys() - {tree_state.GAPS} == ENTRIES, "its header has other entries than it should"
+    )
     model = empty(kind, header)
     kernel = model._kernel
     places = range(len(kernel.trees))
@@ -114,6 +120,8 @@ def restored(kind: type[Kind], state: State, format: int, *, is_own: bool = Fals
     name_bytes = model._bytes_for_each(model._features, model._features.known)
     if format <= NAMES_APART and model._parameters["max_bytes"]:
         table["max_bytes"] += name_bytes
+    if format <= WITHOUT_RECORDS and model._parameters["max_bytes"] and targets > 1:
+        table["max_bytes"] += RECORD_BYTES * targets
     for place, record in enumerate(table):
         tree = model._new_tree_like(table, place)
         known = {name: f"{place} {name}" for name in of_trees}
@@ -145,7 +153,8 @@ def _tables(
     trees = len(kernel.trees)
     fresh = kernel.fresh_targets(targets)
     blend = doubles(arrays["blend"], fresh.blend_table.shape, "the weights of trees")
-    layer = doubles(arrays["layer"], fresh.layer_table.shape, "the last layer")
+    layers = older_formats.layers_with_records(arrays["layer"], targets)
+    layer = doubles(layers, fresh.layer_table.shape, "the last layer")
     records, errors = fresh.record_table, fresh_errors(trees, targets)
     rows = [float(stream[0])]
     if targets > 1:
@@ -173,6 +182,7 @@ def empty(kind: type[Kind], header: dict[str, Any]) -> Kind:
     same = features.categorical == model._features.categorical
     check(same, "its parameters and its features differ in what is categorical")
     model._features.known = features.known
+    tree_state.restore_gaps(model._features, header)
     kept = ("pending", "lifetime", "events")
     made = {name: entry for name, entry in _header(model).items() if name not in kept}
     check_unchanged(made, {name: entry for name, entry in header.items() if name not in kept})

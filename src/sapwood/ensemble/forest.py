@@ -28,6 +28,8 @@ FEW_SLOTS = 16  # of a bagged member, of which there are many
 # by PATIENCE, as a leaf of fewer than some 70 rows has little to split on.
 HEAVY, LIGHT = 6.0, 2.0
 PATIENCE = 2.0
+# Unlimited forests gain nothing beyond this on streams of up to 100 features, and grow without end.
+USUAL_BYTES = 64 << 20
 
 
 class ForestRegressor(Ensemble):
@@ -57,7 +59,8 @@ class ForestRegressor(Ensemble):
     track : {"auto", None}
         Whether there is an error-correction layer.
     max_bytes : int, optional
-        What all trees together may occupy, the one that waits among them.
+        What all trees together may occupy, the one that waits among them: 64 MiB by default, which
+        is enough for some 2,400 features. None for no limit.
     categorical : iterable of str or int
         Names of features that are categories although their values are numbers.
     no_splits : iterable of str or int
@@ -78,7 +81,7 @@ class ForestRegressor(Ensemble):
     """
 
     kind: ClassVar[str] = "ForestRegressor"
-    format: ClassVar[int] = 3
+    format: ClassVar[int] = 4
 
     def __init__(
         self,
@@ -95,7 +98,7 @@ class ForestRegressor(Ensemble):
         leaf: Leaf = "adaptive",
         split_on: SplitOn = "best",
         track: Track = "auto",
-        max_bytes: int | None = None,
+        max_bytes: int | None = USUAL_BYTES,
         categorical: Iterable[Label] = (),
         no_splits: Iterable[Label] = (),
         split_bound: SplitBoundName = "hoeffding",
@@ -117,6 +120,7 @@ class ForestRegressor(Ensemble):
         count = validation.whole(members, "members", FEWEST, MOST)
         limit = checked_max_bytes(max_bytes, count + 1)
         features = Features(categorical, labels_within(limit))
+        features.flagging = True
         parameters: dict[str, Any] = {
             "members": count,
             "seed": validation.whole(seed, "seed", 0, 2**64 - 1),
@@ -183,7 +187,8 @@ class ForestRegressor(Ensemble):
         ----------
         other : HoeffdingTreeRegressor or ForestRegressor
             With the same parameters; seed, threads and the number of members may be others. There
-            may be at most 32 members in both together.
+            may be at most 32 members in both together. The limits of memory add; there is none if
+            one of the models has none.
 
         Raises
         ------

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.classify import Classifier
-from sapwood.corrector._layer import layer_parts
+from sapwood.corrector._layer import MOST_RECORDS, layer_parts
 from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble.ensemble import Ensemble
 from sapwood.inspect import snapshot
@@ -53,7 +53,7 @@ class Tracking:
     The candidates are, for each rate, ``level + slope * (p - outlook)``, and the transfer model:
     p, plus ``coefficients`` times ``known - p`` for each value that is known, and ``p - first``,
     held within its bounds. Each adds its weight times its distance from p, and the
-    sum is held within p and all candidates.
+    sum is held within p and all candidates, and then within the range of y that was seen.
     """
 
     level: list[float]
@@ -65,6 +65,8 @@ class Tracking:
     lowest: float
     highest: float
     weights: list[float]  # of each rate, and of the transfer model
+    least: float  # of the range; -inf where that side is open
+    greatest: float
 
     def corrected(self, predictions: FloatArray) -> FloatArray:
         """Return what becomes of predictions."""
@@ -79,7 +81,8 @@ class Tracking:
         for weight, candidate in zip(self.weights, candidates, strict=True):
             said = said + weight * (candidate - p)
         together = np.array([p, *candidates])
-        corrected: FloatArray = np.clip(said, together.min(axis=0), together.max(axis=0))
+        said = np.clip(said, together.min(axis=0), together.max(axis=0))
+        corrected: FloatArray = np.clip(said, self.least, self.greatest)
         return corrected
 
 
@@ -283,11 +286,12 @@ def _in_order(
     number, category = nodes["kind"] == NUMBER, nodes["kind"] == CATEGORY
     child = np.where(inner, nodes["child"], 0)
     listed, tables = _listed(tree._kernel), tree._features.categories
+    names = tree._features.names
     feature = np.where(inner, nodes["feature"], -1).astype(np.int64)
     by_code = category & np.isin(feature, listed)
     feature[by_code] = len(tables) + np.searchsorted(listed, feature[by_code])
     return FlatTree(
-        names=[*tree.features, *(f"code of {tree.features[each]}" for each in listed)],
+        names=[*names, *(f"code of {names[each]}" for each in listed)],
         labels=[list(table) if len(table) <= OTHERS else [] for table in tables]
         + [list(islice(tables[each], OTHERS)) for each in listed],
         kind=nodes["kind"].astype(np.int64),
@@ -315,10 +319,14 @@ def _listed(kernel: TreeKernel) -> list[int]:
 
 
 def tracking_of(kernel: TreeKernel | EnsembleKernel) -> Tracking | None:
-    """Return what the last layer does; None if there is none, or nothing that it does."""
+    """Return what the last layer does; None if there is none, or nothing that it does.
+
+    Means of y are within its range, so that nothing holds them to it.
+    """
     layer = kernel.layer_table
     part = {name: layer[start : start + size].tolist() for name, start, size in layer_parts()}
-    if not any(part["theta"]):
+    tree = kernel if isinstance(kernel, TreeKernel) else kernel.trees[0]
+    if not len(layer) or not (any(part["theta"]) or tree.linear):
         return None
     (low,), (high,) = part["low"], part["high"]
     margin = RANGE_MARGIN * (high - low)
@@ -332,7 +340,14 @@ def tracking_of(kernel: TreeKernel | EnsembleKernel) -> Tracking | None:
         lowest=low - margin,
         highest=high + margin,
         weights=part["theta"],
+        least=-np.inf if _is_open(part, "low") else low,
+        greatest=np.inf if _is_open(part, "high") else high,
     )
+
+
+def _is_open(part: dict[str, list[float]], side: str) -> bool:
+    """Return whether predictions may go beyond a side of the range of y, see `_range.pxd`."""
+    return max(part[f"{side}_records"][0], part[f"{side}_before"][0]) >= MOST_RECORDS
 
 
 def leaf_models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
@@ -391,12 +406,13 @@ def encode(tree: Readable, X: Any) -> FloatArray:
     Returns
     -------
     ndarray of float64, shape (rows, features)
-        The columns are `tree.features`. A number is as it was, a category is its code (from 0 in
-        the order in which they were learned), and NaN is a value that is missing, or a category
-        that was never learned. Where a feature has more than 63 categories, a category is a
-        number, its level: the mean y of its rows, shrunk towards the mean of all; a category that
-        was never learned has the latter. If the tree has cut that feature by its codes before
-        there were so many, these follow in a column of their own, behind all others: 63 is that of
+        The columns are `tree.features`, in the order in which the model came to know them, among
+        them flags of missing values ("age is missing"), which it derives itself. A number is as it
+        was, a category is its code (from 0 in the order in which they were learned), and NaN is a
+        value that is missing, or a category that was never learned. Where a feature has more than
+        63 categories, a category is a number, its level: the mean y of its rows, shrunk towards the
+        mean of all; a category that was never learned has the latter. If the tree has cut that
+        feature by its codes before there were so many, these follow in a column of their own, behind all others: 63 is that of
         all from the 64th on. To an ensemble all categories are codes, as its trees have levels of
         their own.
 

@@ -110,7 +110,7 @@ def _flattened(ensemble: Any) -> FlatModel:
     trees = [ensemble._as_tree(place) for place in range(len(shares))]
     many = np.flatnonzero(trees[0]._kernel.columns.place_table >= 0).tolist()
     return FlatModel(
-        names=list(ensemble.features),
+        names=list(ensemble._features.names),
         labels=[list(table) for table in features.categories],
         trees=[flatten(tree) for tree in trees],
         shares=shares,

@@ -356,4 +356,7 @@ def _track(graph: _Graph, tracking: Tracking, p: str) -> str:
     for weight, candidate in zip(tracking.weights, candidates, strict=True):
         said = line(said, weight, graph.add("Sub", candidate, p))
     said = graph.add("Max", said, graph.add("Min", p, *candidates))
-    return graph.add("Min", said, graph.add("Max", p, *candidates))
+    said = graph.add("Min", said, graph.add("Max", p, *candidates))
+    for name, bound in (("Max", tracking.least), ("Min", tracking.greatest)):
+        said = graph.add(name, said, graph.constant(bound)) if np.isfinite(bound) else said
+    return said

@@ -45,6 +45,7 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
     nodes["kind"][nodes["kind"] == LISTED] = CATEGORY
     names, known, facts = _texts(features), features.known, _facts(kernel)
     labels = [[str(label) for label in islice(table, OTHERS + 1)] for table in known.categories]
+    flags = {names[place]: names[owner] for place, owner in known.flags.items()}
     if kernel.targets > 1:
         nodes["mean"] = nodes["deviation"] = np.nan
         nodes["model"][at] = "linear" if kernel.linear else "mean"
@@ -60,6 +61,7 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
             of_targets=of_targets,
             inherited=inherited,
             learned=kernel.weight,
+            flags=flags,
         )
     levels = _levels(kernel, features)
     if not kernel.columns.split_encoded:  # levels are those of y itself
@@ -67,7 +69,15 @@ def picture(kernel: TreeKernel, features: Features) -> TreePicture:
         nodes["threshold"][by_level] += kernel.first
     ids = [name for name, kind in zip(names, known.kinds, strict=True) if kind == IDENTIFIER]
     return TreePicture(
-        nodes, names, labels, levels, ids, facts, inherited=inherited, learned=kernel.weight
+        nodes,
+        names,
+        labels,
+        levels,
+        ids,
+        facts,
+        inherited=inherited,
+        learned=kernel.weight,
+        flags=flags,
     )
 
 

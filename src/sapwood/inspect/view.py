@@ -73,6 +73,7 @@ class TreePicture:
     of_targets: NDArray[Any] | None = None  # of several, by node and target: TARGET_NODE
     inherited: FloatArray | None = None  # the weight that each leaf had when it was made
     learned: float = 0.0  # the weight of all rows
+    flags: Mapping[str, str] = field(default_factory=dict)  # of missing values: whose each is
 
     @cached_property
     def columns(self) -> dict[str, list[Any]]:
@@ -300,13 +301,21 @@ def feature_importances(picture: TreePicture, lately: bool = True) -> dict[str, 
         most = costs.max(initial=0.0)
         if most > 0:
             shares = costs / most
-            return dict(zip(picture.names, (shares / shares.sum()).tolist(), strict=True))
+            return _of_columns(picture, shares / shares.sum())
     inner = picture.nodes[picture.nodes["kind"] != LEAF]
     largest = inner["gain"].max(initial=0.0)
     if largest <= 0:
-        return dict.fromkeys(picture.names, 0.0)
+        return _of_columns(picture, np.zeros(len(picture.names)))
     gains = np.bincount(inner["feature"], inner["gain"] / largest, minlength=len(picture.names))
-    return dict(zip(picture.names, (gains / gains.sum()).tolist(), strict=True))
+    return _of_columns(picture, gains / gains.sum())
+
+
+def _of_columns(picture: TreePicture, shares: FloatArray) -> dict[str, float]:
+    """Return the share of each feature; that of a flag is added to its column's."""
+    found = dict(zip(picture.names, shares.tolist(), strict=True))
+    for flag, owner in picture.flags.items():
+        found[owner] += found.pop(flag)
+    return found
 
 
 class UnitChange(NamedTuple):

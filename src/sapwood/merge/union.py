@@ -132,11 +132,6 @@ def _check_apart(one: Part, other: Part) -> None:
                 f"{name} is {mine!r} in one model and {theirs!r} in the other: a forest has one "
                 "for all of its trees; train both with the same"
             )
-    if (one.parameters["max_bytes"] is None) != (other.parameters["max_bytes"] is None):
-        raise MergeError(
-            "max_bytes is given in one model only: what all trees may occupy is the sum of both; "
-            "train both with it, or without"
-        )
 
 
 def _fingerprint(kernel: TreeKernel) -> tuple[float, ...]:

@@ -1,6 +1,7 @@
 """The way in for one dict of features."""
 
 from cpython.ref cimport PyObject
+from libc.stdint cimport int64_t
 
 cdef struct Place:
     PyObject* key      # at this place of the dict before, if it is a name
@@ -9,9 +10,26 @@ cdef struct Place:
     int held_column    # of the scalar
 
 
+cdef class Gaps:
+    cdef readonly object table
+    cdef int64_t* counts            # those of `table`
+    cdef Py_ssize_t room
+    cdef readonly bint any_missing
+    cdef readonly bint flag_due
+
+
 cdef class FeatureTable:
     cdef public object known        # what is known at the moment; another object after a change
     cdef public object encoding     # the schema that rows are encoded by first, if there is one
+    # Of each column: rows in which it was missing and present, and whether these still count.
+    cdef readonly object gaps       # int64 (n, 3)
+    cdef int64_t* gap_counts        # those of `gaps`
+    cdef Py_ssize_t gap_room        # columns that they have a place for
+    cdef bint any_gaps              # whether any column was missing
+    cdef public bint flag_due       # whether a column is to get a flag of missing values
+
+    cdef void use_gaps(self, Gaps gaps) noexcept
+    cdef int count_gap(self, Py_ssize_t column, bint is_missing) except -1
 
 
 cdef class RowReader:
@@ -30,8 +48,13 @@ cdef class RowReader:
     cdef Py_ssize_t room            # how many places there are
     cdef Py_ssize_t holding         # how many scalars are held
     cdef Py_ssize_t named           # how many keys of the last dict are names of features
+    cdef bint flagging              # whether columns get flags of missing values
+    cdef Py_ssize_t flag_count      # how many have one; the places of flags, then of their columns
+    cdef object flag_array
+    cdef Py_ssize_t* flags          # those of `flag_array`
 
     cdef int follow(self) except -1
+    cdef int count_gaps(self) except -1
     cdef bint fill_aside(self, object x, double* values) except -1
     cdef bint fill(self, object x, bint learn) except -1
     cdef bint walk(self, PyObject* items, bint learn) noexcept

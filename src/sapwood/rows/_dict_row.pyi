@@ -5,8 +5,20 @@ from numpy.typing import NDArray
 
 from sapwood.rows.features import Features, KnownFeatures
 
+FLAG_ROWS: int
+FLAG_SHARE: int
+
+class Gaps:
+    table: NDArray[np.int64]
+    any_missing: bool
+    flag_due: bool
+    def __init__(self, table: NDArray[np.int64], flag_due: bool) -> None: ...
+
 class FeatureTable:
     known: KnownFeatures
+    gaps: NDArray[np.int64]
+    flag_due: bool
+    def set_gaps(self, gaps: NDArray[np.int64], flag_due: bool) -> None: ...
 
 class RowReader:
     features: Features

@@ -11,7 +11,7 @@ import numpy as np
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.float cimport DBL_MAX
 from libc.math cimport NAN, fabs, floor
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from sapwood import validation
@@ -44,7 +44,8 @@ cdef extern from "Python.h":
     void Py_XDECREF(PyObject*)
 
 cdef enum:
-    UNKNOWN = 0  # kinds of a column
+    FLAG = -1  # kinds of a column: it is derived from another
+    UNKNOWN = 0
     NUMBER = 1
     CATEGORY = 2
     DECLARED = 3  # a category of which whole floats are labels too
@@ -60,10 +61,14 @@ cdef enum:
     ODD = -2  # the key has to be looked at with care
     COPIED = 2048  # doubles that are copied and then looked at, while they are in the cache
     LONG = 100_000  # values that others need not wait for while they are looked at
+    MANY_GAPS = 30  # rows in which a column is missing, and present, before it gets a flag
+    SHARE_OF_GAPS = 20  # one in so many has to be of the rarer kind
 
 cdef dict KIND_CODES = {
     "unknown": UNKNOWN, "number": NUMBER, "category": CATEGORY, "identifier": CATEGORY,
+    "missing": FLAG,
 }
+FLAG_ROWS, FLAG_SHARE = <int>MANY_GAPS, <int>SHARE_OF_GAPS
 cdef Py_ssize_t LONGEST = validation.LONGEST
 
 # Their values are got by code of NumPy alone. A float64 is a float anyway.
@@ -116,8 +121,59 @@ def shared_place(label, Py_ssize_t places):
     return place_by_hash(<PyObject*>label, places)
 
 
+cdef class Gaps:
+    """How often columns were missing and present, ready to be used.
+
+    Parameters
+    ----------
+    table : array of int64, shape (columns, 3)
+        Of each column: rows in which it was missing and present, and whether they count no more.
+    flag_due : bool
+        Whether a column is to get a flag.
+    """
+
+    def __init__(self, table not None, bint flag_due):
+        cdef int64_t[:, ::1] own = np.array(table, np.int64)
+        if own.shape[1] != 3:
+            raise ValueError("there are three numbers for each column")
+        self.table, self.room = own.base, own.shape[0]
+        self.counts = &own[0, 0] if own.shape[0] else NULL
+        self.any_missing, self.flag_due = bool((own.base[:, 0] > 0).any()), flag_due
+
+
 cdef class FeatureTable:
     """What `Features` is for kernels."""
+
+    def __cinit__(self):
+        self.gaps = np.zeros((0, 3), np.int64)
+
+    def set_gaps(self, gaps not None, bint flag_due):
+        """Set in how many rows each column was missing and present, see `missing_flags`."""
+        self.use_gaps(Gaps(gaps, flag_due))
+
+    cdef void use_gaps(self, Gaps gaps) noexcept:
+        """Let other counts be those of the columns."""
+        self.gaps, self.gap_counts, self.gap_room = gaps.table, gaps.counts, gaps.room
+        self.any_gaps, self.flag_due = gaps.any_missing, gaps.flag_due
+
+    cdef int count_gap(self, Py_ssize_t column, bint is_missing) except -1:
+        """Count a value of a column of numbers; from the first one on that is missing."""
+        cdef int64_t* own
+        if column >= self.gap_room:
+            if not is_missing:
+                return 0
+            more = np.zeros((column + 1, 3), np.int64)
+            more[: self.gap_room] = self.gaps
+            self.set_gaps(more, self.flag_due)
+        own = self.gap_counts + 3 * column
+        if own[2] or (own[0] == 0 and not is_missing):
+            return 0
+        self.any_gaps = True
+        own[not is_missing] += 1
+        if own[0] >= MANY_GAPS and own[1] >= MANY_GAPS:
+            if own[0] * SHARE_OF_GAPS >= own[1] and own[1] * SHARE_OF_GAPS >= own[0]:
+                self.flag_due = True
+        return 0
 
 
 cdef class RowReader:
@@ -171,6 +227,9 @@ cdef class RowReader:
         view = row
         cdef Py_ssize_t[::1] counts = np.zeros(2 * width + 1, np.intp)
         cdef Py_ssize_t* kinds = &counts[0] + width
+        places = [*known.flags, *known.flags.values()]
+        cdef Py_ssize_t[::1] flags = np.array([*places, 0], np.intp)
+        cdef bint flagging = self.features.flagging
         for column in range(width):
             kinds[column] = KIND_CODES[words[column]]
             counts[column] = IDS if words[column] == "identifier" else counted[column]
@@ -178,6 +237,8 @@ cdef class RowReader:
                 kinds[column] = DECLARED
         # Nothing fails from here on.
         self.known, self.kind_array = known, counts.base
+        self.flag_array, self.flag_count, self.flags = flags.base, len(places) // 2, &flags[0]
+        self.flagging = flagging
         self.kinds, self.width = kinds, width
         self.counts, self.most = &counts[0], most
         self.index, self.tables, self.row = index, tables, row
@@ -232,6 +293,7 @@ cdef class RowReader:
         """As `read`."""
         cdef PyObject* items = <PyObject*>x
         cdef Py_ssize_t column
+        cdef double number
         cdef bint is_plain
         if self.index is None:
             raise RuntimeError("the reader was never initialised")
@@ -259,7 +321,26 @@ cdef class RowReader:
             is_plain = is_plain and self.put_scalar(column, held, learn)
         if self.named == 0 and self.width > 0 and PyDict_Size(items) > 0:
             return False  # which deserves a word
-        return is_plain
+        for column in range(self.flag_count):
+            number = self.values[self.flags[self.flag_count + column]]
+            self.values[self.flags[column]] = number != number
+        return is_plain and not (learn and self.features.flag_due)
+
+    cdef int count_gaps(self) except -1:
+        """Count the values of the row that was learned, if columns get flags."""
+        cdef Py_ssize_t column
+        cdef double total = 0.0
+        if not self.flagging:
+            return 0
+        if not self.features.any_gaps:
+            for column in range(self.width):
+                total += 0.0 * self.values[column]
+            if total == 0.0:
+                return 0
+        for column in range(self.width):
+            if self.kinds[column] == NUMBER:
+                self.features.count_gap(column, self.values[column] != self.values[column])
+        return 0
 
     cdef bint put_scalar(self, int column, object scalar, bint learn) except -1:
         """Write a scalar of NumPy; whether it was plain."""

@@ -17,6 +17,7 @@ __all__ = [
     "CATEGORY",
     "IDENTIFIER",
     "IDS",
+    "MISSING",
     "MOST_LABELS",
     "NUMBER",
     "OTHERS",
@@ -35,6 +36,7 @@ UNKNOWN: str = "unknown"
 IDENTIFIER: str = (
     "identifier"  # a category whose labels hardly ever came twice: it counts as missing
 )
+MISSING: str = "missing"  # a flag: whether another column is missing, see missing_flags.py
 OTHERS = 63  # labels of a category of few; with one more it becomes one of many
 MOST_LABELS = 2**16  # that have a code of their own, if memory is not limited
 IDS = 2**14  # with so many labels it is looked whether they ever come twice

@@ -20,6 +20,7 @@ from sapwood.rows._dict_row import finite_copy, first_infinite
 from sapwood.rows.column import (
     CATEGORY,
     IDENTIFIER,
+    MISSING,
     NUMBER,
     UNKNOWN,
     Column,
@@ -120,6 +121,52 @@ class EncodedRows:
         for column in new:
             column.first_row = names.get(column.name, 0)  # 0: derived by a schema
 
+    def fill(self, places: list[int], values: NDArray[Any]) -> None:
+        """Set the values of some columns, which are derived from others."""
+        if not self.matrix.flags.writeable:
+            self.matrix = self.matrix.copy()
+        self.matrix[:, places] = values
+
+    def column_at(self, place: int) -> Column | None:
+        """Return the column that was read for a place of the matrix, if there is one."""
+        known = len(self._before.names)
+        if place < known:
+            name = self._before.names[place]
+            return next((column for column in self._columns if column.name == name), None)
+        return self._new()[place - known]
+
+    def width_at(self, row: int) -> int:
+        """Return how many columns there are once a row is learned."""
+        return len(self._before.names) + sum(column.first_row <= row for column in self._new())
+
+    def has_new(self, name: Label) -> bool:
+        """Return whether a column of this name is new."""
+        return any(column.name == name for column in self._new())
+
+    def _new(self) -> list[Column]:
+        """Return the columns that are new, in the order of the matrix."""
+        return [column for column in self._columns if column.name not in self._before.index]
+
+    def with_columns(self, added: Sequence[tuple[Column, FloatArray]]) -> EncodedRows:
+        """Return the same rows with further columns; those that are new come by their first rows.
+
+        Parameters
+        ----------
+        added : sequence of (Column, array)
+            New columns with their first rows, and their values in all rows.
+        """
+        known, new = len(self._before.names), self._new()
+        parts = [*zip(new, self.matrix[:, known:].T, strict=True), *added]
+        parts.sort(key=lambda part: part[0].first_row)
+        columns = [column for column in self._columns if column.name in self._before.index]
+        return EncodedRows(
+            self._features,
+            self._before,
+            np.column_stack([self.matrix[:, :known], *(values for _, values in parts)]),
+            [*columns, *(column for column, _ in parts)],
+            self._end,
+        )
+
     def first_row_before(self) -> FloatArray:
         """Return the first row as it is predicted before anything new is registered."""
         kinds = self._before.kinds
@@ -169,7 +216,7 @@ def read(features: Features, X: Any, learn: bool) -> EncodedRows:
         if learn:
             plan.set_first_rows(X)
         return plan
-    if schema is not None and list(schema.features) == features.names:
+    if schema is not None and list(schema.features) == features.known.given:
         X = schema_columns.named(X, [rule.name for rule in schema.rules])
     if isinstance(X, Mapping):
         items = list(X.items())
@@ -338,6 +385,13 @@ def _columns(
                 continue
             _check_text(name)
             place = new.setdefault(name, width + len(new))
+        elif features.kinds[place] == MISSING:
+            if learn:
+                raise ValueError(
+                    f"x[{validation.shown(name)}]: the model derives this feature itself; give it "
+                    "another name, or leave it out"
+                )
+            continue
         if place in columns:
             raise ValueError(f"x[{validation.shown(name)}] is given twice: names must differ")
         columns[place] = features._column(name, learn), content
@@ -354,7 +408,7 @@ def _columns(
 def _read_array(features: Features, X: Any, learn: bool) -> EncodedRows:
     """Read rows without names: the columns are the features in their order."""
     before = features.known
-    names = before.names
+    names = before.given
     has_categories = CATEGORY in features.kinds or IDENTIFIER in features.kinds
     array = _as_array(X, has_categories or bool(features.categorical))
     if array.ndim != 2:
@@ -373,7 +427,7 @@ def _read_array(features: Features, X: Any, learn: bool) -> EncodedRows:
     columns: list[Column] = []
     if not features.all_numbers:
         columns = [features._column(name, learn) for name in names]
-    if array.dtype.kind == "O" or any(map(_is_category, columns)):
+    if array.dtype.kind == "O" or any(map(_is_category, columns)) or before.flags:
         return _read_columns(features, zip(names, array.T, strict=True), _of_mapping, rows, learn)
     matrix = np.ascontiguousarray(as_doubles(array))
     owned = not (isinstance(X, np.ndarray) and np.may_share_memory(matrix, X))

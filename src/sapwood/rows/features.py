@@ -7,12 +7,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 from sapwood import validation
-from sapwood.rows import encoder
+from sapwood.rows import encoder, missing_flags
 from sapwood.rows._dict_row import FeatureTable
 from sapwood.rows.column import (
     CATEGORY,
     IDENTIFIER,
     IDS,
+    MISSING,
     MOST_LABELS,
     NUMBER,
     OTHERS,
@@ -32,6 +33,7 @@ __all__ = [
     "IDENTIFIER",
     "MAX_FEATURES",
     "MAX_TARGETS",
+    "MISSING",
     "MOST_LABELS",
     "NUMBER",
     "OTHERS",
@@ -42,7 +44,7 @@ __all__ = [
     "labels_within",
 ]
 
-KINDS = (NUMBER, CATEGORY, UNKNOWN, IDENTIFIER)
+KINDS = (NUMBER, CATEGORY, UNKNOWN, IDENTIFIER, MISSING)
 # Where memory is limited, a feature has a label of its own for each so many bytes, and at least
 # this number.
 BYTES_PER_LABEL = 4096
@@ -53,6 +55,8 @@ HEADER = ("names", "kinds", "labels", "categorical")
 TARGETS = "targets"  # of several; there is no such field if there is one
 MAX_TARGETS = 1024
 PLACE = 8  # bytes of an attribute
+# Those of attributes for flags do not count, as in files of before.
+OF_FLAGS = 48
 SHARED_INTS = 257  # from 0 on, Python keeps but one of each
 
 
@@ -126,6 +130,7 @@ class KnownFeatures:
     """
 
     __slots__ = (
+        "_flags",
         "content_bytes",
         "counts",
         "index",
@@ -145,6 +150,7 @@ class KnownFeatures:
         self.targets: tuple[Label, ...] = ()
         self.version = 0
         self.content_bytes = 0
+        self._flags: dict[int, int] | None = None
 
     def and_columns(
         self, columns: Sequence[Column], before: int | None = None, rows: float = math.inf
@@ -243,6 +249,20 @@ class KnownFeatures:
         self.version += 1
 
     @property
+    def flags(self) -> dict[int, int]:
+        """The places of flags of missing values, and those of the columns that they belong to."""
+        if self._flags is None:
+            self._flags = missing_flags.flags_of(self.names, self.kinds)
+        return self._flags
+
+    @property
+    def given(self) -> list[Label]:
+        """The names of the features that rows bring: all but flags of missing values."""
+        if not self.flags:
+            return self.names
+        return [name for place, name in enumerate(self.names) if place not in self.flags]
+
+    @property
     def categories(self) -> list[dict[Label, int]]:
         """The code of each label; not to be changed."""
         return [
@@ -270,7 +290,8 @@ class KnownFeatures:
         places = max(0, count - SHARED_INTS) * sys.getsizeof(MAX_FEATURES)
         lists = 4 * (sys.getsizeof([]) + 8 * (count + count // 8 + 6))
         # Without several targets their place does not count, as in files of before.
-        own = sys.getsizeof(self) - (0 if self.targets else PLACE)
+        # Nor does what flags are found by.
+        own = sys.getsizeof(self) - PLACE - (0 if self.targets else PLACE)
         return self.content_bytes + places + lists + _dict_bytes(count) + own
 
 
@@ -321,11 +342,12 @@ class Features(FeatureTable):
            [nan, nan]])
     """
 
-    __slots__ = ("_schema", "categorical", "most_labels")
+    __slots__ = ("_schema", "categorical", "flagging", "most_labels")
 
     def __init__(self, categorical: Iterable[Label] = (), most_labels: int = MOST_LABELS):
         self.categorical = frozenset(checked_names(categorical, "categorical"))
         self.most_labels = most_labels
+        self.flagging = False  # whether columns get flags of missing values
         self.schema = None
         self.known = KnownFeatures()
 
@@ -380,7 +402,8 @@ class Features(FeatureTable):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{self.kinds.count(kind)} {kind}" for kind in KINDS)
+        kinds = KINDS if self.known.flags else KINDS[:-1]
+        counts = ", ".join(f"{self.kinds.count(kind)} {kind}" for kind in kinds)
         return f"<Features: {counts}>"
 
     def read(self, X: Any, learn: bool) -> EncodedRows:
@@ -409,7 +432,10 @@ class Features(FeatureTable):
             If X has another shape, or a value is neither finite nor missing, or of another kind
             than its feature; told with its name and row.
         """
-        return encoder.read(self, X, learn)
+        plan = encoder.read(self, X, learn)
+        if self.known.flags or (learn and self.flagging):
+            return missing_flags.completed(self, plan, learn and self.flagging)
+        return plan
 
     def read_one(self, x: Any, learn: bool) -> EncodedRows:
         """Read one row, and change nothing yet: as `read`, of a mapping of names to values.
@@ -421,7 +447,10 @@ class Features(FeatureTable):
         ...
         ValueError: x['age'] = inf must be finite; use NaN or None for a missing value
         """
-        return encoder.read_one(self, x, learn)
+        plan = encoder.read_one(self, x, learn)
+        if self.known.flags or (learn and self.flagging):
+            return missing_flags.completed(self, plan, learn and self.flagging)
+        return plan
 
     def matrix(self, X: Any, learn: bool) -> FloatArray:
         """Read many rows and register at once what is new; see `read`."""
@@ -438,12 +467,13 @@ class Features(FeatureTable):
     def nbytes(self) -> int:
         """Bytes that all names, labels and tables occupy."""
         declared = sum(map(sys.getsizeof, self.categorical)) + sys.getsizeof(self.categorical)
-        return self.known.nbytes + declared + sys.getsizeof(self)
+        return self.known.nbytes + declared + sys.getsizeof(self) - OF_FLAGS
 
     def copy(self) -> Self:
         """Return features that are equal and share nothing that changes."""
         twin = type(self)(self.categorical, self.most_labels)
-        twin.schema = self.schema
+        twin.schema, twin.flagging = self.schema, self.flagging
+        twin.set_gaps(self.gaps, self.flag_due)
         twin.known = self.known._copy()
         twin.known.tables = [dict(table) for table in self.categories]  # as each adds to its own
         return twin
@@ -506,6 +536,10 @@ class Features(FeatureTable):
             _check(kind in (CATEGORY, IDENTIFIER) or not declared, "a kind is wrong")
             _check_distinct(own, "label")
             known.add(name, kind, {label: code for code, label in enumerate(own)})
+        try:
+            missing_flags.flags_of(known.names, known.kinds)
+        except ValueError as error:
+            _check(False, str(error))
         features.known = known.and_targets(tuple(targets or ()))
         return features
 

@@ -126,7 +126,7 @@ cdef class TreeKernel(PredictingTree):
         while waiter != NULL:
             following = waiter.next
             if waiter.width == self.features and self.targets == 1:
-                prediction.saying.prediction = 0.0
+                prediction.issued = 0.0
                 if self.rows == 0.0:
                     if self.tracking:
                         count_blanks(self.notes, 1)
@@ -137,7 +137,7 @@ cdef class TreeKernel(PredictingTree):
                     if self.tracking:
                         key = note_key(self, waiter.values, 0, NULL)
                         take_down(self, leaf, &prediction, self.notes.leave(key))
-                waiter.prediction = prediction.saying.prediction
+                waiter.prediction = prediction.issued
                 waiter.is_answered = True
             self.sharing.answer(waiter)
             waiter = following
@@ -240,9 +240,7 @@ cdef class TreeKernel(PredictingTree):
                         )
                         if predicting:
                             for target in range(targets):
-                                predictions[row * targets + target] = (
-                                    found[target].saying.prediction
-                                )
+                                predictions[row * targets + target] = found[target].issued
                         if placing:
                             regions[row] = self.leaves[leaf].node
                         if self.leaves[leaf].weight >= self.leaves[leaf].due:
@@ -309,7 +307,7 @@ cdef class TreeKernel(PredictingTree):
         """
         cdef TargetPrediction found
         cdef Py_ssize_t node = self.learn_plain(reader, x, y, w, id, &found)
-        return None if node < 0 else (found.saying.prediction, node)
+        return None if node < 0 else (found.issued, node)
 
     cdef Py_ssize_t learn_plain(
         self, RowReader reader, x, double y, double w, uint64_t id, TargetPrediction* found
@@ -330,6 +328,7 @@ cdef class TreeKernel(PredictingTree):
             row = with_levels(self, reader.values, self.room)
             leaf = leaf_of(self.nodes, row)
             self.learn_known(leaf, row, reader.values, &y, w, 0, NULL, False, id, found)
+            reader.count_gaps()
             node = self.leaves[leaf].node
             if self.leaves[leaf].weight >= self.leaves[leaf].due:
                 decide(self, leaf)
@@ -360,6 +359,7 @@ cdef class TreeKernel(PredictingTree):
                 leaf, row, reader.values, &y[0], w, 0, NULL, False, id,
                 predictions_in(self, self.scratch, NULL),
             )
+            reader.count_gaps()
             if self.leaves[leaf].weight >= self.leaves[leaf].due:
                 decide(self, leaf)
         finally:

@@ -7,6 +7,13 @@ def nbytes(tables: TreeTables) -> int: ...
 def promises(tables: TreeTables) -> NDArray[np.float64]: ...
 def rank_now(tables: TreeTables, reserve: int) -> None: ...
 def check_bound(tables: TreeTables) -> None: ...
+def has_room_for_names(
+    tables: TreeTables,
+    is_category: NDArray[np.uint8],
+    places: NDArray[np.intp],
+    name_bytes: int,
+    targets: int,
+) -> bool: ...
 def leaves_without_room(
     tables: TreeTables,
     is_category: NDArray[np.bool_],
@@ -24,5 +31,5 @@ def has_room_to_grow(
     new_bytes: int,
     targets: int,
     note_bytes: int,
-    rows: int,
+    splits: int,
 ) -> bool: ...

@@ -7,7 +7,7 @@ too large before.
 
 import numpy as np
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport qsort
 
 from sapwood.corrector._layer cimport LayerState
@@ -498,9 +498,9 @@ cdef (int64_t, int64_t) layout_bytes(
 
 def has_room_to_grow(
     TreeTables tables not None, is_category, places, int64_t name_bytes, int64_t new_bytes,
-    Py_ssize_t targets, int64_t note_bytes, int64_t rows,
+    Py_ssize_t targets, int64_t note_bytes, int64_t splits,
 ):
-    """Return whether other features find room, even if each of so many rows splits a leaf before.
+    """Return whether other features find room, even after so many splits.
 
     The parameters are those of `leaves_without_room`.
     """
@@ -509,11 +509,32 @@ def has_room_to_grow(
         tables, is_category, places, name_bytes, new_bytes, targets, note_bytes
     )
     model = tables.sizes_for(is_category, places, targets)[0]
-    rest += rows * (8 * model + tables.memory.page_overhead)
-    rest += table_bytes(leaves + rows, targets) - table_bytes(leaves, targets)
+    rest += splits * (8 * model + tables.memory.page_overhead)
+    rest += table_bytes(leaves + splits, targets) - table_bytes(leaves, targets)
     # While a category is one of few, its slots are more than those of a number.
     grown = max(grown, 0) + 8 * CATEGORIES * (1 + 2 * targets) * len(is_category)
     return rest + fresh_bytes(tables) + grown <= tables.memory.max_bytes
+
+
+def has_room_for_names(
+    TreeTables tables not None, const uint8_t[::1] is_category, const Py_ssize_t[::1] places,
+    int64_t name_bytes, Py_ssize_t targets,
+):
+    """Return whether nothing changes but names, and there is room for them as the tree is.
+
+    The parameters are those of `leaves_without_room`, which stops no leaf then.
+    """
+    cdef Py_ssize_t feature
+    cdef int64_t needed
+    if targets != tables.targets or len(is_category) != tables.features or tables.slots == 0:
+        return False
+    for feature in range(tables.features):
+        if is_category[feature] != tables.is_category[feature]:
+            return False
+        if places[feature] != tables.places[feature]:
+            return False
+    needed = used_bytes(tables) + name_bytes - tables.name_bytes
+    return needed + 16 * tables.features * tables.has_many <= tables.memory.max_bytes
 
 
 def leaves_without_room(

@@ -47,7 +47,7 @@ cdef class PredictingTree(TreeTables):
                 self.notes.reserve(1)
                 key = id if id else note_key(self, reader.values, 0, NULL)
                 take_down(self, leaf, predictions, self.notes.leave(key))
-            return [predictions[target].saying.prediction for target in range(self.targets)]
+            return [predictions[target].issued for target in range(self.targets)]
         finally:
             end_glance(self.sharing)
 
@@ -65,7 +65,7 @@ cdef class PredictingTree(TreeTables):
         if not begin_glance(self.sharing):
             return self.ask_learner(reader, x) if id == 0 and record else None
         return (
-            prediction.saying.prediction
+            prediction.issued
             if self.predict_known(reader, x, record, id, &leaf, &prediction)
             else None
         )
@@ -84,7 +84,7 @@ cdef class PredictingTree(TreeTables):
             reader, x, asked, id, &leaf, &prediction
         ):
             return None
-        return prediction.saying.prediction, self.leaves[leaf].node
+        return prediction.issued, self.leaves[leaf].node
 
     cdef bint predict_known(
         self, RowReader reader, x, bint asked, uint64_t id, Py_ssize_t* leaf,
@@ -103,7 +103,7 @@ cdef class PredictingTree(TreeTables):
             row = with_levels(self, reader.values, self.room)
             leaf[0] = leaf_of(self.nodes, row)
             if self.rows == 0.0:
-                prediction.saying.prediction = 0.0
+                prediction.issued = 0.0
                 if self.tracking and asked and id == 0:
                     count_blanks(self.notes, 1)
                 return True
@@ -180,7 +180,7 @@ cdef class PredictingTree(TreeTables):
             [own.saying.candidates[place] for place in range(CANDIDATES)]
             if self.tracking
             else [],
-            own.saying.prediction,
+            own.issued,
         )
 
     def levels_of(self, Py_ssize_t feature, bint from_first=False):
@@ -364,7 +364,7 @@ cdef class PredictingTree(TreeTables):
                 leaf = leaves[row - start]
                 predict_row(self, leaf, taken, scratch, found)
                 for target in range(self.targets):
-                    predictions[row * self.targets + target] = found[target].saying.prediction
+                    predictions[row * self.targets + target] = found[target].issued
                 if placing:
                     regions[row] = self.leaves[leaf].node
                 if row >= first_noted:

@@ -8,7 +8,7 @@ here is compiled into its callers; each calls it either with the literal or with
 
 from libc.math cimport NAN
 
-from sapwood.corrector._layer cimport say
+from sapwood.corrector._layer cimport issued, say
 from sapwood.tree._experts cimport MARGIN
 from sapwood.tree._levels cimport HEAD, level_of, set_many_levels, set_split_encodings
 from sapwood.tree._model cimport predict_models, standardise
@@ -144,7 +144,7 @@ cdef inline void mix_experts(
             prediction.experts, &part.said[0] if tables.tracking else &part.errors[0],
             tables.averaging,
         )
-    prediction.saying.prediction = prediction.tree
+    prediction.saying.prediction = prediction.issued = prediction.tree
 
 
 cdef inline void correct(
@@ -156,8 +156,9 @@ cdef inline void correct(
             tables.layer + target, tables.layer_rules, prediction.tree,
             rows_of(tables, targets, target), &prediction.saying,
         )
+        prediction.issued = issued(tables.layer + target, prediction.saying.prediction)
         if targets == 1 and tables.alert and tables.units[0].state != CALM:
-            prediction.saying.prediction = tables.unrest.level
+            prediction.saying.prediction = prediction.issued = tables.unrest.level
 
 
 cdef inline const double* with_encodings(

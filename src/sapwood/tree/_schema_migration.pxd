@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 
 from sapwood.corrector._layer cimport LayerState
 from sapwood.corrector._pending cimport Notes
-from sapwood.rows._dict_row cimport FeatureTable
+from sapwood.rows._dict_row cimport FeatureTable, Gaps
 from sapwood.tree._pages cimport Pages
 from sapwood.tree._column_tables cimport Columns
 from sapwood.tree._tables cimport TargetRecords, TreeTables
@@ -42,5 +42,6 @@ cdef class SchemaMigration:
     cdef Py_ssize_t targets   # and how many columns of y
     cdef list relays
     cdef list fresh           # features of which no value was known before
+    cdef Gaps gaps            # how often columns were missing, or None
 
     cdef void commit(self) noexcept

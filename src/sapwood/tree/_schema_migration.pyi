@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.corrector._pending import Notes
-from sapwood.rows._dict_row import FeatureTable
+from sapwood.rows._dict_row import FeatureTable, Gaps
 from sapwood.tree._tables import TreeTables
 
 class Relay:
@@ -14,7 +14,7 @@ class Relay:
         is_category: NDArray[np.bool_],
         places: NDArray[np.intp],
         name_bytes: int,
-        stopping: NDArray[np.bool_],
+        stopping: NDArray[np.bool_] | None,
         targets: int,
         notes: Notes | None = None,
         may_split: NDArray[np.bool_] | None = None,
@@ -22,5 +22,7 @@ class Relay:
     ) -> None: ...
 
 class SchemaMigration:
-    def __init__(self, features: FeatureTable, known: Any, relays: list[Relay]) -> None: ...
+    def __init__(
+        self, features: FeatureTable, known: Any, relays: list[Relay], gaps: Gaps | None = None
+    ) -> None: ...
     def commit_now(self) -> None: ...

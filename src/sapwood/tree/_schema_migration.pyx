@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 from sapwood.corrector._layer cimport LayerState
 from sapwood.corrector._pending cimport Notes
 from sapwood.observers._store cimport Store
-from sapwood.rows._dict_row cimport FeatureTable
+from sapwood.rows._dict_row cimport FeatureTable, Gaps
 from sapwood.tree._column_tables cimport Columns, clear_watch
 from sapwood.tree._levels cimport HEAD
 from sapwood.tree._memory cimport promised_bytes, used_bytes
@@ -43,8 +43,9 @@ cdef class Relay:
         For how many codes a category of many has places; -1 for other features.
     name_bytes : int
         What the names of features and categories will occupy.
-    stopping : array of bool
-        Which leaves have to stop watching, as there is no more room for them.
+    stopping : array of bool, optional
+        Which leaves have to stop watching, as there is no more room for them. None if nothing
+        changes but names.
     targets : int
         Columns of y; another number than before only if the tree has learned nothing.
     notes : Notes, optional
@@ -63,6 +64,8 @@ cdef class Relay:
         cdef double[::1] layer
         self.tables, self.name_bytes, self.stopping = tables, name_bytes, stopping
         self.ends_trial = not keeps_trial
+        if stopping is None:
+            return
         self.stops = stopping.view(np.uint8)
         if len(self.stops) != tables.leaf_count:
             raise ValueError("it is not said of each leaf whether it stops")
@@ -191,9 +194,10 @@ cdef class Relay:
         cdef bint is_fuller
         if self.ends_trial:
             tables.end_trial()
-        for leaf in range(tables.leaf_count):
-            if self.stops[leaf]:
-                tables.stop_watching(leaf)
+        if self.stopping is not None:
+            for leaf in range(tables.leaf_count):
+                if self.stops[leaf]:
+                    tables.stop_watching(leaf)
         if self.is_relaid:
             tables.model_table.swap(self.model_table)
             tables.watch_table.swap(self.watch_table)
@@ -369,10 +373,14 @@ cdef class SchemaMigration:
         What is known of them from now on.
     relays : list of Relay
         What the trees become.
+    gaps : Gaps, optional
+        How often columns were missing once the rows are learned, if that is news.
     """
 
-    def __init__(self, FeatureTable features not None, known not None, list relays not None):
-        self.features, self.known, self.relays = features, known, relays
+    def __init__(
+        self, FeatureTable features not None, known not None, list relays not None, Gaps gaps=None
+    ):
+        self.features, self.known, self.relays, self.gaps = features, known, relays, gaps
         self.width, self.targets = len(known.names), max(1, len(known.targets))
         before = features.known.kinds
         self.fresh = [
@@ -391,3 +399,5 @@ cdef class SchemaMigration:
         for relay in self.relays:
             relay.commit()
         self.features.known = self.known
+        if self.gaps is not None:
+            self.features.use_gaps(self.gaps)

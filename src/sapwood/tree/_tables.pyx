@@ -206,6 +206,11 @@ cdef class TreeTables:
         self.name_bytes = name_bytes
 
     @property
+    def grace_period(self):
+        """The weight of rows that a leaf learns before it may split."""
+        return self.growth.grace_period
+
+    @property
     def max_bytes(self):
         """What the tree may occupy; 0 if there is no limit."""
         return self.memory.max_bytes

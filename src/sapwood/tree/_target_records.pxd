@@ -111,6 +111,7 @@ cdef struct TargetPrediction:
     double tree              # what they predict together
     CorrectedPrediction saying  # what the corrector makes of it; the prediction alone without one
     double said[EXPERTS]     # what experts predicted when the row was predicted, when it is learned
+    double issued            # what is returned of the corrector's prediction
 
 
 cdef inline Py_ssize_t terms_doubles(Py_ssize_t features) noexcept nogil:

@@ -11,7 +11,7 @@ Nothing here can fail: whatever may was done before, see `TreeKernel.make_ready`
 from libc.math cimport fabs
 from libc.stdint cimport int64_t, uint64_t
 
-from sapwood.corrector._layer cimport CorrectedPrediction, follow, judge, start_layer
+from sapwood.corrector._layer cimport CorrectedPrediction, follow, issued, judge, start_layer
 from sapwood.moments cimport PIVOT
 from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
@@ -149,6 +149,7 @@ cdef inline double score_target(
         if targets == 1 and not at_once:
             if said != NULL and said.known == rows:
                 prediction.saying.prediction = said.prediction  # as would be predicted now
+                prediction.issued = issued(tables.layer + target, said.prediction)
             else:
                 correct(tables, targets, target, prediction)
     if targets == 1:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sapwood.corrector._pending import Notes, bytes_of_a_note
 from sapwood.observers.quantizer import QuantizerObserver
-from sapwood.rows.features import CATEGORY, Features, KnownFeatures
+from sapwood.rows.features import CATEGORY, MISSING, Features, KnownFeatures
 from sapwood.tree import _memory
 from sapwood.tree._kernel import NOTE_DOUBLES
 from sapwood.tree._schema_migration import Relay
@@ -30,16 +30,20 @@ from sapwood.validation import Label
 __all__ = [
     "LEAST_BYTES",
     "RULES",
+    "ColumnKinds",
     "MemoryRules",
     "bytes_of_names",
     "column_kinds",
     "has_room",
     "may_split",
     "most_notes",
+    "most_splits",
     "name_bytes",
     "new_notes",
     "relay",
 ]
+
+ColumnKinds = tuple[NDArray[np.bool_], NDArray[np.intp]]  # as `column_kinds` returns them
 
 # What a tree may occupy has to be at least this, which is more than it does without a feature.
 LEAST_BYTES = 16_384
@@ -157,7 +161,11 @@ class MemoryRules:
 
 
 def relay(
-    tables: TreeTables, features: Features, known: KnownFeatures, names: int | None = None
+    tables: TreeTables,
+    features: Features,
+    known: KnownFeatures,
+    names: int | None = None,
+    columns: ColumnKinds | None = None,
 ) -> Relay:
     """Return what a tree becomes once more is known of its features.
 
@@ -169,16 +177,24 @@ def relay(
         By which its rows are read, and what will be known of them.
     names : int, optional
         What counts for their names; what they will occupy by default.
+    columns : tuple of arrays, optional
+        What `column_kinds` returns, where it is known.
 
     Raises
     ------
     ValueError
         If `max_bytes` has no room for it.
     """
-    columns = column_kinds(features, known)
+    if columns is None:
+        columns = column_kinds(features, known)
     if names is None:
         names = name_bytes(features, known)
     targets = max(1, len(known.targets))
+    is_category, places = columns
+    if tables.max_bytes and _memory.has_room_for_names(
+        tables, is_category.view(np.uint8), places, names, targets
+    ):
+        return Relay(tables, is_category, places, names, None, targets)
     notes = None
     if targets != tables.targets and tables.tracking:
         notes = new_notes(tables.max_bytes, targets)
@@ -194,17 +210,17 @@ def has_room(
     tables: TreeTables,
     features: Features,
     known: KnownFeatures,
-    rows: int,
+    splits: int,
     names: int | None = None,
 ) -> bool:
-    """Return whether there is room for more features and labels, even if each row splits a leaf.
+    """Return whether there is room for more features and labels, even after so many splits.
 
     Parameters
     ----------
     tables, features, known, names
         As for `relay`.
-    rows : int
-        That are learned until all of it is known.
+    splits : int
+        That rows may make until all of it is known, see `most_splits`.
     """
     if not tables.max_bytes:
         return True
@@ -213,12 +229,26 @@ def has_room(
         names = name_bytes(features, known)
     notes = new_notes(tables.max_bytes, targets) if tables.tracking else None
     sizes = _sizes(tables, columns, names, targets, notes)
-    return _memory.has_room_to_grow(tables, *columns, *sizes, rows)
+    return _memory.has_room_to_grow(tables, *columns, *sizes, splits)
 
 
-def column_kinds(
-    features: Features, known: KnownFeatures
-) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+def most_splits(tables: TreeTables, rows: int, weight: float) -> int:
+    """Return how many splits rows can make at most.
+
+    Each takes a row, and a grace period of weight in its leaf, of which leaves may have all but a
+    little already.
+
+    Parameters
+    ----------
+    tables : TreeTables
+        Of the tree.
+    rows, weight
+        That are learned, and what they weigh together.
+    """
+    return int(min(rows, tables.leaf_count + weight / tables.grace_period + 1))
+
+
+def column_kinds(features: Features, known: KnownFeatures) -> ColumnKinds:
     """Return of each feature whether it is a category of few, and the places of one of many.
 
     Parameters
@@ -233,7 +263,13 @@ def column_kinds(
 
 def may_split(tables: TreeTables, known: KnownFeatures) -> NDArray[np.bool_]:
     """Return of each feature that is known whether leaves may split on it."""
-    return np.array([name not in tables.no_splits for name in known.names], dtype=np.bool_)
+    return np.array(
+        [
+            name not in tables.no_splits and kind != MISSING
+            for name, kind in zip(known.names, known.kinds, strict=True)
+        ],
+        dtype=np.bool_,
+    )
 
 
 def new_notes(max_bytes: int | None, targets: int) -> Notes:
@@ -270,7 +306,7 @@ def name_bytes(features: Features, known: KnownFeatures) -> int:
 
 def _sizes(
     tables: TreeTables,
-    columns: tuple[NDArray[np.bool_], NDArray[np.intp]],
+    columns: ColumnKinds,
     names: int,
     targets: int,
     notes: Notes | None,

@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._layer import LEVEL_RATES, fresh_layer, layer_parts
+from sapwood.corrector._layer import (
+    FIRST_WINDOW,
+    LAYER_DOUBLES,
+    LEVEL_RATES,
+    MOST_RECORDS,
+    RANGE_PARTS,
+    fresh_layer,
+    layer_parts,
+)
 from sapwood.corrector._pending import Notes
 from sapwood.records import check, doubles
 from sapwood.tree._kernel import NOTE_DOUBLES
@@ -30,7 +38,7 @@ from sapwood.tree.layout import (
     no_trial,
 )
 
-__all__ = ["LATER", "is_older", "upgraded"]
+__all__ = ["LATER", "is_older", "layers_with_records", "upgraded"]
 
 Array = NDArray[Any]
 
@@ -44,7 +52,11 @@ NEAREST = [int(np.argmin(np.abs(np.array(RATES) - rate))) for rate in LEVEL_RATE
 
 def is_older(arrays: dict[str, Array]) -> bool:
     """Say whether a file was written when less was kept of each feature than now."""
-    return "units" not in arrays or ("target_streams" in arrays and "target_costs" not in arrays)
+    return (
+        "units" not in arrays
+        or ("target_streams" in arrays and "target_costs" not in arrays)
+        or _lack_records(arrays.get("layer", np.zeros(0)), _targets(arrays))
+    )
 
 
 def upgraded(arrays: dict[str, Array], tracking: bool, features: int) -> dict[str, Array]:
@@ -60,6 +72,8 @@ def upgraded(arrays: dict[str, Array], tracking: bool, features: int) -> dict[st
         That it knows.
     """
     arrays = _with_layer(arrays, tracking)
+    if "layer" in arrays:
+        arrays = arrays | {"layer": layers_with_records(arrays["layer"], _targets(arrays))}
     later = {
         "units": np.zeros(features + 1, UNITS_RECORD),
         "unrest": np.zeros(1, UNREST_RECORD),
@@ -74,6 +88,34 @@ def upgraded(arrays: dict[str, Array], tracking: bool, features: int) -> dict[st
         arrays = arrays | {"target_trial": np.zeros(arrays["target_streams"].size, TARGET_TRIAL)}
     later = _facts(arrays.get("watches"), features)
     return arrays | later if "watches" in arrays and not later.keys() & arrays.keys() else arrays
+
+
+def layers_with_records(layers: Array, targets: int) -> Array:
+    """Return the last layers of so many targets, with records of y if they lack them.
+
+    Both sides of the range are open at first, so that the model predicts as it did.
+    """
+    if not _lack_records(layers, targets):
+        return layers
+    start = next(start for name, start, _ in layer_parts() if name == RANGE_PARTS[0])
+    own = dict.fromkeys(RANGE_PARTS, 0.0) | {
+        "window": FIRST_WINDOW,
+        "low_before": MOST_RECORDS,
+        "high_before": MOST_RECORDS,
+    }
+    rows = np.tile(np.array(list(own.values()), np.float64), (targets, 1))
+    before = layers.reshape(targets, -1)
+    return np.hstack([before[:, :start], rows, before[:, start:]]).reshape(-1)
+
+
+def _lack_records(layers: Array, targets: int) -> bool:
+    """Return whether last layers are of a release that did not count records."""
+    old = targets * (LAYER_DOUBLES - len(RANGE_PARTS))
+    return layers.dtype == np.float64 and layers.shape == (old,)
+
+
+def _targets(arrays: dict[str, Array]) -> int:
+    return int(arrays["target_streams"].size) if "target_streams" in arrays else 1
 
 
 def _facts(watches: Array | None, features: int) -> dict[str, Array]:

@@ -135,7 +135,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     _renumbered: tuple[IntArray, ...] = ()  # the new numbers of nodes, for each pruning
     kind: ClassVar[str] = "HoeffdingTreeRegressor"
-    format: ClassVar[int] = 4
+    format: ClassVar[int] = 5
     _kernel: TreeKernel
 
     def __init__(
@@ -170,6 +170,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             split_bound=split_bound,
         )
         features = Features(categorical, labels_within(settings.parameters["max_bytes"]))
+        features.flagging = True
         parameters = {**settings.parameters, "categorical": features.declared}
         super().__init__(parameters, features, settings.new_kernel(features))
 
@@ -286,14 +287,16 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         if names:
             self._check_slots(self._kernel)
         known = plan.known(self._kernel.rows, names)
+        gaps = self._gaps(plan, known)
         if known is self._features.known:
-            return None
+            return None if gaps is None else SchemaMigration(self._features, known, [], gaps)
         relay = memory.relay(self._kernel, self._features, known)
-        return SchemaMigration(self._features, known, [relay])
+        return SchemaMigration(self._features, known, [relay], gaps)
 
-    def _has_room(self, plan: EncodedRows, names: tuple[Label, ...]) -> bool:
-        known = plan.known(targets=names)
-        return memory.has_room(self._kernel, self._features, known, len(plan.matrix))
+    def _has_room(self, plan: EncodedRows, names: tuple[Label, ...], weights: FloatArray) -> bool:
+        known, kernel = plan.known(targets=names), self._kernel
+        splits = memory.most_splits(kernel, len(weights), float(weights.sum()))
+        return memory.has_room(kernel, self._features, known, splits)
 
     # -- several targets ------------------------------------------------------------------------
 

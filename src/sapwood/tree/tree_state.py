@@ -13,6 +13,7 @@ from sapwood.model import State, check_unchanged
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
 from sapwood.observers.base import TableObserver
 from sapwood.records import check, doubles
+from sapwood.rows import missing_flags
 from sapwood.rows.features import UNKNOWN, Features, labels_within
 from sapwood.tree import _memory, memory, older_formats
 from sapwood.tree._column_tables import Columns
@@ -78,6 +79,7 @@ Kinds = tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]
 Tree = TypeVar("Tree", bound="HoeffdingTreeRegressor")
 
 NO_SPLITS, SPLIT_BOUND = "no_splits", "split_bound"  # parameters
+GAPS = "gaps"  # rows in which columns were missing, and present since
 PENDING = "pending"  # a leaf that is yet to be decided on
 MOST_LABELS = "most_labels"  # of a feature, if they are not those of max_bytes
 OBSERVERS: dict[str, type[TableObserver]] = {
@@ -190,6 +192,8 @@ def header_of(tree: "HoeffdingTreeRegressor") -> dict[str, Any]:
     most = tree._features.most_labels
     if most != labels_within(tree._parameters["max_bytes"]):
         header[MOST_LABELS] = most
+    if gaps := missing_flags.gaps_header(tree._features):
+        header[GAPS] = gaps
     if tree._kernel.pending >= 0:
         header[PENDING] = tree._kernel.pending
     return header
@@ -273,7 +277,7 @@ def restored(kind: type[Tree], state: State, format: int, *, is_own: bool = Fals
 
 def empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     """Return a tree with the parameters and features of a header."""
-    known = header.keys() - {PENDING, MOST_LABELS} == {"parameters", "features"}
+    known = header.keys() - {PENDING, MOST_LABELS, GAPS} == {"parameters", "features"}
     check(known, "its header has other entries than it should")
     parameters = header["parameters"]
     check(isinstance(parameters, dict), "its parameters are no dict")
@@ -287,9 +291,16 @@ def empty_tree(kind: type[Tree], header: dict[str, Any]) -> Tree:
     same = features.categorical == tree._features.categorical
     check(same, "its parameters and its features differ in what is categorical")
     tree._features.known = features.known
+    restore_gaps(tree._features, header)
     kept = {name: value for name, value in header.items() if name != PENDING}
     check_unchanged(header_of(tree), kept)
     return tree
+
+
+def restore_gaps(features: Features, header: dict[str, Any]) -> None:
+    """Set how often columns were missing, of a header of which nothing is trusted."""
+    counts = missing_flags.checked_gaps(header.get(GAPS, []), features)
+    features.set_gaps(counts, missing_flags.are_due(counts))
 
 
 def fill_kernel(

@@ -54,6 +54,40 @@ def test_the_layer_is_its_twin(late, weights):
     assert part["lateness"][0] == pytest.approx(twin.lateness)
 
 
+@pytest.mark.parametrize("kind", ["zeros", "trend", "shift", "fall"])
+def test_the_range_of_y_is_that_of_the_reference(kind):
+    """A model that is right but for what is below 0, where y is 0."""
+    rng, rows = np.random.default_rng(2), 1400
+    time = np.arange(rows)
+    drawn = rng.normal(size=rows)
+    moved = {
+        "zeros": 0.0 * time,
+        "trend": 0.05 * time,
+        "shift": 50.0 * (time > 700),
+        "fall": -np.sqrt(time),
+    }[kind]
+    model, y = drawn + moved, np.maximum(drawn, 0.0) + moved
+    layer, twin, held = LastLayer(), None, 0
+    for row in range(rows):
+        at = slice(row, row + 1)
+        found, notes = layer.say(model[at])
+        if twin is None:
+            twin = Layer(y[0])
+        else:
+            expected, saying = twin.say(model[row])
+            assert found[0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+            held += found[0] in twin.held_to()
+            twin.judge(saying, y[row], 1.0, 0)
+            twin.follow(model[row], y[row], 1.0)
+        layer.learn(model[at], y[at], notes)
+    if kind in ("zeros", "shift"):
+        assert held > 100
+    if kind == "zeros":
+        assert layer.say(np.array([-50.0, 50.0]))[0].tolist() == [y.min(), y.max()]
+    if kind == "trend":
+        assert layer.say(np.array([500.0]))[0] > y.max()
+
+
 def test_labels_at_once_are_notes_that_are_handed_back_at_once():
     model, y = walk(400)
     layer, twin = LastLayer(), LastLayer()

@@ -258,6 +258,13 @@ def test_leaves_that_watch_by_observers(observer):
     assert both.summary.rows == 1800
 
 
+def test_without_a_limit_in_one_model_there_is_none():
+    limited, free = Site(1).taught(tree(max_bytes=1_000_000)), Site(2).taught(tree())
+    both = limited.merge(free)
+    assert both.parameters["max_bytes"] is None
+    assert both.merge(Site(3).taught(forest())).parameters["max_bytes"] is None
+
+
 def test_their_limits_of_memory_add():
     north, south = Site(1, "abX", rows=4000), Site(2, "Xbacde", rows=4000)
     one, other = (site.taught(tree(max_bytes=200_000)) for site in (north, south))
@@ -300,7 +307,6 @@ def taught(**arguments):
         {"track": "auto"},
         {"observer": EBSTObserver()},
         {"observer": QuantizerObserver(slots=8)},
-        {"max_bytes": 1_000_000},
     ],
     ids=str,
 )
