@@ -9,6 +9,7 @@ from sapwood import model
 from sapwood.classify._calibration import EXPONENT_RANGE, LEAST_RATINGS, Calibrator
 from sapwood.classify.decisions import BALANCED
 from sapwood.classify.growth import ClassGrowth
+from sapwood.classify.held import Held, new_pending
 from sapwood.classify.labels import MOST_CLASSES, class_label
 from sapwood.limits import MOST_ROWS, MOST_WEIGHT
 from sapwood.model import State, check_unchanged
@@ -86,8 +87,6 @@ def restored(kind: type[Kind], state: State) -> Kind:
     ValueError, TypeError, OverflowError
         If there is anything wrong with them.
     """
-    from sapwood.classify.classifier import Held
-
     header, arrays = state
     known = header.keys() - {UNLABELLED} == {"parameters", "classes"}
     check(known, "its header has other entries than it should")
@@ -111,7 +110,7 @@ def restored(kind: type[Kind], state: State) -> Kind:
     check(
         (labels > 0) == bool(classes), "its model and its classes differ in whether there are rows"
     )
-    pending = own._new_pending(width)
+    pending = new_pending(width, own._limit)
     sizes, keys, ages, records = (arrays[name] for name in PENDING)
     good = sizes.dtype == np.float64 and sizes.shape in ((7,), (8,))
     check(good and bool(np.isfinite(sizes).all()), "the counts of pending predictions are wrong")

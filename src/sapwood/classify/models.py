@@ -14,6 +14,11 @@ from sapwood.validation import Label
 __all__ = ["AdaptiveTreeClassifier", "ForestClassifier", "HoeffdingTreeClassifier"]
 
 
+def _given(names: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an `__init__`, of all its local names."""
+    return {name: each for name, each in names.items() if name not in ("self", "__class__")}
+
+
 class HoeffdingTreeClassifier(Classifier):
     """A Hoeffding tree for classes, with linear models in its leaves.
 
@@ -79,22 +84,7 @@ class HoeffdingTreeClassifier(Classifier):
         class_weight: str | Mapping[Any, float] | None = None,
         cost: Mapping[Any, Any] | None = None,
     ) -> None:
-        super().__init__(
-            {
-                "grace_period": grace_period,
-                "delta": delta,
-                "tau": tau,
-                "min_share": min_share,
-                "max_depth": max_depth,
-                "leaf": leaf,
-                "track": track,
-                "max_bytes": max_bytes,
-                "categorical": categorical,
-                "no_splits": no_splits,
-                "class_weight": class_weight,
-                "cost": cost,
-            }
-        )
+        super().__init__(_given(locals()))
 
 
 class AdaptiveTreeClassifier(Classifier):
@@ -104,8 +94,7 @@ class AdaptiveTreeClassifier(Classifier):
     ----------
     threads : int, optional
         How many threads learn at the same time.
-    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits
-        As of `HoeffdingTreeClassifier`.
+    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits,
     class_weight, cost
         As of `HoeffdingTreeClassifier`.
 
@@ -142,23 +131,7 @@ class AdaptiveTreeClassifier(Classifier):
         class_weight: str | Mapping[Any, float] | None = None,
         cost: Mapping[Any, Any] | None = None,
     ) -> None:
-        super().__init__(
-            {
-                "threads": threads,
-                "grace_period": grace_period,
-                "delta": delta,
-                "tau": tau,
-                "min_share": min_share,
-                "max_depth": max_depth,
-                "leaf": leaf,
-                "track": track,
-                "max_bytes": max_bytes,
-                "categorical": categorical,
-                "no_splits": no_splits,
-                "class_weight": class_weight,
-                "cost": cost,
-            }
-        )
+        super().__init__(_given(locals()))
 
 
 class ForestClassifier(Classifier):
@@ -172,8 +145,7 @@ class ForestClassifier(Classifier):
         Of the random weights.
     threads : int, optional
         How many threads learn at the same time.
-    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits
-        As of `HoeffdingTreeClassifier`.
+    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits,
     class_weight, cost
         As of `HoeffdingTreeClassifier`.
 
@@ -213,22 +185,4 @@ class ForestClassifier(Classifier):
         class_weight: str | Mapping[Any, float] | None = None,
         cost: Mapping[Any, Any] | None = None,
     ) -> None:
-        super().__init__(
-            {
-                "members": members,
-                "seed": seed,
-                "threads": threads,
-                "grace_period": grace_period,
-                "delta": delta,
-                "tau": tau,
-                "min_share": min_share,
-                "max_depth": max_depth,
-                "leaf": leaf,
-                "track": track,
-                "max_bytes": max_bytes,
-                "categorical": categorical,
-                "no_splits": no_splits,
-                "class_weight": class_weight,
-                "cost": cost,
-            }
-        )
+        super().__init__(_given(locals()))

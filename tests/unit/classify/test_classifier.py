@@ -17,6 +17,7 @@ from sapwood import (
     HoeffdingTreeClassifier,
     HoeffdingTreeRegressor,
 )
+from sapwood.classify.held import Held
 from sapwood.classify.widening import widened
 
 MAKERS = {
@@ -406,10 +407,8 @@ def test_an_interruption_leaves_all_or_nothing(place, monkeypatch):
         if place:
             expected.learn_one(x, label)
     else:
-        name = ("_widen", "_learn_known")[place - 2]
-        monkeypatch.setattr(
-            type(model), name, lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt)
-        )
+        owner, name = ((Held, "widened"), (type(model), "_learn_known"))[place - 2]
+        monkeypatch.setattr(owner, name, lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             model.learn_one(x, "new")
         monkeypatch.undo()
