@@ -120,4 +120,4 @@ class Classifier(LearningClassifier):
     @classmethod
     def from_state(cls, state: State, format: int) -> Self:
         """Restore what `to_state` returned; nothing of it is trusted."""
-        return classifier_state.restored(cls, state)
+        return classifier_state.restored(cls, state, format)

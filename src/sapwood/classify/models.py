@@ -65,7 +65,7 @@ class HoeffdingTreeClassifier(Classifier):
     """
 
     kind: ClassVar[str] = "HoeffdingTreeClassifier"
-    format: ClassVar[int] = 1
+    format: ClassVar[int] = 2
     regressor: ClassVar[type[Regressor]] = HoeffdingTreeRegressor
 
     def __init__(
@@ -111,7 +111,7 @@ class AdaptiveTreeClassifier(Classifier):
     """
 
     kind: ClassVar[str] = "AdaptiveTreeClassifier"
-    format: ClassVar[int] = 1
+    format: ClassVar[int] = 2
     regressor: ClassVar[type[Regressor]] = AdaptiveTreeRegressor
 
     def __init__(
@@ -163,7 +163,7 @@ class ForestClassifier(Classifier):
     """
 
     kind: ClassVar[str] = "ForestClassifier"
-    format: ClassVar[int] = 1
+    format: ClassVar[int] = 2
     regressor: ClassVar[type[Regressor]] = ForestRegressor
 
     def __init__(

@@ -160,6 +160,64 @@ class PredictingClassifier(Stage):
             found: FloatArray = self._held.calibrator.probabilities(ratings, known)
             return found[:, :known]
 
+    def predict_set_one(
+        self, x: dict[Any, Any], level: float = 0.9, *, id: Any = None, record: bool = False
+    ) -> list[Label]:
+        """Return the classes that one row may be of: a prediction set.
+
+        Sets of a level hold the actual class in that share of rows, or more: the threshold of
+        their probabilities follows the labels of issued predictions (adaptive conformal inference).
+        A set holds at least the class of the highest probability, and all classes before 20 labels
+        were scored.
+
+        Parameters
+        ----------
+        x : dict
+            The features, as for `learn_one`.
+        level : float
+            The share of rows whose set is to hold the actual class, between 0 and 1.
+        id, record
+            As for `predict_one`; the prediction is not kept by default.
+
+        Returns
+        -------
+        list
+            Labels, that of the highest probability first.
+        """
+        with self._turns:
+            least = self._held.calibrator.threshold(_checked_level(level))
+            found = self._held.calibrator.probabilities_of(self._rated_one(x, id, record))
+            if not found:
+                return []
+            order = sorted(range(len(found)), key=lambda place: -found[place])
+            held = [place for place in order[1:] if found[place] >= least]
+            return [self._held.classes[place] for place in (order[0], *held)]
+
+    def predict_set_many(
+        self, X: Any, level: float = 0.9, *, ids: Any = None, record: bool = False
+    ) -> NDArray[np.bool_]:
+        """Return the prediction sets of many rows.
+
+        Parameters
+        ----------
+        X : array_like, mapping of columns, list of dicts, or data frame
+            The features, as for `learn_many`.
+        level, ids, record
+            As for `predict_set_one`.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, classes)
+            Whether the set of a row holds each of `classes_`.
+        """
+        with self._turn():
+            least = self._held.calibrator.threshold(_checked_level(level))
+            found = self.predict_proba_many(X, ids=ids, record=record)
+            sets = found >= least
+            if found.shape[1]:
+                sets[np.arange(len(found)), found.argmax(axis=1)] = True
+            return sets
+
     def decide(self, probabilities: ArrayLike) -> IntArray:
         """Return the predicted classes for some probabilities: the columns of `classes_`.
 
@@ -241,3 +299,12 @@ def _of_classifier(error: ValueError, limit: int | None, own: int | None) -> Val
     return ValueError(
         f"max_bytes = {limit}, of which the trees have {own}{str(error).removeprefix(start)}"
     )
+
+
+def _checked_level(level: Any) -> float:
+    found = validation.number(level, "level")
+    if not 0.0 < found < 1.0:
+        raise ValueError(
+            f"level = {validation.shown(level)} must be between 0 and 1, both excluded"
+        )
+    return found
