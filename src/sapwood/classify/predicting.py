@@ -161,7 +161,7 @@ class PredictingClassifier(Stage):
             return found[:, :known]
 
     def predict_set_one(
-        self, x: dict[Any, Any], level: float = 0.9, *, id: Any = None, record: bool = False
+        self, x: dict[Any, Any], level: float = 0.9, *, id: Any = None, record: bool = True
     ) -> list[Label]:
         """Return the classes that one row may be of: a prediction set.
 
@@ -177,7 +177,7 @@ class PredictingClassifier(Stage):
         level : float
             The share of rows whose set is to hold the actual class, between 0 and 1.
         id, record
-            As for `predict_one`; the prediction is not kept by default.
+            As for `predict_one`.
 
         Returns
         -------
@@ -194,7 +194,7 @@ class PredictingClassifier(Stage):
             return [self._held.classes[place] for place in (order[0], *held)]
 
     def predict_set_many(
-        self, X: Any, level: float = 0.9, *, ids: Any = None, record: bool = False
+        self, X: Any, level: float = 0.9, *, ids: Any = None, record: bool = True
     ) -> NDArray[np.bool_]:
         """Return the prediction sets of many rows.
 

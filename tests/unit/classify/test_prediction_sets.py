@@ -70,14 +70,14 @@ def test_sets_of_many_rows_are_those_of_each():
     assert len(model.predict_set_one({0: 1.0, 1: 2.0})) == len(model.classes)
     model.learn_many(X, labels_of(X, rng))
     before = model.to_bytes()
-    many = model.predict_set_many(X[:50], 0.8)
+    many = model.predict_set_many(X[:50], 0.8, record=False)
     assert model.to_bytes() == before
     for (a, b), own in zip(X[:50].tolist(), many, strict=True):
-        one = model.predict_set_one({0: a, 1: b}, 0.8)
+        one = model.predict_set_one({0: a, 1: b}, 0.8, record=False)
         assert set(one) == {model.classes[place] for place in np.flatnonzero(own)}
         p = model.predict_proba_one({0: a, 1: b}, record=False)
         assert one == sorted(one, key=lambda label: -p[label])
-        wider = model.predict_set_one({0: a, 1: b}, 0.99)
+        wider = model.predict_set_one({0: a, 1: b}, 0.99, record=False)
         assert set(one) <= set(wider)
 
 
