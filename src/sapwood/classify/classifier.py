@@ -105,6 +105,33 @@ class Classifier(LearningClassifier):
         size = f"{len(self._held.classes)} classes, {self.model._size()}"
         return f"<{self.kind}({arguments}): {size}, {int(self.rows_learned or 0)} rows learned>"
 
+    def merge(self, other: "Classifier") -> "Classifier":
+        """Return a forest of this classifier's trees and those of one that has learned other rows.
+
+        All trees go on learning; they weigh by the rows that each has learned until labels decide.
+        The error-correction layer is reset, and predictions that wait for labels are dropped. Both
+        models stay as they are.
+
+        Parameters
+        ----------
+        other : HoeffdingTreeClassifier or ForestClassifier
+            With the same parameters. It may know other classes; two classes have to be in the
+            same order in both models.
+
+        Returns
+        -------
+        ForestClassifier
+            Of all classes, those of this model first.
+
+        Raises
+        ------
+        sapwood.merge.MergeError
+            If they cannot be one model.
+        """
+        from sapwood.classify.merging import merged
+
+        return merged(self, other)
+
     # -- its state --------------------------------------------------------------------------------
 
     def to_state(self) -> State:
