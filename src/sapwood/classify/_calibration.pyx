@@ -32,6 +32,7 @@ cdef enum:
     LEVELS = 5                       # the table of sets: the order of the quantile of each level,
     BINS = 64                        # and the weight of rows by the logit of their probability
     SET_DOUBLES = LEVELS + BINS
+    ROOM = 4 + 2 * CANDIDATES        # doubles of each class to compute with
 
 cdef double NOMINAL[LEVELS]
 NOMINAL[0], NOMINAL[1], NOMINAL[2], NOMINAL[3], NOMINAL[4] = 0.5, 0.8, 0.9, 0.95, 0.99
@@ -109,7 +110,7 @@ cdef class Calibrator:
             raise ValueError(f"a calibration has {DOUBLES} doubles, not {len(table)}")
         view = np.array(table, np.float64)
         weights = np.zeros(2) if class_weights is None else np.array(class_weights, np.float64)
-        scratch = np.zeros(4 * len(weights))
+        scratch = np.zeros(ROOM * len(weights))
         self.table, self.class_weights, self.scratch = view.base, weights.base, scratch.base
         self.own, self.totals, self.room = &view[0], &weights[0], &scratch[0]
         self.width = len(weights)
@@ -144,7 +145,7 @@ cdef class Calibrator:
             return
         wide = np.zeros(classes)
         wide[: self.width] = self.class_weights
-        cdef double[::1] weights = wide, scratch = np.zeros(4 * classes)
+        cdef double[::1] weights = wide, scratch = np.zeros(ROOM * classes)
         self.class_weights, self.scratch = wide, scratch.base
         self.totals, self.room, self.width = &weights[0], &scratch[0], classes
 
@@ -158,10 +159,10 @@ cdef class Calibrator:
     def probabilities_of(self, list ratings):
         """Return the probabilities of classes, given their ratings."""
         cdef Py_ssize_t count = self.load(ratings), place
-        cdef double* made = self.room + 3 * self.width
+        cdef double* made = self.given() + self.width
         cdef list found = [0.0] * count
         if count > 0:
-            self.blend(self.room, count, made)
+            self.blend(self.given(), count, made)
         for place in range(count):
             found[place] = made[place]
         return found
@@ -195,7 +196,7 @@ cdef class Calibrator:
             if pending.width != 1 + self.width:
                 raise ValueError("pending predictions have another number of classes")
             found = taken(pending, key, self.own[LABELS])
-        self.score(self.room if found == NULL else found + 1, known, code, w)
+        self.score(self.given() if found == NULL else found + 1, known, code, w, False)
         if pending is not None:
             pending.tidy()
 
@@ -204,8 +205,12 @@ cdef class Calibrator:
         if count > self.width:
             raise ValueError("there are more ratings than classes")
         for place in range(count):
-            self.room[place] = ratings[place]
+            self.given()[place] = ratings[place]
         return count
+
+    cdef inline double* given(self) noexcept nogil:
+        """The ratings of one row, and behind them its probabilities."""
+        return self.room + (2 + 2 * CANDIDATES) * self.width
 
     # -- many rows ------------------------------------------------------------------------------
 
@@ -253,7 +258,11 @@ cdef class Calibrator:
                 if is_pending:
                     found = taken(pending, keys[row], self.own[LABELS])
                 self.score(
-                    &ratings[row, 0] if found == NULL else found + 1, known, codes[row], w[row]
+                    &ratings[row, 0] if found == NULL else found + 1,
+                    known,
+                    codes[row],
+                    w[row],
+                    returns and found == NULL,
                 )
             if is_pending:
                 pending.tidy()
@@ -273,34 +282,55 @@ cdef class Calibrator:
         for place in range(count):
             made[place] = made[place] / highest * chance if highest > 0.0 else chance
 
-    cdef void candidate(
-        self, const double* ratings, Py_ssize_t count, Py_ssize_t number, double* logs, double* made
-    ) noexcept nogil:
-        """The logarithms of clipped ratings, and the probabilities of a candidate."""
-        cdef double least = LEAST[number] / count, highest = -1e300, total = 0.0
-        cdef double exponent = self.own[EXPONENTS + number]
-        cdef Py_ssize_t place
+    cdef void rate(self, const double* ratings, Py_ssize_t count) noexcept nogil:
+        """Clipped ratings, and of each candidate their logarithms and probabilities.
+
+        Ratings below the least of a candidate are all alike, and most are as the classes of a row
+        are few: their logarithm and their power are computed once.
+        """
+        cdef double* held = self.room
+        cdef double* plain = self.room + self.width
+        cdef double* logs
+        cdef double* made
+        cdef double least, floor, power, highest, total, exponent
+        cdef Py_ssize_t place, number
+        self.held(ratings, count, held)
+        least = LEAST[CANDIDATES - 1] / count
         for place in range(count):
-            logs[place] = log(ratings[place] if ratings[place] > least else least)
-            highest = max(highest, logs[place])
-        for place in range(count):
-            made[place] = exp(exponent * (logs[place] - highest))
-            total += made[place]
-        for place in range(count):
-            made[place] /= total
+            plain[place] = log(held[place]) if held[place] > least else 0.0
+        for number in range(CANDIDATES):
+            logs, made = self.logs_of(number), self.made_of(number)
+            least, highest, total = LEAST[number] / count, -1e300, 0.0
+            exponent, floor = self.own[EXPONENTS + number], log(least)
+            for place in range(count):
+                logs[place] = plain[place] if held[place] > least else floor
+                highest = max(highest, logs[place])
+            power = exp(exponent * (floor - highest))
+            for place in range(count):
+                if held[place] > least:
+                    made[place] = exp(exponent * (logs[place] - highest))
+                else:
+                    made[place] = power
+                total += made[place]
+            for place in range(count):
+                made[place] /= total
+
+    cdef inline double* logs_of(self, Py_ssize_t number) noexcept nogil:
+        return self.room + (2 + 2 * number) * self.width
+
+    cdef inline double* made_of(self, Py_ssize_t number) noexcept nogil:
+        return self.room + (3 + 2 * number) * self.width
 
     cdef void blend(self, const double* ratings, Py_ssize_t count, double* made) noexcept nogil:
-        """The mixture of all candidates."""
-        cdef double* held = self.room
-        cdef double* logs = self.room + self.width
+        """The mixture of all candidates, which `rate` has then computed."""
         cdef double shares[CANDIDATES]
         cdef double least = self.own[LOSSES], total = 0.0
-        cdef double* own = self.room + 2 * self.width
+        cdef double* own
         cdef Py_ssize_t place, number
         if count == 1:
             made[0] = 1.0
             return
-        self.held(ratings, count, held)
+        self.rate(ratings, count)
         for number in range(1, CANDIDATES):
             least = min(least, self.own[LOSSES + number])
         for number in range(CANDIDATES):
@@ -309,7 +339,7 @@ cdef class Calibrator:
         for place in range(count):
             made[place] = 0.0
         for number in range(CANDIDATES):
-            self.candidate(held, count, number, logs, own)
+            own = self.made_of(number)
             for place in range(count):
                 made[place] += shares[number] / total * own[place]
 
@@ -350,12 +380,12 @@ cdef class Calibrator:
         self.bins[<Py_ssize_t>min(max(share, 0.0), BINS - 1.0)] += min(w, 1.0)
 
     cdef void score(
-        self, const double* ratings, Py_ssize_t known, Py_ssize_t code, double w
+        self, const double* ratings, Py_ssize_t known, Py_ssize_t code, double w, bint is_rated
     ) noexcept nogil:
-        """Take a label, of which the ratings were issued before."""
+        """Take a label, of which the ratings were issued before; `rate` may have seen them."""
         cdef double* held = self.room
-        cdef double* logs = self.room + self.width
-        cdef double* made = self.room + 2 * self.width
+        cdef double* logs
+        cdef double* made
         cdef double mean, variance, curvature, step, mixed = 0.0, total = 0.0, share
         cdef double least = self.own[LOSSES]
         cdef bint is_highest = True
@@ -365,14 +395,15 @@ cdef class Calibrator:
         self.totals[code] += w
         if code >= known or known < 2:
             return
-        self.held(ratings, known, held)
+        if not is_rated:
+            self.rate(ratings, known)
         for place in range(known):
             if held[place] > held[code] or (held[place] == held[code] and place < code):
                 is_highest = False
         for number in range(1, CANDIDATES):
             least = min(least, self.own[LOSSES + number])
         for number in range(CANDIDATES):
-            self.candidate(held, known, number, logs, made)
+            logs, made = self.logs_of(number), self.made_of(number)
             share = exp(least - self.own[LOSSES + number])
             mixed += share * made[code]
             total += share
