@@ -7,6 +7,7 @@ from pathlib import Path
 
 from benchmarks import (
     categories,
+    class_observers,
     classes,
     drift,
     endurance,
@@ -68,6 +69,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "drift": drift.run,
     "categories": categories.run,
     "classes": classes.run,
+    "class_observers": class_observers.run,
     "importances": importances.run,
     "labels": labels.run,
     "kafka": kafka.run,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["merged"]
 
-SAME = ("class_weight", "cost", "grace_period")  # and what the models inside compare
+SAME = ("class_weight", "cost", "grace_period", "leaf")  # and what the models inside compare
 
 
 def merged(one: "Classifier", other: Any) -> "ForestClassifier":

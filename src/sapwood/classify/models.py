@@ -1,7 +1,7 @@
 """The three classifiers: a tree, an adaptive tree and a forest."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from sapwood.classify.classifier import Classifier
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
@@ -10,6 +10,8 @@ from sapwood.regressor import Regressor
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.tree.settings import Leaf, Track
 from sapwood.validation import Label
+
+ClassLeaf = Leaf | Literal["majority"]
 
 __all__ = ["AdaptiveTreeClassifier", "ForestClassifier", "HoeffdingTreeClassifier"]
 
@@ -32,7 +34,10 @@ class HoeffdingTreeClassifier(Classifier):
     grace_period : float, optional
         The weight of the rows that a leaf sees before it may split. By default 200 with two classes
         and 100 with more.
-    delta, tau, min_share, max_depth, leaf, track, categorical, no_splits
+    leaf : {"adaptive", "linear", "mean", "majority"}
+        What leaves predict, as of `HoeffdingTreeRegressor`; "majority" is "mean": the shares of
+        classes in a leaf, the predicted class being the most frequent one, as in VFDT.
+    delta, tau, min_share, max_depth, track, categorical, no_splits
         As of `HoeffdingTreeRegressor`. With three classes and more, `delta` and `tau` have no
         effect: a split needs evidence that it separates classes, which depends on how many classes
         there are, but not that it is better than those of all other features.
@@ -76,7 +81,7 @@ class HoeffdingTreeClassifier(Classifier):
         tau: float = 0.05,
         min_share: float = 0.02,
         max_depth: int | None = None,
-        leaf: Leaf = "adaptive",
+        leaf: ClassLeaf = "adaptive",
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
@@ -123,7 +128,7 @@ class AdaptiveTreeClassifier(Classifier):
         tau: float = 0.05,
         min_share: float = 0.02,
         max_depth: int | None = None,
-        leaf: Leaf = "adaptive",
+        leaf: ClassLeaf = "adaptive",
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
@@ -177,7 +182,7 @@ class ForestClassifier(Classifier):
         tau: float = 0.05,
         min_share: float = 0.02,
         max_depth: int | None = None,
-        leaf: Leaf = "adaptive",
+        leaf: ClassLeaf = "adaptive",
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),

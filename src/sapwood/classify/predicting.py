@@ -23,6 +23,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 OWN_PARAMETERS = ("grace_period", "max_bytes", "class_weight", "cost")
+MAJORITY = "majority"
 OWN_BYTES = 4096  # of a classifier, without its model and what is pending
 MODEL_SHARE = 0.8  # of max_bytes that the model may occupy
 
@@ -44,6 +45,8 @@ class PredictingClassifier(Stage):
         own = {name: each for name, each in parameters.items() if name not in OWN_PARAMETERS}
         if not self._sooner:
             own["grace_period"] = parameters["grace_period"]
+        if own["leaf"] == MAJORITY:
+            own["leaf"] = "mean"  # of classes that are 0 or 1: their shares
         if parameters["max_bytes"] is not None:
             limit = validation.whole(parameters["max_bytes"], "max_bytes", 1, 2**62)
             own["max_bytes"] = max(1, int(MODEL_SHARE * limit) - OWN_BYTES)
@@ -55,6 +58,7 @@ class PredictingClassifier(Stage):
             name: each if name in OWN_PARAMETERS else model.parameters[name]
             for name, each in parameters.items()
         }
+        self._parameters["leaf"] = parameters["leaf"]
         self._parameters["class_weight"] = checked_weighting(parameters["class_weight"])
         self._parameters["cost"] = checked_costs(parameters["cost"])
         if not self._sooner:

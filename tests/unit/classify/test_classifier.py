@@ -432,3 +432,19 @@ def test_any_sequence_of_labels(labels, seed):
     many.learn_many({"x": x}, labels)
     assert one.to_bytes() == many.to_bytes()
     assert sum(many.class_weights.values()) == len(labels)
+
+
+def test_majority_leaves_are_those_of_means():
+    rng = np.random.default_rng(1)
+    X = rng.random((800, 2))
+    y = np.where(X[:, 0] < 0.4, "a", np.where(X[:, 1] < 0.5, "b", "c"))
+    found = []
+    for leaf in ("majority", "mean"):
+        model = HoeffdingTreeClassifier(leaf=leaf, track=None)
+        found.append(model.predict_proba_learn_many(X, y))
+        assert model.parameters["leaf"] == leaf
+        again = HoeffdingTreeClassifier.from_bytes(model.to_bytes(), "it")
+        assert again.to_bytes() == model.to_bytes()
+    assert found[0].tobytes() == found[1].tobytes()
+    with pytest.raises(ValueError, match="leaf"):
+        HoeffdingTreeClassifier(leaf="most")
