@@ -16,6 +16,8 @@ from sapwood.validation import Label
 
 __all__ = ["Classifier"]
 
+CALIBRATED = 13  # numbers that a calibration keeps of each class, and computes with
+
 
 class Classifier(LearningClassifier):
     """A model that predicts the class of a row, and the probability of each class.
@@ -63,7 +65,8 @@ class Classifier(LearningClassifier):
         with self._turn():
             held = self._held
             names = sum(map(sys.getsizeof, held.classes)) + sys.getsizeof(held.codes)
-            own = 5 * held.calibrator.class_weights.nbytes + names
+            calibrator = held.calibrator
+            own = CALIBRATED * calibrator.class_weights.nbytes + calibrator.sets.nbytes + names
             return held.model.nbytes + held.pending.nbytes + max(own, OWN_BYTES)
 
     features = passed_on("The names of the features, in the order of their first appearance.")

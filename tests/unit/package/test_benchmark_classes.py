@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from benchmarks import class_observers, classes
 from benchmarks.class_peers import OURS
 from benchmarks.class_streams import ClassStream
