@@ -111,7 +111,8 @@ def test_bad_rows(file):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["--interval", "0.9"], "--interval is for numbers, and the target is a class"),
+        (["--interval", "1.5"], "--interval: level = 1.5"),
+        (["--lags", "3"], "--lags is for numbers, and the target is a class"),
         (["--events", "my.jsonl"], "--events my.jsonl is for what --monitor finds"),
         (["-m", "lightgbm", "--task", "classes"], "model lightgbm: there are 'tree'"),
         (["--delay", "1d"], "--delay 1d: with classes it counts rows"),
@@ -186,7 +187,9 @@ def test_inspect_names_the_classes_of_leaves(file):
     assert "'storm'" in ended.stdout
 
 
-@pytest.mark.parametrize("more", [[], ["--delay", "30"], ["--monitor"]])
+@pytest.mark.parametrize(
+    "more", [[], ["--delay", "30"], ["--monitor"], ["--interval", "0.9", "--interval", "0.8"]]
+)
 def test_a_run_that_is_interrupted_resumes_to_the_same_result(file, monkeypatch, more):
     command = ["evaluate", file, "-t", "sky", "-m", "forest:members=2", *more, "--json", "--quiet"]
     whole = invoke(*command, "--predictions", "whole.csv", "--save", "whole.sapwood")
@@ -291,3 +294,26 @@ def test_comparisons_of_the_other_task(files, given, words):
     ended = invoke("compare", *files, *given)
     assert ended.code == 2
     assert words in ended.stderr
+
+
+@pytest.mark.parametrize("delay", [[], ["--delay", "30"]])
+def test_prediction_sets_are_scored_and_written(file, data, delay):
+    command = ["evaluate", file, "-t", "sky", *delay, "--json"]
+    plain = invoke(*command).json()
+    ended = invoke(
+        *command, "--interval", "0.95", "--predictions", "told.csv", "--report", "my.html"
+    )
+    assert ended.code == 0, ended.stderr
+    found = ended.json()
+    own = found.pop("prediction_sets")["0.95"]
+    assert found | {"seconds": 0} == plain | {"seconds": 0}  # they change nothing else
+    rows = [row for row in read_csv("told.csv") if row["prediction"]]
+    held = [row["actual"] in row["set_0.95"].split(" | ") for row in rows]
+    assert own["coverage"] == np.mean(held)
+    assert own["size"] == np.mean([len(row["set_0.95"].split(" | ")) for row in rows])
+    assert own["rows"] == len(rows)
+    assert all(row["prediction"] == row["set_0.95"].split(" | ")[0] for row in rows)
+    with open("my.html", encoding="utf-8") as page:
+        assert "coverage of prediction sets, level 0.95" in page.read()
+    shown = invoke("evaluate", file, "-t", "sky", "--interval", "0.95").stdout
+    assert "coverage of sets, level 0.95" in shown

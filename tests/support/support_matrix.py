@@ -311,8 +311,8 @@ does not profit from it. The reasons are the messages of errors.
 On the command line, `evaluate`, `train` and `compare` read several targets from files, `evaluate` and
 `train` also from topics of Kafka, with `--monitor`, `--interval`, `--delay` and `--lags`. `--workers`
 and `predict --to` are for one target. Of classes, `evaluate`, `train` and `compare` read files, with
-`--checkpoint`, `--monitor`, `--events` and `--delay` in rows; `--workers`, `--interval`, `--lags`,
-`--labels`, `--id`, `--time` and the report of `compare` are for numbers.
+`--checkpoint`, `--monitor`, `--events`, `--delay` in rows, and `--interval` for prediction sets;
+`--workers`, `--lags`, `--labels`, `--id`, `--time` and the report of `compare` are for numbers.
 
 "tree" is `HoeffdingTreeRegressor` or `HoeffdingTreeClassifier`, "forest" is `ForestRegressor` or
 `ForestClassifier`, "adaptive" is `AdaptiveTreeRegressor` or `AdaptiveTreeClassifier`.

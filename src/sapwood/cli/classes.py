@@ -165,15 +165,19 @@ class ClassJob:
             declared = [each for each in self.stream.declared if str(each) != self.target]
             model = make_classifier(learning.model, given, features, declared)
         self._take_schema(model, is_new=saved is None)
-        self.run = ClassRun(
-            model,
-            self.stream,
-            self.target,
-            delay=self._delay(targets.delay),
-            window=scoring.window,
-            on_bad_row=targets.on_bad_row,
-            monitor=Monitor(scoring.once_in, self.target) if scoring.monitor else None,
-        )
+        try:
+            self.run = ClassRun(
+                model,
+                self.stream,
+                self.target,
+                delay=self._delay(targets.delay),
+                window=scoring.window,
+                on_bad_row=targets.on_bad_row,
+                monitor=Monitor(scoring.once_in, self.target) if scoring.monitor else None,
+                levels=learning.interval,
+            )
+        except ValueError as error:
+            raise UsageError(f"--interval: {error}") from None
         self.identity = {
             "stream": self.stream.fingerprint,
             "target": self.target,
@@ -184,6 +188,7 @@ class ClassJob:
             "window": scoring.window,
             "on_bad_row": targets.on_bad_row,
             **({"once_in": scoring.once_in} if scoring.monitor else {}),
+            **({"interval": list(learning.interval)} if learning.interval else {}),
         }
 
     @property
@@ -205,7 +210,6 @@ class ClassJob:
         """Complain of options that there are not for classes."""
         reading.check_one_target("classes are those of one")
         given = {
-            "--interval": learning.interval,
             "--batch": learning.batch,
             "--transform": learning.transform,
             "--labels": targets.labels,
@@ -273,7 +277,9 @@ class ClassJob:
         show_columns(terminal, self.stream)
         files: list[Output] = []
         if outputs.predictions is not None:
-            files.append(ClassPredictionFile(outputs.predictions, self.stream.unit))
+            files.append(
+                ClassPredictionFile(outputs.predictions, self.stream.unit, self.run.sets.levels)
+            )
         if outputs.bad_rows is not None:
             files.append(BadRowFile(outputs.bad_rows))
         if outputs.events is not None:
@@ -293,6 +299,9 @@ def print_classes(found: ClassEvaluation, to_stderr: bool = False) -> None:
     metrics = found.scores.metrics()
     for name, title in CLASS_METRICS.items():
         table.add_row(title, f"{metrics[name]:.4f}")
+    for level, own in found.sets.items():
+        table.add_row(f"coverage of sets, level {level}", f"{own['coverage']:.4f}")
+        table.add_row("  classes in a set", f"{own['size']:.2f}")
     terminal.print(table)
     labels = found.scores.labels
     if len(labels) <= MOST_SHOWN:

@@ -173,9 +173,10 @@ class PredictionFile(GrowingFile):
 class ClassPredictionFile(GrowingFile):
     """The predicted class of each row, its probability, and the actual class."""
 
-    def __init__(self, path: Path, unit: "Unit") -> None:
+    def __init__(self, path: Path, unit: "Unit", levels: Sequence[float] = ()) -> None:
         names = list(numbers_by_name(unit, np.zeros(0, np.int64)))
-        super().__init__(path, [*names, "actual", "prediction", "probability"])
+        sets = [f"set_{level:g}" for level in levels]
+        super().__init__(path, [*names, "actual", "prediction", "probability", *sets])
         self._unit = unit
 
     def write(self, step: "ClassStep") -> None:
@@ -191,6 +192,7 @@ class ClassPredictionFile(GrowingFile):
             rows.labels,
             rows.predicted(),
             map(repr, highest),
+            *([" | ".join(map(str, own)) for own in each] for each in zip(*rows.sets, strict=True)),
             strict=True,
         )
         self.write_rows(["" if each is None else each for each in row] for row in told)

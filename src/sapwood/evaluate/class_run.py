@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +14,10 @@ from sapwood.classify.labels import is_missing, label_values
 from sapwood.drift import DriftEvent, Monitor
 from sapwood.evaluate.class_drift import ClassDriftLog
 from sapwood.evaluate.class_scores import ClassScores
-from sapwood.evaluate.classes import ClassEvaluation, PredictedRows
+from sapwood.evaluate.classes import ClassEvaluation, PredictedRows, Sets
 from sapwood.evaluate.record import saved_seconds
 from sapwood.evaluate.recorder import packed, unpacked
+from sapwood.evaluate.set_scores import SetScores
 from sapwood.evaluate.tally import OnBadRow, position_of, sample_arrays
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.streams.memory import ArrayStream
@@ -36,7 +37,7 @@ __all__ = ["ClassRun", "ClassStep", "evaluate_classes"]
 
 FloatArray = NDArray[np.float64]
 COUNTS = ("rows_read", "rows_rejected", "rows_unlabelled")
-SCORES, WAITING = "scores", "waiting"
+SCORES, WAITING, SETS = "scores", "waiting", "sets"
 
 
 @dataclass(slots=True)
@@ -70,6 +71,8 @@ class ClassRun:
         Whether the first row that cannot be read ends the run, or such rows are left out.
     monitor : Monitor, optional
         It watches the features, the classes and the log-loss of rows that have labels.
+    levels : sequence of float
+        Of prediction sets, whose coverage and size are scored.
     """
 
     def __init__(
@@ -82,11 +85,13 @@ class ClassRun:
         window: int = 1000,
         on_bad_row: OnBadRow = "error",
         monitor: Monitor | None = None,
+        levels: Sequence[float] = (),
     ) -> None:
         self.model, self.stream, self.target = model, stream, target
         self.delay, self.on_bad_row = delay, on_bad_row
         self.scores = ClassScores(window)
         self.drift = None if monitor is None else ClassDriftLog(monitor, target, stream)
+        self.sets = SetScores(levels)
         self.position: Position | None = None
         self.rows_read = self.rows_rejected = self.rows_unlabelled = 0
         self.first_refused: str | None = None
@@ -131,8 +136,13 @@ class ClassRun:
         columns = {
             name: column[:rows] for name, column in chunk.columns.items() if name != self.target
         }
-        p = self._late(columns, labels) if self.delay else self._at_once(columns, labels)
-        own = PredictedRows(chunk, labels, self.model.classes, p, self.model.decide(p).tolist())
+        sets: Sets = []
+        if self.delay or self.sets.levels:
+            p = self._one_by_one(columns, labels, sets)
+        else:
+            p = self.model.predict_proba_learn_many(EncodedColumns(columns), labels)
+        chosen = self.model.decide(p).tolist()
+        own = PredictedRows(chunk, labels, self.model.classes, p, chosen, sets)
         has_label = np.array([label is not None for label in labels], np.bool_)
         known = [label for label in labels if label is not None]
         chosen = [each for each, is_known in zip(own.chosen, has_label, strict=True) if is_known]
@@ -154,26 +164,37 @@ class ClassRun:
         """Return the labels of a chunk, None where there is none."""
         return list(chunk.columns[self.target])
 
-    def _at_once(self, columns: dict[Any, Any], labels: list[Label | None]) -> FloatArray:
-        """Predict rows, and learn the label of each before the next one."""
-        found: FloatArray = self.model.predict_proba_learn_many(EncodedColumns(columns), labels)
-        return found
-
-    def _late(self, columns: dict[Any, Any], labels: list[Label | None]) -> FloatArray:
+    def _one_by_one(
+        self, columns: dict[Any, Any], labels: list[Label | None], sets: Sets
+    ) -> FloatArray:
         """Predict rows, and learn the labels of those that were predicted `delay` rows before."""
         told: list[dict[Label, float]] = []
         rows = zip(rows_of(columns), labels, strict=True)
         for number, (x, label) in enumerate(rows, self.rows_read):
             row = EncodedRow(x)
-            while self._waiting and self._waiting[0][2] <= number - (self.delay or 0):
-                known, its_label, id = self._waiting.popleft()
-                self.model.learn_one(known, its_label, id=id)
+            self._learn_until(number - (self.delay or 1))
             told.append(self.model.predict_proba_one(row, id=number))
+            if self.sets.levels:
+                own = [
+                    self.model.predict_set_one(row, level, record=False)
+                    for level in self.sets.levels
+                ]
+                sets.append(own)
+                if label is not None and told[-1]:
+                    self.sets.update(own, label)
             if label is not None:
                 self._waiting.append((row, label, number))
+        if not self.delay:
+            self._learn_until(self.rows_read + len(labels))
         classes = self.model.classes
         table = [[p.get(label, 0.0) for label in classes] for p in told]
         return np.array(table).reshape(len(told), len(classes))
+
+    def _learn_until(self, last: int) -> None:
+        """Learn the labels of rows that wait, up to the one of a number."""
+        while self._waiting and self._waiting[0][2] <= last:
+            known, its_label, id = self._waiting.popleft()
+            self.model.learn_one(known, its_label, id=id)
 
     def learn_rest(self) -> ClassStep:
         """Return an empty step: labels that have not arrived at the end of the stream never do."""
@@ -194,6 +215,7 @@ class ClassRun:
             nbytes=self.model.nbytes,
             delay=self.delay,
             seconds=self.seconds,
+            sets=self.sets.to_dict(),
             alarms=None if self.drift is None else list(self.alarms),
         )
 
@@ -228,7 +250,11 @@ class ClassRun:
             "seconds": self.seconds,
         }
         waiting = [[list(x.items()), label, number] for x, label, number in self._waiting]
-        arrays = {SCORES: packed(self.scores.to_state()), WAITING: packed(waiting)}
+        arrays = {
+            SCORES: packed(self.scores.to_state()),
+            WAITING: packed(waiting),
+            SETS: packed(self.sets.to_state()),
+        }
         if self.drift is not None:
             arrays |= self.drift.to_arrays()
         return header, {**arrays, **sample_arrays(self.stream)}
@@ -257,7 +283,9 @@ class ClassRun:
             )
             for x, label, n in unpacked(arrays[WAITING])
         )
+        sets = self.sets.restored(unpacked(arrays[SETS]))
         drift = None if self.drift is None else self.drift.restored(arrays)
+        self.sets = sets
         self.scores, self._waiting, self.drift = scores, waiting, drift
         self.first_refused, self.position, self.seconds = first, position, seconds
         for name, count in counts.items():
@@ -279,6 +307,7 @@ def evaluate_classes(
     delay: int | None = None,
     window: int = 1000,
     monitor: Monitor | None = None,
+    levels: Sequence[float] = (),
 ) -> ClassEvaluation:
     """Evaluate a classifier on rows: predict each, then learn its label.
 
@@ -297,6 +326,8 @@ def evaluate_classes(
     monitor : Monitor, optional
         It watches the features, the classes and the log-loss; `ClassEvaluation.alarms` lists drift
         alerts.
+    levels : sequence of float
+        Of prediction sets; `ClassEvaluation.sets` has their coverage and mean size.
 
     Examples
     --------
@@ -309,7 +340,8 @@ def evaluate_classes(
     """
     stream = ArrayStream(X, np.zeros(len(y)), names=getattr(model, "features", ()))
     labels = [None if is_missing(label) else label for label in list(label_values(y))]
-    run = _InMemory(model, stream, "y", delay=delay, window=window, monitor=monitor)
+    how: dict[str, Any] = {"delay": delay, "window": window, "monitor": monitor, "levels": levels}
+    run = _InMemory(model, stream, "y", **how)
     run.labels = labels
     for _ in run.steps():
         pass

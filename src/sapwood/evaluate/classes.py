@@ -11,9 +11,11 @@ from sapwood.evaluate.class_scores import ClassScores
 from sapwood.streams.stream import Chunk
 from sapwood.validation import Label
 
-__all__ = ["ClassEvaluation", "PredictedRows"]
+__all__ = ["ClassEvaluation", "PredictedRows", "Sets"]
 
 FloatArray = NDArray[np.float64]
+Sets = list[list[list[Label]]]
+"""The prediction set of each level of each row."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class PredictedRows:
     classes: list[Label]
     probabilities: FloatArray
     chosen: list[int]
+    sets: Sets = field(default_factory=list)  # of each row and level, if there are levels
 
     def predicted(self) -> list[Label | None]:
         """Return the predicted class of each row; None before any class was known."""
@@ -51,6 +54,7 @@ class ClassEvaluation:
     nbytes: int = 0
     delay: int | None = None
     seconds: float = 0.0
+    sets: dict[str, dict[str, float]] = field(default_factory=dict)
     alarms: list[DriftEvent] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -70,5 +74,6 @@ class ClassEvaluation:
             "bytes": self.nbytes,
             "seconds": self.seconds,
             **self.scores.to_dict(),
+            **({"prediction_sets": self.sets} if self.sets else {}),
             **({} if self.alarms is None else {"drift": [each.to_dict() for each in self.alarms]}),
         }

@@ -113,6 +113,9 @@ def _result(evaluation: ClassEvaluation) -> str:
         for name, value, words in tiles
     )
     rows = [(text(title.strip()), measured(metrics[name])) for name, title in CLASS_METRICS.items()]
+    for level, own in evaluation.sets.items():
+        rows.append((f"coverage of prediction sets, level {level}", measured(own["coverage"])))
+        rows.append(("classes in a set", measured(own["size"])))
     heads = (Column("metric", numbers=False), Column("all rows"))
     became = [
         ("read", count(evaluation.read)),
