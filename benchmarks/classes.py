@@ -242,7 +242,7 @@ def page(records: Sequence[Record]) -> str:
             if difference is None
             else (
                 f" Critical difference of average ranks: {difference.critical_difference:.2f} "
-                "(Nemenyi, alpha = 0.05)."
+                f"(Nemenyi, alpha = 0.05). {_alike(ranking(records, timing, 'accuracy'))}"
             )
         )
         parts += [f"## Labels {timing}", f"Means over {scored}.{text}", _markdown(table)]
@@ -250,6 +250,16 @@ def page(records: Sequence[Record]) -> str:
         parts.append(_behind(records, timing, streams))
     parts.append("All measurements: {download}`classes.csv <results/classes.csv>`.")
     return "\n\n".join(parts) + "\n"
+
+
+def _alike(found: Ranking) -> str:
+    """Return which learners do not differ significantly from the first by accuracy."""
+    assert found.tests is not None
+    most = found.ranks[0] + found.tests.critical_difference
+    near = [m for m, r in zip(found.models, found.ranks, strict=True) if r < most][1:]
+    if not near:
+        return f"By accuracy, {found.models[0]} differs significantly from all others."
+    return f"By accuracy, not significantly different from {found.models[0]}: {', '.join(near)}."
 
 
 def _behind(records: Sequence[Record], timing: str, streams: Sequence[str]) -> str:

@@ -233,7 +233,8 @@ def test_drift_of_the_log_loss_is_reported(tmp_path, monkeypatch):
     lines = [f"{a!r},{b}" for a, b in zip(x.tolist(), label, strict=True)]
     (tmp_path / "my.csv").write_text("\n".join(["x,label", *lines]))
     ended = invoke(
-        *("evaluate", "my.csv", "-t", "label", "--monitor", "--events", "my.jsonl", "--json")
+        *("evaluate", "my.csv", "-t", "label", "--monitor", "--events", "my.jsonl", "--json"),
+        *("--report", "my.html"),
     )
     assert ended.code == 0, ended.stderr
     first = ended.json()["drift"][0]
@@ -242,6 +243,10 @@ def test_drift_of_the_log_loss_is_reported(tmp_path, monkeypatch):
     assert 3990 <= first["since"] <= first["row"] <= 4100
     with open("my.jsonl", encoding="utf-8") as own:
         assert json.loads(own.readline()) == first
+    with open("my.html", encoding="utf-8") as own:
+        page = own.read()
+    assert "Drift events" in page
+    assert "log-loss" in page
     assert "drift: log-loss" in invoke("evaluate", "my.csv", "-t", "label", "--monitor").stdout
 
 
