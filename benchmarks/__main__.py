@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks import (
     anomalies,
     categories,
+    class_observers,
     classes,
     drift,
     endurance,
@@ -72,6 +73,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "drift": drift.run,
     "categories": categories.run,
     "classes": classes.run,
+    "class_observers": class_observers.run,
     "importances": importances.run,
     "labels": labels.run,
     "kafka": kafka.run,

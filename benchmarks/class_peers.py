@@ -190,9 +190,14 @@ LEARNERS: dict[str, Make] = {
     "Sapwood tree": lambda _: _Sapwood(sapwood.HoeffdingTreeClassifier()),
     "Sapwood adaptive tree": lambda _: _Sapwood(sapwood.AdaptiveTreeClassifier(threads=1)),
     "Sapwood forest": lambda _: _Sapwood(sapwood.ForestClassifier(threads=1, seed=1)),
+    "river HT": lambda _: _River(tree.HoeffdingTreeClassifier()),
+    "river EFDT": lambda _: _River(tree.ExtremelyFastDecisionTreeClassifier()),
     "river HAT": lambda _: _River(tree.HoeffdingAdaptiveTreeClassifier(seed=1)),
     "river ARF": lambda _: _River(forest.ARFClassifier(seed=1)),
     "river SRP": lambda _: _River(ensemble.SRPClassifier(n_models=10, seed=1)),
+    "river LeveragingBagging": lambda _: _River(
+        ensemble.LeveragingBaggingClassifier(tree.HoeffdingTreeClassifier(), n_models=10, seed=1)
+    ),
     "river AMF": lambda _: _River(forest.AMFClassifier(seed=1), numbers_only=True),
     "river softmax regression": lambda _: _River(_softmax()),
     "LightGBM refitted": lambda _: _LightGBM(),

@@ -5,6 +5,7 @@ is left out.
 """
 
 import csv
+from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from itertools import islice
@@ -100,6 +101,48 @@ def _csv(file: str, target: str, dropped: tuple[str, ...] = (), time: str | None
     return found
 
 
+def _air_quality(rows: int) -> Iterable[tuple[Row, Any]] | None:
+    """Return the hours of Beijing; the label is the class of the air quality index (PM2.5)."""
+    found = _csv("beijing_pm25.csv", "pm2.5", ("No", "year", "day"))(10 * rows)
+    if found is None:
+        return None
+    names = ("good", "moderate", "sensitive", "unhealthy", "very unhealthy", "hazardous")
+    limits = (12.0, 35.4, 55.4, 150.4, 250.4)
+    return (
+        (x, names[int(np.searchsorted(limits, float(level)))])
+        for x, level in found
+        if level != "NA"
+    )
+
+
+def _rising_demand(rows: int) -> Iterable[tuple[Row, Any]] | None:
+    """Return the hours of rented bikes; the label is whether more are rented than in 24 hours."""
+    found = _csv("bike_hour.csv", "cnt", ("instant", "dteday", "casual", "registered"))(rows)
+    return None if found is None else _above_mean(found)
+
+
+def _above_mean(found: Iterable[tuple[Row, Any]]) -> Iterable[tuple[Row, Any]]:
+    last: deque[float] = deque(maxlen=24)
+    for x, count in found:
+        last.append(float(count))
+        yield x, "up" if last[-1] > sum(last) / len(last) else "down"
+
+
+def _traffic(rows: int) -> Iterable[tuple[Row, Any]] | None:
+    """Return the hours of a motorway; the label is how much traffic there is, in four classes."""
+    found = _csv("metro_traffic.csv", "traffic_volume")(rows)
+    if found is None:
+        return None
+    limits, names = (1200.0, 3400.0, 4950.0), ("low", "medium", "high", "very high")
+    return ((_with_hour(x), names[int(np.searchsorted(limits, float(v)))]) for x, v in found)
+
+
+def _with_hour(x: Row) -> Row:
+    at = datetime.strptime(x["date_time"], "%m/%d/%y %H:%M")
+    rest = {name: value for name, value in x.items() if name != "date_time"}
+    return {"hour": float(at.hour), "weekday": float(at.weekday()), **rest}
+
+
 def _row(texts: dict[str, str], dropped: set[str], time: str | None) -> Row:
     found: Row = {}
     for name, text in texts.items():
@@ -160,5 +203,8 @@ STREAMS: dict[str, Callable[[int], Any]] = {
     "rbf": _generated(lambda _: synth.RandomRBF(7, 7, n_classes=6, n_features=10, n_centroids=40)),
     "sine, drift": _changing(lambda v: synth.Sine(v, seed=7), 0, 3),
     "mixed, drift": _changing(lambda v: synth.Mixed(v, seed=7), 0, 1),
+    "air quality": _air_quality,
+    "rising demand": _rising_demand,
+    "traffic": _traffic,
 }
 """How each stream is made; the first ones are of all kinds."""

@@ -5,11 +5,13 @@ predicted, and all rows are scored; or 1,000 rows are predicted and then learned
 from the second 1,000 on. All learners have their defaults, ensembles have ten members. A learner
 that has no prediction yet counts as one that gives all classes seen so far the same probability.
 Microseconds are those of the processor to predict and learn a row; those of MOA's learners include
-CapyMOA's bridge. `python -m benchmarks classes` writes the results and the page of them.
+CapyMOA's bridge. `python -m benchmarks classes` writes the results and the page of them. What an
+earlier run has measured of other libraries is kept, so that a run that was interrupted resumes;
+delete the file of results to measure all of it again.
 """
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import process_time
 from typing import NamedTuple
@@ -27,7 +29,7 @@ __all__ = ["FILE", "PAGE", "run"]
 FILE = Path(__file__).parents[1] / "docs" / "benchmarks" / "results" / "classes.csv"
 PAGE = FILE.parents[1] / "classes.md"
 
-ROWS, QUICK_ROWS, BLOCK = 2_000, 1_200, 1_000
+ROWS, QUICK_ROWS, BLOCK = 3_000, 1_200, 1_000
 QUICK_STREAMS = ("sea, drift", "led")
 AT_ONCE, BY_BLOCK = "at once", "by 1,000"
 TIMINGS = (AT_ONCE, BY_BLOCK)
@@ -46,6 +48,14 @@ class Record(NamedTuple):
     log_loss: float
     microseconds: float
 
+    @property
+    def key(self) -> "Key":
+        """What was measured."""
+        return self.stream, self.timing, self.learner
+
+
+Key = tuple[str, str, str]
+
 
 def run(quick: bool = False) -> Answer:
     """Let every learner predict every stream at both timings.
@@ -55,51 +65,74 @@ def run(quick: bool = False) -> Answer:
     quick : bool
         Use two streams and few rows, and write neither results nor page.
     """
+    names, rows = (QUICK_STREAMS, QUICK_ROWS) if quick else (tuple(STREAMS), ROWS)
+    streams = [stream for name in names if (stream := load(name, rows)) is not None]
+    kept = {} if quick or not FILE.exists() else kept_of(read(), streams)
     records: list[Record] = []
-    for name in QUICK_STREAMS if quick else STREAMS:
-        stream = load(name, QUICK_ROWS if quick else ROWS)
-        if stream is None:
-            continue
-        records += measured(stream)
-        if not quick:  # what is there is kept if a long run is interrupted
-            Table("", Record._fields, records).write_csv(FILE)
+    for stream in streams:
+        for record in measured(stream, kept):
+            records.append(record)
+            kept[record.key] = record
+            if not quick:
+                Table("", Record._fields, list(kept.values())).write_csv(FILE)
     if not quick:
+        Table("", Record._fields, records).write_csv(FILE)
         PAGE.write_text(page(records), encoding="utf-8")
     return Answer(tables(records), Table("classes", Record._fields, records))
 
 
-def measured(stream: ClassStream) -> list[Record]:
-    """Return the scores of all learners on a stream.
+def kept_of(earlier: Sequence[Record], streams: Sequence[ClassStream]) -> dict[Key, Record]:
+    """Return what need not be measured again: other libraries on as many rows of a stream.
+
+    Parameters
+    ----------
+    earlier : sequence of Record
+        Of an earlier run.
+    streams : sequence of ClassStream
+        Those of this run.
+    """
+    rows = {stream.name: len(stream.rows) for stream in streams}
+    return {
+        record.key: record
+        for record in earlier
+        if record.learner not in OURS and rows.get(record.stream) == record.rows
+    }
+
+
+def measured(stream: ClassStream, kept: Mapping[Key, Record]) -> Iterator[Record]:
+    """Yield the scores of all learners on a stream.
 
     Parameters
     ----------
     stream : ClassStream
         The rows.
+    kept : mapping
+        What is measured already.
     """
-    found = []
     for timing in TIMINGS:
         for name, make in learners().items():
             if timing != AT_ONCE and name in AT_ONCE_ONLY:
                 continue
-            learner = make(stream)
-            before = process_time()
-            shares = list(_predicted(learner, stream, 1 if timing == AT_ONCE else BLOCK))
-            taken = process_time() - before
-            metrics = _scored(stream, shares, 0 if timing == AT_ONCE else BLOCK).metrics()
-            found.append(
-                Record(
-                    stream.name,
-                    len(stream.classes),
-                    len(stream.rows),
-                    timing,
-                    name,
-                    round(metrics["accuracy"], 5),
-                    round(metrics["kappa"], 5),
-                    round(metrics["log_loss"], 5),
-                    round(1e6 * taken / len(stream.rows), 1),
-                )
-            )
-    return found
+            known = kept.get((stream.name, timing, name))
+            yield known or _measured(stream, timing, name, make(stream))
+
+
+def _measured(stream: ClassStream, timing: str, name: str, learner: ClassLearner) -> Record:
+    before = process_time()
+    shares = list(_predicted(learner, stream, 1 if timing == AT_ONCE else BLOCK))
+    taken = process_time() - before
+    metrics = _scored(stream, shares, 0 if timing == AT_ONCE else BLOCK).metrics()
+    return Record(
+        stream.name,
+        len(stream.classes),
+        len(stream.rows),
+        timing,
+        name,
+        round(metrics["accuracy"], 5),
+        round(metrics["kappa"], 5),
+        round(metrics["log_loss"], 5),
+        round(1e6 * taken / len(stream.rows), 1),
+    )
 
 
 def _predicted(learner: ClassLearner, stream: ClassStream, block: int) -> Iterable[Shares]:
@@ -191,9 +224,9 @@ def page(records: Sequence[Record]) -> str:
         "MOA's learners know all classes and categories before the first row. A learner without a "
         "prediction counts as one that gives all classes seen so far the same probability; no "
         "probability is below 10⁻⁶ in the log-loss.",
-        "Streams this short measure how fast learners learn. They say little about long streams. "
-        "Where a stream drifts abruptly, it does so after half of its rows: with labels by 1,000 all "
-        "rows that are scored are then of a concept that no learner has seen.",
+        "Streams this short measure how fast learners learn. They show little of long streams. Where "
+        "a stream drifts abruptly, it does so after half of its rows, so that with labels by 1,000 "
+        "half of a block was predicted by a model of the concept before. One seed.",
     ]
     absent = [name for name in STREAMS if name not in streams]
     if absent:
@@ -209,13 +242,38 @@ def page(records: Sequence[Record]) -> str:
             if difference is None
             else (
                 f" Critical difference of average ranks: {difference.critical_difference:.2f} "
-                "(Nemenyi, alpha = 0.05)."
+                f"(Nemenyi, alpha = 0.05). {_alike(ranking(records, timing, 'accuracy'))}"
             )
         )
         parts += [f"## Labels {timing}", f"Means over {scored}.{text}", _markdown(table)]
         parts += ["Accuracy on each stream:", _markdown(_by_stream(records, timing, streams))]
+        parts.append(_behind(records, timing, streams))
     parts.append("All measurements: {download}`classes.csv <results/classes.csv>`.")
     return "\n\n".join(parts) + "\n"
+
+
+def _alike(found: Ranking) -> str:
+    """Return which learners do not differ significantly from the first by accuracy."""
+    assert found.tests is not None
+    most = found.ranks[0] + found.tests.critical_difference
+    near = [m for m, r in zip(found.models, found.ranks, strict=True) if r < most][1:]
+    if not near:
+        return f"By accuracy, {found.models[0]} differs significantly from all others."
+    return f"By accuracy, not significantly different from {found.models[0]}: {', '.join(near)}."
+
+
+def _behind(records: Sequence[Record], timing: str, streams: Sequence[str]) -> str:
+    """Return on which streams the forest is not the most accurate, and who is."""
+    found = []
+    for stream in streams:
+        own = {r.learner: r for r in records if r.stream == stream and r.timing == timing}
+        best = max(own.values(), key=lambda r: r.accuracy)
+        forest = own[OURS[-1]].accuracy
+        if best.accuracy > forest:
+            found.append(f"{stream} ({best.learner} by {best.accuracy - forest:.3f})")
+    if not found:
+        return "The forest is the most accurate on all streams."
+    return f"The forest is not the most accurate on {len(found)} streams: {'; '.join(found)}."
 
 
 def _by_stream(records: Sequence[Record], timing: str, streams: Sequence[str]) -> Table:

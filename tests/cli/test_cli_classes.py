@@ -1,10 +1,14 @@
 """Classes on the command line: the numbers of Python, or a line that says why not."""
 
+import json
+
 import numpy as np
 import pytest
 
 import sapwood
 from cli_cases import invoke, read_csv
+from sapwood.evaluate.class_run import ClassRun
+from sapwood.streams.stream import StreamError
 
 ROWS = 600
 
@@ -107,10 +111,9 @@ def test_bad_rows(file):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["--interval", "0.9"], "--interval is for numbers, and the target is a class"),
-        (["--monitor"], "--monitor is for numbers"),
-        (["--events", "my.jsonl"], "--events my.jsonl is for numbers"),
-        (["--checkpoint", "my.check"], "--checkpoint my.check is for numbers"),
+        (["--interval", "1.5"], "--interval: level = 1.5"),
+        (["--lags", "3"], "--lags is for numbers, and the target is a class"),
+        (["--events", "my.jsonl"], "--events my.jsonl is for what --monitor finds"),
         (["-m", "lightgbm", "--task", "classes"], "model lightgbm: there are 'tree'"),
         (["--delay", "1d"], "--delay 1d: with classes it counts rows"),
         (["-s", "members=3"], "the tree has no parameter members"),
@@ -182,3 +185,140 @@ def test_inspect_names_the_classes_of_leaves(file):
     ended = invoke("inspect", "my.sapwood")
     assert "leaves: share of each class, where 0 is" in ended.stdout
     assert "'storm'" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "more", [[], ["--delay", "30"], ["--monitor"], ["--interval", "0.9", "--interval", "0.8"]]
+)
+def test_a_run_that_is_interrupted_resumes_to_the_same_result(file, monkeypatch, more):
+    command = ["evaluate", file, "-t", "sky", "-m", "forest:members=2", *more, "--json", "--quiet"]
+    whole = invoke(*command, "--predictions", "whole.csv", "--save", "whole.sapwood")
+    assert whole.code == 0, whole.stderr
+    real, steps = ClassRun._take, []
+
+    def broken(run, chunk):
+        steps.append(chunk)
+        if len(steps) == 4:
+            raise StreamError("the disk is gone")
+        return real(run, chunk)
+
+    parts = ["--checkpoint", "my.check", "--every", "100", "--predictions", "parts.csv"]
+    monkeypatch.setattr(ClassRun, "_take", broken)
+    assert invoke(*command, *parts, "--save", "parts.sapwood").code != 0
+    monkeypatch.setattr(ClassRun, "_take", real)
+    ended = invoke(*command, *parts, "--save", "parts.sapwood")
+    assert ended.code == 0, ended.stderr
+    expected = whole.json() | {"seconds": 0}
+    assert ended.json() | {"seconds": 0} == expected
+    assert read_csv("parts.csv") == read_csv("whole.csv")
+    assert sapwood.load("parts.sapwood").to_bytes() == sapwood.load("whole.sapwood").to_bytes()
+
+
+def test_a_checkpoint_of_another_run_is_rejected(file):
+    command = ["train", file, "-t", "sky", "--save", "my.sapwood", "--checkpoint", "my.check"]
+    assert invoke(*command).code == 0
+    ended = invoke(*command, "-m", "forest")
+    assert ended.code == 2
+    assert "my.check belongs to another run, whose model was tree, not forest" in ended.stderr
+    ended = invoke("train", file, "-t", "wind", *command[4:])
+    assert ended.code == 2
+    assert "my.check" in ended.stderr
+
+
+def test_drift_of_the_log_loss_is_reported(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    x = rng.random(6000)
+    label = np.where((x < 0.5) ^ (np.arange(6000) >= 4000), "low", "high")
+    lines = [f"{a!r},{b}" for a, b in zip(x.tolist(), label, strict=True)]
+    (tmp_path / "my.csv").write_text("\n".join(["x,label", *lines]))
+    ended = invoke(
+        *("evaluate", "my.csv", "-t", "label", "--monitor", "--events", "my.jsonl", "--json"),
+        *("--report", "my.html"),
+    )
+    assert ended.code == 0, ended.stderr
+    first = ended.json()["drift"][0]
+    assert (first["what"], first["name"]) == ("error", "log-loss")
+    assert first["words"].startswith("log-loss")
+    assert 3990 <= first["since"] <= first["row"] <= 4100
+    with open("my.jsonl", encoding="utf-8") as own:
+        assert json.loads(own.readline()) == first
+    with open("my.html", encoding="utf-8") as own:
+        page = own.read()
+    assert "Drift events" in page
+    assert "log-loss" in page
+    assert "drift: log-loss" in invoke("evaluate", "my.csv", "-t", "label", "--monitor").stdout
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(300, 2)).round(3)
+        label = np.where(x.sum(axis=1) > 0, "up", "down")
+        lines = [f"{a},{b},{c}" for (a, b), c in zip(x.tolist(), label, strict=True)]
+        names.append(f"rows{seed}.csv")
+        (tmp_path / names[-1]).write_text("\n".join(["a,b,label", *lines]))
+    return names
+
+
+def test_classifiers_are_compared(files):
+    models = "tree,tree:leaf=mean,forest:members=2"
+    command = ["compare", *files, "-t", "label", "-m", models]
+    ended = invoke(*command, "--json")
+    assert ended.code == 0, ended.stderr
+    found = ended.json()
+    assert len(found["results"]) == 18
+    own = {(each["stream"], each["model"]): each["accuracy"] for each in found["results"]}
+    alone = invoke("evaluate", files[2], "-t", "label", "-m", "tree:leaf=mean", "--json").json()
+    assert own[files[2], "tree:leaf=mean"] == alone["accuracy"]
+    assert found["ranks"]["tree:leaf=mean"] == 3.0
+    assert found["critical_difference"] == pytest.approx(1.353, abs=1e-3)
+    ended = invoke(*command, "--measure", "log_loss", "--diagram", "ranks.svg")
+    assert ended.code == 0, ended.stderr
+    for words in ("log-loss over all rows", "average rank", "Nemenyi", "diagram: ranks.svg"):
+        assert words in ended.stdout + ended.stderr
+    ended = invoke("compare", files[0], "-t", "label")
+    assert ended.code == 0, ended.stderr
+    for words in ("majority", "last", "adaptive", "too few to test"):
+        assert words in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["-t", "label", "--measure", "rmse"], "--measure rmse is for numbers"),
+        (["-t", "label", "--report", "my.html"], "--report my.html is for numbers"),
+        (["-t", "a", "--measure", "kappa"], "--measure kappa is for classes"),
+        (["-t", "label", "-m", "tree,lightgbm"], "model lightgbm: there are 'tree'"),
+    ],
+)
+def test_comparisons_of_the_other_task(files, given, words):
+    ended = invoke("compare", *files, *given)
+    assert ended.code == 2
+    assert words in ended.stderr
+
+
+@pytest.mark.parametrize("delay", [[], ["--delay", "30"]])
+def test_prediction_sets_are_scored_and_written(file, data, delay):
+    command = ["evaluate", file, "-t", "sky", *delay, "--json"]
+    plain = invoke(*command).json()
+    ended = invoke(
+        *command, "--interval", "0.95", "--predictions", "told.csv", "--report", "my.html"
+    )
+    assert ended.code == 0, ended.stderr
+    found = ended.json()
+    own = found.pop("prediction_sets")["0.95"]
+    assert found | {"seconds": 0} == plain | {"seconds": 0}  # they change nothing else
+    rows = [row for row in read_csv("told.csv") if row["prediction"]]
+    held = [row["actual"] in row["set_0.95"].split(" | ") for row in rows]
+    assert own["coverage"] == np.mean(held)
+    assert own["size"] == np.mean([len(row["set_0.95"].split(" | ")) for row in rows])
+    assert own["rows"] == len(rows)
+    assert all(row["prediction"] == row["set_0.95"].split(" | ")[0] for row in rows)
+    with open("my.html", encoding="utf-8") as page:
+        assert "coverage of prediction sets, level 0.95" in page.read()
+    shown = invoke("evaluate", file, "-t", "sky", "--interval", "0.95").stdout
+    assert "coverage of sets, level 0.95" in shown

@@ -51,3 +51,38 @@ class NaiveCalibrator:
             if step > 0:
                 moved = self.exponents[number] - w * (mean - logs[code]) / step
                 self.exponents[number] = min(max(moved, 0.2), 8.0)
+
+
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+class NaiveSets:
+    """Thresholds of prediction sets: quantiles by bins of logits, and their corrected orders."""
+
+    def __init__(self):
+        self.orders = [1 - level for level in LEVELS]
+        self.bins = [0.0] * 64
+
+    def quantile(self, order):
+        total = sum(self.bins)
+        missing = order * (total + 1) - 1
+        if total < 20 or missing <= 0:
+            return 0.0
+        for place, weight in enumerate(self.bins):
+            if missing < weight:
+                logit = 16 * (place + missing / weight) / 64 - 8
+                return 1 / (1 + math.exp(-logit))
+            missing -= weight
+        return 1.0
+
+    def score(self, probabilities, code, w=1.0):
+        p, highest = probabilities[code], probabilities.index(max(probabilities))
+        for place, level in enumerate(LEVELS):
+            share = 1 - level
+            missed = code != highest and p < self.quantile(self.orders[place])
+            moved = self.orders[place] + 0.05 * share * level * (share - missed)
+            self.orders[place] = min(max(moved, 0.0), 2 * share)
+        self.bins = [0.999 * weight for weight in self.bins]
+        p = min(max(p, 1e-9), 1 - 1e-9)
+        place = int(min(max((math.log(p / (1 - p)) + 8) / 16 * 64, 0), 63))
+        self.bins[place] += min(w, 1.0)

@@ -11,7 +11,7 @@ import numpy as np
 
 import sapwood
 from sapwood.drift import Monitor
-from sapwood.evaluate import prequential
+from sapwood.evaluate import evaluate_classes, prequential
 from sapwood.export import to_onnx, to_shap, to_sklearn, to_treelite
 from sapwood.lags import LaggedModel, Lags
 from sapwood.merge import take_snapshot
@@ -108,6 +108,12 @@ def intervals(case):
     return model.predict_interval_one({name: own[0] for name, own in X.items()}) is not None
 
 
+def prediction_sets(case):
+    model, (X, column) = case.learned(), stream(FEW, 1)
+    sets = model.predict_set_many(X, 0.9)
+    return np.mean(sets[np.arange(FEW), [model.classes.index(y) for y in case.y(column)]]) > 0.85
+
+
 def lags(case):
     names = ["a", "b"] if case.task == "several targets" else "y"
     model, (X, column) = LaggedModel(case.made(), Lags(1, target=names)), stream(100, 1)
@@ -117,6 +123,10 @@ def lags(case):
 
 def monitor(case):
     X, column = stream(FEW, 1)
+    if case.task == "two classes":
+        return (
+            evaluate_classes(case.made(), X, case.y(column), monitor=Monitor()).alarms is not None
+        )
     return prequential(case.made(), X, case.y(column), monitor=Monitor()).alarms is not None
 
 
@@ -236,8 +246,9 @@ FEATURES = {
     "rows with some targets missing": missing_targets,
     "delayed labels (`id=`)": delayed_labels,
     "prediction intervals (`IntervalRegressor`)": intervals,
+    "prediction sets (`predict_set_one`)": prediction_sets,
     "lag features (`LaggedModel`)": lags,
-    "drift alerts (`prequential(..., monitor=...)`)": monitor,
+    "drift alerts (`prequential` or `evaluate_classes` with `monitor=`)": monitor,
     "trial splits for feature interactions": trial_splits,
     "more than 63 categories of a feature": many_categories,
     "changes of units are followed": units,
@@ -299,7 +310,9 @@ does not profit from it. The reasons are the messages of errors.
 
 On the command line, `evaluate`, `train` and `compare` read several targets from files, `evaluate` and
 `train` also from topics of Kafka, with `--monitor`, `--interval`, `--delay` and `--lags`. `--workers`
-and `predict --to` are for one target.
+and `predict --to` are for one target. Of classes, `evaluate`, `train` and `compare` read files, with
+`--checkpoint`, `--monitor`, `--events`, `--delay` in rows, and `--interval` for prediction sets;
+`--workers`, `--lags`, `--labels`, `--id`, `--time` and the report of `compare` are for numbers.
 
 "tree" is `HoeffdingTreeRegressor` or `HoeffdingTreeClassifier`, "forest" is `ForestRegressor` or
 `ForestClassifier`, "adaptive" is `AdaptiveTreeRegressor` or `AdaptiveTreeClassifier`.

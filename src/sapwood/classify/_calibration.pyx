@@ -6,6 +6,11 @@ where each exponent a is learned by Newton steps of the log-loss. They are mixed
 proportional to exp(-L), where L is the exponentially weighted sum of a candidate's log-loss. All of
 it keeps the order of ratings, so that the predicted class is that of the highest rating.
 
+Prediction sets hold each class whose probability is at least a threshold. The threshold of a level
+is a quantile of the probabilities that rows gave to their actual classes, exponentially weighted.
+The order of that quantile is corrected for each level by whether the last sets held their labels:
+adaptive conformal inference (Gibbs and Candès, 2021).
+
 `tests/support/naive_classes.py` has the same in plain Python.
 """
 
@@ -23,6 +28,20 @@ cdef enum:
     LOSSES = 1 + 2 * CANDIDATES      # and that of its log-loss
     DOUBLES = 1 + 3 * CANDIDATES
 
+cdef enum:
+    LEVELS = 5                       # the table of sets: the order of the quantile of each level,
+    BINS = 64                        # and the weight of rows by the logit of their probability
+    SET_DOUBLES = LEVELS + BINS
+    ROOM = 4 + 2 * CANDIDATES        # doubles of each class to compute with
+
+cdef double NOMINAL[LEVELS]
+NOMINAL[0], NOMINAL[1], NOMINAL[2], NOMINAL[3], NOMINAL[4] = 0.5, 0.8, 0.9, 0.95, 0.99
+cdef double STEEPEST = 8.0          # logits of the first and the last bin
+cdef double SET_KEPT = 0.999        # a row later
+cdef double SET_STEP = 0.05         # of an order, as a part of the variance of being missed
+cdef double MOST_ORDER = 2.0        # times the share that may be missed
+cdef double FEWEST = 20.0           # rows, before which a set holds all classes
+
 cdef double LEAST[CANDIDATES]
 LEAST[0], LEAST[1], LEAST[2], LEAST[3] = 0.3, 0.1, 0.03, 0.01
 cdef double CURVATURE_KEPT = 0.999  # a row later
@@ -34,6 +53,8 @@ cdef double HEAVIEST = 1e100        # that a row counts for
 
 LEAST_RATINGS = tuple(LEAST[candidate] for candidate in range(CANDIDATES))
 EXPONENT_RANGE = SMALLEST, LARGEST
+SET_LEVELS = tuple(NOMINAL[level] for level in range(LEVELS))
+SET_ORDERS = tuple(MOST_ORDER * (1.0 - NOMINAL[level]) for level in range(LEVELS))
 
 
 cdef inline const double* taken(Notes pending, uint64_t key, double labels) noexcept nogil:
@@ -54,6 +75,8 @@ cdef class Calibrator:
         What another one has learned; of one that knows nothing by default.
     class_weights : array of float, optional
         The weight of the rows of each class.
+    sets : array of float, optional
+        What another one has learned about prediction sets.
 
     Examples
     --------
@@ -69,14 +92,17 @@ cdef class Calibrator:
 
     cdef readonly object table
     cdef readonly object class_weights
+    cdef readonly object sets
     cdef object scratch
+    cdef double* orders
+    cdef double* bins
     cdef double* own
     cdef double* totals
     cdef double* room
     cdef Py_ssize_t width
 
-    def __init__(self, table=None, class_weights=None):
-        cdef double[::1] view, weights, scratch
+    def __init__(self, table=None, class_weights=None, sets=None):
+        cdef double[::1] view, weights, scratch, own_sets
         if table is None:
             table = np.zeros(DOUBLES)
             table[EXPONENTS : EXPONENTS + CANDIDATES] = 1.0
@@ -84,14 +110,34 @@ cdef class Calibrator:
             raise ValueError(f"a calibration has {DOUBLES} doubles, not {len(table)}")
         view = np.array(table, np.float64)
         weights = np.zeros(2) if class_weights is None else np.array(class_weights, np.float64)
-        scratch = np.zeros(4 * len(weights))
+        scratch = np.zeros(ROOM * len(weights))
         self.table, self.class_weights, self.scratch = view.base, weights.base, scratch.base
         self.own, self.totals, self.room = &view[0], &weights[0], &scratch[0]
         self.width = len(weights)
+        if sets is None:
+            sets = np.zeros(SET_DOUBLES)
+            sets[:LEVELS] = 1.0 - np.array(SET_LEVELS)
+        if len(sets) != SET_DOUBLES:
+            raise ValueError(f"the table of sets has {SET_DOUBLES} doubles, not {len(sets)}")
+        own_sets = np.array(sets, np.float64)
+        self.sets, self.orders, self.bins = own_sets.base, &own_sets[0], &own_sets[LEVELS]
 
     def copy(self):
         """Return an independent copy."""
-        return Calibrator(self.table, self.class_weights)
+        return Calibrator(self.table, self.class_weights, self.sets)
+
+    def threshold(self, double level):
+        """Return the least probability of a class in prediction sets of a level."""
+        cdef double order = 1.0 - level, right
+        cdef Py_ssize_t at = 0
+        if level <= NOMINAL[0]:
+            return self.quantile(order + self.orders[0] - (1.0 - NOMINAL[0]))
+        while at < LEVELS - 1 and NOMINAL[at + 1] < level:
+            at += 1
+        if at == LEVELS - 1:  # between the last level and 1
+            return self.quantile(order / (1.0 - NOMINAL[at]) * self.orders[at])
+        right = (level - NOMINAL[at]) / (NOMINAL[at + 1] - NOMINAL[at])
+        return self.quantile((1.0 - right) * self.orders[at] + right * self.orders[at + 1])
 
     def widen(self, Py_ssize_t classes):
         """Have room for so many classes."""
@@ -99,7 +145,7 @@ cdef class Calibrator:
             return
         wide = np.zeros(classes)
         wide[: self.width] = self.class_weights
-        cdef double[::1] weights = wide, scratch = np.zeros(4 * classes)
+        cdef double[::1] weights = wide, scratch = np.zeros(ROOM * classes)
         self.class_weights, self.scratch = wide, scratch.base
         self.totals, self.room, self.width = &weights[0], &scratch[0], classes
 
@@ -113,10 +159,10 @@ cdef class Calibrator:
     def probabilities_of(self, list ratings):
         """Return the probabilities of classes, given their ratings."""
         cdef Py_ssize_t count = self.load(ratings), place
-        cdef double* made = self.room + 3 * self.width
+        cdef double* made = self.given() + self.width
         cdef list found = [0.0] * count
         if count > 0:
-            self.blend(self.room, count, made)
+            self.blend(self.given(), count, made)
         for place in range(count):
             found[place] = made[place]
         return found
@@ -150,7 +196,7 @@ cdef class Calibrator:
             if pending.width != 1 + self.width:
                 raise ValueError("pending predictions have another number of classes")
             found = taken(pending, key, self.own[LABELS])
-        self.score(self.room if found == NULL else found + 1, known, code, w)
+        self.score(self.given() if found == NULL else found + 1, known, code, w, False)
         if pending is not None:
             pending.tidy()
 
@@ -159,8 +205,12 @@ cdef class Calibrator:
         if count > self.width:
             raise ValueError("there are more ratings than classes")
         for place in range(count):
-            self.room[place] = ratings[place]
+            self.given()[place] = ratings[place]
         return count
+
+    cdef inline double* given(self) noexcept nogil:
+        """The ratings of one row, and behind them its probabilities."""
+        return self.room + (2 + 2 * CANDIDATES) * self.width
 
     # -- many rows ------------------------------------------------------------------------------
 
@@ -208,7 +258,11 @@ cdef class Calibrator:
                 if is_pending:
                     found = taken(pending, keys[row], self.own[LABELS])
                 self.score(
-                    &ratings[row, 0] if found == NULL else found + 1, known, codes[row], w[row]
+                    &ratings[row, 0] if found == NULL else found + 1,
+                    known,
+                    codes[row],
+                    w[row],
+                    returns and found == NULL,
                 )
             if is_pending:
                 pending.tidy()
@@ -228,34 +282,55 @@ cdef class Calibrator:
         for place in range(count):
             made[place] = made[place] / highest * chance if highest > 0.0 else chance
 
-    cdef void candidate(
-        self, const double* ratings, Py_ssize_t count, Py_ssize_t number, double* logs, double* made
-    ) noexcept nogil:
-        """The logarithms of clipped ratings, and the probabilities of a candidate."""
-        cdef double least = LEAST[number] / count, highest = -1e300, total = 0.0
-        cdef double exponent = self.own[EXPONENTS + number]
-        cdef Py_ssize_t place
+    cdef void rate(self, const double* ratings, Py_ssize_t count) noexcept nogil:
+        """Clipped ratings, and of each candidate their logarithms and probabilities.
+
+        Ratings below the least of a candidate are all alike, and most are as the classes of a row
+        are few: their logarithm and their power are computed once.
+        """
+        cdef double* held = self.room
+        cdef double* plain = self.room + self.width
+        cdef double* logs
+        cdef double* made
+        cdef double least, floor, power, highest, total, exponent
+        cdef Py_ssize_t place, number
+        self.held(ratings, count, held)
+        least = LEAST[CANDIDATES - 1] / count
         for place in range(count):
-            logs[place] = log(ratings[place] if ratings[place] > least else least)
-            highest = max(highest, logs[place])
-        for place in range(count):
-            made[place] = exp(exponent * (logs[place] - highest))
-            total += made[place]
-        for place in range(count):
-            made[place] /= total
+            plain[place] = log(held[place]) if held[place] > least else 0.0
+        for number in range(CANDIDATES):
+            logs, made = self.logs_of(number), self.made_of(number)
+            least, highest, total = LEAST[number] / count, -1e300, 0.0
+            exponent, floor = self.own[EXPONENTS + number], log(least)
+            for place in range(count):
+                logs[place] = plain[place] if held[place] > least else floor
+                highest = max(highest, logs[place])
+            power = exp(exponent * (floor - highest))
+            for place in range(count):
+                if held[place] > least:
+                    made[place] = exp(exponent * (logs[place] - highest))
+                else:
+                    made[place] = power
+                total += made[place]
+            for place in range(count):
+                made[place] /= total
+
+    cdef inline double* logs_of(self, Py_ssize_t number) noexcept nogil:
+        return self.room + (2 + 2 * number) * self.width
+
+    cdef inline double* made_of(self, Py_ssize_t number) noexcept nogil:
+        return self.room + (3 + 2 * number) * self.width
 
     cdef void blend(self, const double* ratings, Py_ssize_t count, double* made) noexcept nogil:
-        """The mixture of all candidates."""
-        cdef double* held = self.room
-        cdef double* logs = self.room + self.width
+        """The mixture of all candidates, which `rate` has then computed."""
         cdef double shares[CANDIDATES]
         cdef double least = self.own[LOSSES], total = 0.0
-        cdef double* own = self.room + 2 * self.width
+        cdef double* own
         cdef Py_ssize_t place, number
         if count == 1:
             made[0] = 1.0
             return
-        self.held(ratings, count, held)
+        self.rate(ratings, count)
         for number in range(1, CANDIDATES):
             least = min(least, self.own[LOSSES + number])
         for number in range(CANDIDATES):
@@ -264,27 +339,74 @@ cdef class Calibrator:
         for place in range(count):
             made[place] = 0.0
         for number in range(CANDIDATES):
-            self.candidate(held, count, number, logs, own)
+            own = self.made_of(number)
             for place in range(count):
                 made[place] += shares[number] / total * own[place]
 
+    cdef double quantile(self, double order) noexcept nogil:
+        """The probability of actual classes that a share of rows is below; 0 if none may be."""
+        cdef double total = 0.0, below, missing
+        cdef Py_ssize_t place
+        for place in range(BINS):
+            total += self.bins[place]
+        if total < FEWEST:
+            return 0.0
+        missing = order * (total + 1.0) - 1.0
+        if missing <= 0.0:
+            return 0.0
+        for place in range(BINS):
+            below = self.bins[place]
+            if missing < below:
+                missing = (place + missing / below) / BINS
+                return 1.0 / (1.0 + exp(STEEPEST * (1.0 - 2.0 * missing)))
+            missing -= below
+        return 1.0
+
+    cdef void score_set(self, double p, bint is_highest, double w) noexcept nogil:
+        """Take the probability of an actual class."""
+        cdef double share, miss
+        cdef Py_ssize_t level, place
+        for level in range(LEVELS):
+            share = 1.0 - NOMINAL[level]
+            miss = 0.0 if is_highest or p >= self.quantile(self.orders[level]) else 1.0
+            self.orders[level] = min(
+                max(self.orders[level] + SET_STEP * share * (1.0 - share) * (share - miss), 0.0),
+                MOST_ORDER * share,
+            )
+        for place in range(BINS):
+            self.bins[place] *= SET_KEPT
+        p = min(max(p, 1e-9), 1.0 - 1e-9)
+        share = (log(p / (1.0 - p)) + STEEPEST) / (2.0 * STEEPEST) * BINS
+        self.bins[<Py_ssize_t>min(max(share, 0.0), BINS - 1.0)] += min(w, 1.0)
+
     cdef void score(
-        self, const double* ratings, Py_ssize_t known, Py_ssize_t code, double w
+        self, const double* ratings, Py_ssize_t known, Py_ssize_t code, double w, bint is_rated
     ) noexcept nogil:
-        """Take a label, of which the ratings were issued before."""
+        """Take a label, of which the ratings were issued before; `rate` may have seen them."""
         cdef double* held = self.room
-        cdef double* logs = self.room + self.width
-        cdef double* made = self.room + 2 * self.width
-        cdef double mean, variance, curvature, step
+        cdef double* logs
+        cdef double* made
+        cdef double mean, variance, curvature, step, mixed = 0.0, total = 0.0, share
+        cdef double least = self.own[LOSSES]
+        cdef bint is_highest = True
         cdef Py_ssize_t place, number
         w = min(w, HEAVIEST)
         self.own[LABELS] += 1.0
         self.totals[code] += w
         if code >= known or known < 2:
             return
-        self.held(ratings, known, held)
+        if not is_rated:
+            self.rate(ratings, known)
+        for place in range(known):
+            if held[place] > held[code] or (held[place] == held[code] and place < code):
+                is_highest = False
+        for number in range(1, CANDIDATES):
+            least = min(least, self.own[LOSSES + number])
         for number in range(CANDIDATES):
-            self.candidate(held, known, number, logs, made)
+            logs, made = self.logs_of(number), self.made_of(number)
+            share = exp(least - self.own[LOSSES + number])
+            mixed += share * made[code]
+            total += share
             mean = variance = 0.0
             for place in range(known):
                 mean += made[place] * logs[place]
@@ -301,3 +423,4 @@ cdef class Calibrator:
                     max(self.own[EXPONENTS + number] - w * (mean - logs[code]) / step, SMALLEST),
                     LARGEST,
                 )
+        self.score_set(mixed / total, is_highest, w)

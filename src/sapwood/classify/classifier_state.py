@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import model
-from sapwood.classify._calibration import EXPONENT_RANGE, LEAST_RATINGS, Calibrator
+from sapwood.classify._calibration import EXPONENT_RANGE, LEAST_RATINGS, SET_ORDERS, Calibrator
 from sapwood.classify.decisions import BALANCED
 from sapwood.classify.growth import ClassGrowth
+from sapwood.classify.held import Held, new_pending
 from sapwood.classify.labels import MOST_CLASSES, class_label
 from sapwood.limits import MOST_ROWS, MOST_WEIGHT
 from sapwood.model import State, check_unchanged
@@ -27,6 +28,7 @@ Kind = TypeVar("Kind", bound="Classifier")
 MODEL, CALIBRATION, WEIGHTS = "model", "calibration", "class_weights"
 PENDING = ("pending_sizes", "pending_keys", "pending_ages", "pending")
 ARRAYS = {MODEL, CALIBRATION, WEIGHTS, *PENDING}
+SETS, SETS_SINCE = "prediction_sets", 2  # the format
 COUNTS = "class_counts"  # with balanced weights
 UNLABELLED = "unlabelled"  # if there were such rows
 CANDIDATES = len(LEAST_RATINGS)
@@ -41,6 +43,7 @@ def state_of(own: "Classifier") -> State:
         MODEL: np.frombuffer(held.model.to_bytes(), np.uint8),
         CALIBRATION: held.calibrator.table.copy(),
         WEIGHTS: held.calibrator.class_weights.copy(),
+        SETS: held.calibrator.sets.copy(),
         **dict(zip(PENDING, held.pending.state(), strict=True)),
     }
     if own._parameters["class_weight"] == BALANCED:
@@ -78,7 +81,7 @@ def _dict(value: Any) -> Any:
     return dict(zip(labels, (_dict(each) for _, each in value), strict=True))
 
 
-def restored(kind: type[Kind], state: State) -> Kind:
+def restored(kind: type[Kind], state: State, format: int) -> Kind:
     """Return the classifier of a header and arrays, of which nothing is trusted.
 
     Raises
@@ -86,8 +89,6 @@ def restored(kind: type[Kind], state: State) -> Kind:
     ValueError, TypeError, OverflowError
         If there is anything wrong with them.
     """
-    from sapwood.classify.classifier import Held
-
     header, arrays = state
     known = header.keys() - {UNLABELLED} == {"parameters", "classes"}
     check(known, "its header has other entries than it should")
@@ -96,6 +97,7 @@ def restored(kind: type[Kind], state: State) -> Kind:
     own = kind(**{n: _dict(e) if n in ("class_weight", "cost") else e for n, e in given.items()})
     balanced = own._parameters["class_weight"] == BALANCED
     expected = ARRAYS | ({COUNTS} if balanced else set())
+    expected |= {SETS} if format >= SETS_SINCE else set()
     check(arrays.keys() == expected, f"its arrays are not {', '.join(sorted(expected))}")
     unlabelled = header.get(UNLABELLED, 0)
     if UNLABELLED in header:
@@ -105,13 +107,15 @@ def restored(kind: type[Kind], state: State) -> Kind:
     width = max(2, len(classes))
     labels = float(rows_learned(inner) or 0.0)
     calibrator = Calibrator(
-        _calibration(arrays[CALIBRATION]), _weights(arrays[WEIGHTS], width, len(classes))
+        _calibration(arrays[CALIBRATION]),
+        _weights(arrays[WEIGHTS], width, len(classes)),
+        _sets(arrays[SETS]) if SETS in arrays else None,
     )
     check(calibrator.labels <= MOST_ROWS, "it cannot have so many labels")
     check(
         (labels > 0) == bool(classes), "its model and its classes differ in whether there are rows"
     )
-    pending = own._new_pending(width)
+    pending = new_pending(width, own._limit)
     sizes, keys, ages, records = (arrays[name] for name in PENDING)
     good = sizes.dtype == np.float64 and sizes.shape in ((7,), (8,))
     check(good and bool(np.isfinite(sizes).all()), "the counts of pending predictions are wrong")
@@ -163,6 +167,15 @@ def _calibration(table: Array) -> Array:
     check(bool(good), "an exponent of the calibration is wrong")
     for sums in (curvatures, losses):
         check(bool(((sums >= 0) & (sums <= MOST_LOSS)).all()), "the calibration is wrong")
+    return table
+
+
+def _sets(table: Array) -> Array:
+    table = doubles(table, Calibrator().sets.shape, "the prediction sets")
+    orders, bins = np.split(table, [len(SET_ORDERS)])
+    good = (orders >= 0) & (orders <= SET_ORDERS)
+    check(bool(good.all()), "the order of a quantile is wrong")
+    check(bool(((bins >= 0) & (bins <= MOST_ROWS)).all()), "the prediction sets are wrong")
     return table
 
 

@@ -1,7 +1,7 @@
 """The three classifiers: a tree, an adaptive tree and a forest."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from sapwood.classify.classifier import Classifier
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
@@ -11,7 +11,14 @@ from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.tree.settings import Leaf, Track
 from sapwood.validation import Label
 
+ClassLeaf = Leaf | Literal["majority"]
+
 __all__ = ["AdaptiveTreeClassifier", "ForestClassifier", "HoeffdingTreeClassifier"]
+
+
+def _given(names: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an `__init__`, of all its local names."""
+    return {name: each for name, each in names.items() if name not in ("self", "__class__")}
 
 
 class HoeffdingTreeClassifier(Classifier):
@@ -27,7 +34,10 @@ class HoeffdingTreeClassifier(Classifier):
     grace_period : float, optional
         The weight of the rows that a leaf sees before it may split. By default 200 with two classes
         and 100 with more.
-    delta, tau, min_share, max_depth, leaf, track, categorical, no_splits
+    leaf : {"adaptive", "linear", "mean", "majority"}
+        What leaves predict, as of `HoeffdingTreeRegressor`; "majority" is "mean": the shares of
+        classes in a leaf, the predicted class being the most frequent one, as in VFDT.
+    delta, tau, min_share, max_depth, track, categorical, no_splits
         As of `HoeffdingTreeRegressor`. With three classes and more, `delta` and `tau` have no
         effect: a split needs evidence that it separates classes, which depends on how many classes
         there are, but not that it is better than those of all other features.
@@ -60,7 +70,7 @@ class HoeffdingTreeClassifier(Classifier):
     """
 
     kind: ClassVar[str] = "HoeffdingTreeClassifier"
-    format: ClassVar[int] = 1
+    format: ClassVar[int] = 2
     regressor: ClassVar[type[Regressor]] = HoeffdingTreeRegressor
 
     def __init__(
@@ -71,7 +81,7 @@ class HoeffdingTreeClassifier(Classifier):
         tau: float = 0.05,
         min_share: float = 0.02,
         max_depth: int | None = None,
-        leaf: Leaf = "adaptive",
+        leaf: ClassLeaf = "adaptive",
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
@@ -79,22 +89,7 @@ class HoeffdingTreeClassifier(Classifier):
         class_weight: str | Mapping[Any, float] | None = None,
         cost: Mapping[Any, Any] | None = None,
     ) -> None:
-        super().__init__(
-            {
-                "grace_period": grace_period,
-                "delta": delta,
-                "tau": tau,
-                "min_share": min_share,
-                "max_depth": max_depth,
-                "leaf": leaf,
-                "track": track,
-                "max_bytes": max_bytes,
-                "categorical": categorical,
-                "no_splits": no_splits,
-                "class_weight": class_weight,
-                "cost": cost,
-            }
-        )
+        super().__init__(_given(locals()))
 
 
 class AdaptiveTreeClassifier(Classifier):
@@ -104,8 +99,7 @@ class AdaptiveTreeClassifier(Classifier):
     ----------
     threads : int, optional
         How many threads learn at the same time.
-    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits
-        As of `HoeffdingTreeClassifier`.
+    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits,
     class_weight, cost
         As of `HoeffdingTreeClassifier`.
 
@@ -122,7 +116,7 @@ class AdaptiveTreeClassifier(Classifier):
     """
 
     kind: ClassVar[str] = "AdaptiveTreeClassifier"
-    format: ClassVar[int] = 1
+    format: ClassVar[int] = 2
     regressor: ClassVar[type[Regressor]] = AdaptiveTreeRegressor
 
     def __init__(
@@ -134,7 +128,7 @@ class AdaptiveTreeClassifier(Classifier):
         tau: float = 0.05,
         min_share: float = 0.02,
         max_depth: int | None = None,
-        leaf: Leaf = "adaptive",
+        leaf: ClassLeaf = "adaptive",
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
@@ -142,23 +136,7 @@ class AdaptiveTreeClassifier(Classifier):
         class_weight: str | Mapping[Any, float] | None = None,
         cost: Mapping[Any, Any] | None = None,
     ) -> None:
-        super().__init__(
-            {
-                "threads": threads,
-                "grace_period": grace_period,
-                "delta": delta,
-                "tau": tau,
-                "min_share": min_share,
-                "max_depth": max_depth,
-                "leaf": leaf,
-                "track": track,
-                "max_bytes": max_bytes,
-                "categorical": categorical,
-                "no_splits": no_splits,
-                "class_weight": class_weight,
-                "cost": cost,
-            }
-        )
+        super().__init__(_given(locals()))
 
 
 class ForestClassifier(Classifier):
@@ -172,8 +150,7 @@ class ForestClassifier(Classifier):
         Of the random weights.
     threads : int, optional
         How many threads learn at the same time.
-    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits
-        As of `HoeffdingTreeClassifier`.
+    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits,
     class_weight, cost
         As of `HoeffdingTreeClassifier`.
 
@@ -191,7 +168,7 @@ class ForestClassifier(Classifier):
     """
 
     kind: ClassVar[str] = "ForestClassifier"
-    format: ClassVar[int] = 1
+    format: ClassVar[int] = 2
     regressor: ClassVar[type[Regressor]] = ForestRegressor
 
     def __init__(
@@ -205,7 +182,7 @@ class ForestClassifier(Classifier):
         tau: float = 0.05,
         min_share: float = 0.02,
         max_depth: int | None = None,
-        leaf: Leaf = "adaptive",
+        leaf: ClassLeaf = "adaptive",
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
@@ -213,22 +190,4 @@ class ForestClassifier(Classifier):
         class_weight: str | Mapping[Any, float] | None = None,
         cost: Mapping[Any, Any] | None = None,
     ) -> None:
-        super().__init__(
-            {
-                "members": members,
-                "seed": seed,
-                "threads": threads,
-                "grace_period": grace_period,
-                "delta": delta,
-                "tau": tau,
-                "min_share": min_share,
-                "max_depth": max_depth,
-                "leaf": leaf,
-                "track": track,
-                "max_bytes": max_bytes,
-                "categorical": categorical,
-                "no_splits": no_splits,
-                "class_weight": class_weight,
-                "cost": cost,
-            }
-        )
+        super().__init__(_given(locals()))

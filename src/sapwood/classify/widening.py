@@ -43,7 +43,7 @@ from sapwood.tree.layout import (
 )
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 
-__all__ = ["restore_latest", "widened"]
+__all__ = ["reordered", "restore_latest", "widened"]
 
 Array = NDArray[Any]
 Column = Callable[[Array], Array]
@@ -77,7 +77,25 @@ def widened(model: Any, share: float) -> Any:
     """
     known = len(model._features.known.targets)
     sources = [Source(place) for place in range(known)] or [Source(0, MIRRORED), Source(0)]
-    sources.append(Source(None))
+    return _with_targets(model, [*sources, Source(None)], share)
+
+
+def reordered(model: Any, places: Sequence[int]) -> Any:
+    """Return a copy of a model of three classes or more that has its classes in another order.
+
+    Parameters
+    ----------
+    model : HoeffdingTreeRegressor or Ensemble
+        No prediction of it may be pending.
+    places : sequence of int
+        For each class, which one of the model it is.
+    """
+    return _with_targets(model, [Source(place) for place in places], 0.0)
+
+
+def _with_targets(model: Any, sources: list[Source], share: float) -> Any:
+    """Return a copy of a model with other targets, each made of an earlier one or never seen."""
+    known = len(model._features.known.targets)
     header, arrays = model.to_state()
     features = {**header["features"], TARGETS: list(range(len(sources)))}
     header = {**header, "features": features}
@@ -363,10 +381,6 @@ def _fill_slots(
 def _fill_sums(made: Array, slots: Array, sources: Sequence[Source]) -> None:
     """Write the weight and the sums of all classes in slots, given those of earlier targets."""
     made[..., 0] = slots[..., 0]
-    old = slots.shape[-1]
-    if old > 3:  # of several targets: they stay, and the new class is after them
-        made[..., :old], made[..., old:] = slots, 0.0
-        return
     for target, (place, sign) in enumerate(sources):
         own = slots[..., 1 + 2 * (place or 0) : 3 + 2 * (place or 0)]
         made[..., 1 + 2 * target : 3 + 2 * target] = 0.0 if place is None else sign * own
@@ -380,8 +394,8 @@ def _notes(notes: Notes | None, arrays: dict[str, Array] | None, old: int) -> di
     if notes is not None and arrays is not None:
         sizes, keys, ages, contents = (arrays[name] for name in tree_state.NOTES)
         width = (contents.shape[1] - 1) // old
-        unseen = np.zeros((len(contents), width))
-        unseen[:, 0] = contents[:, 0]
+        unseen = np.zeros((len(contents), notes.width - contents.shape[1]))
+        unseen[:, ::width] = contents[:, :1]
         restore_latest(notes, sizes, keys, ages, np.hstack([contents, unseen]))
     return dict(zip(tree_state.NOTES, tree_state.notes_state(notes), strict=True))
 

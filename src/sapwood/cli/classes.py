@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +16,25 @@ from sapwood.cli import options
 from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.files import is_stdout
+from sapwood.cli.follow import Follower, Output
 from sapwood.cli.models import make_classifier, saved_model, targets_of
-from sapwood.cli.outputs import BadRowFile, GrowingFile, write_curve
+from sapwood.cli.outputs import BadRowFile, ClassPredictionFile, EventFile, write_curve
 from sapwood.cli.reading import Reading, is_topic, open_named
 from sapwood.cli.runs import Learning, Scoring, Targets
+from sapwood.cli.summary import print_drift
 from sapwood.cli.values import amount, settings
-from sapwood.evaluate.class_scores import CLASS_METRICS, ClassScores
-from sapwood.evaluate.classes import ClassEvaluation, PredictedRows, evaluate_classes
+from sapwood.drift import Monitor
+from sapwood.evaluate.class_run import ClassRun
+from sapwood.evaluate.class_scores import CLASS_METRICS
+from sapwood.evaluate.classes import ClassEvaluation
 from sapwood.formatting import plain
 from sapwood.schema import Schema
-from sapwood.streams.stream import Stream, numbers_by_name
+from sapwood.streams.stream import Stream
 
 __all__ = [
     "ClassJob",
     "ClassReading",
+    "Files",
     "evaluate_job",
     "is_of_classes",
     "print_class_counts",
@@ -113,6 +118,14 @@ def _is_number(value: object) -> bool:
     return True
 
 
+class Files(NamedTuple):
+    """The files that grow along with a run, if there are any."""
+
+    predictions: Path | None = None
+    bad_rows: Path | None = None
+    events: Path | None = None
+
+
 class ClassJob:
     """A run of a classifier over a stream, as it was typed.
 
@@ -145,16 +158,43 @@ class ClassJob:
         own = {each.name: getattr(reading, each.name) for each in fields(Reading)}
         own |= {"target": [], "model": saved, "label": self.target}
         self.stream = self._open(name, ClassReading(**own))
-        self.delay = self._delay(targets.delay)
-        self.window = scoring.window
-        self.skips = targets.on_bad_row == "skip"
-        self.model: Any = saved
+        model: Any = saved
         if saved is None:
             features = {n: k for n, k in self.stream.features.items() if str(n) != self.target}
             given = settings(learning.set_, "--set")
             declared = [each for each in self.stream.declared if str(each) != self.target]
-            self.model = make_classifier(learning.model, given, features, declared)
-        self._take_schema(is_new=saved is None)
+            model = make_classifier(learning.model, given, features, declared)
+        self._take_schema(model, is_new=saved is None)
+        try:
+            self.run = ClassRun(
+                model,
+                self.stream,
+                self.target,
+                delay=self._delay(targets.delay),
+                window=scoring.window,
+                on_bad_row=targets.on_bad_row,
+                monitor=Monitor(scoring.once_in, self.target) if scoring.monitor else None,
+                levels=learning.interval,
+            )
+        except ValueError as error:
+            raise UsageError(f"--interval: {error}") from None
+        self.identity = {
+            "stream": self.stream.fingerprint,
+            "target": self.target,
+            "task": "classes",
+            "features": {str(name): kind for name, kind in self.stream.features.items()},
+            "model": " ".join([learning.model, *learning.set_]),
+            "delay": targets.delay,
+            "window": scoring.window,
+            "on_bad_row": targets.on_bad_row,
+            **({"once_in": scoring.once_in} if scoring.monitor else {}),
+            **({"interval": list(learning.interval)} if learning.interval else {}),
+        }
+
+    @property
+    def model(self) -> Any:
+        """The classifier as it is now."""
+        return self.run.model
 
     def _open(self, name: list[str], reading: ClassReading) -> Stream:
         stream = open_named(name, reading)
@@ -170,12 +210,10 @@ class ClassJob:
         """Complain of options that there are not for classes."""
         reading.check_one_target("classes are those of one")
         given = {
-            "--interval": learning.interval,
             "--batch": learning.batch,
             "--transform": learning.transform,
             "--loss": learning.loss,
             "--labels": targets.labels,
-            "--monitor": scoring.monitor,
             "--lags": learning.made("y"),
             "--time": reading.time,
             "--id": reading.id,
@@ -207,9 +245,9 @@ class ClassJob:
             raise UsageError(f"--delay {typed}: with classes it counts rows, as in --delay 100")
         return int(late)
 
-    def _take_schema(self, is_new: bool) -> None:
+    def _take_schema(self, model: Any, is_new: bool) -> None:
         """Let the model know how the columns of its file become features."""
-        known, found = self.model.schema, self.stream.model_schema
+        known, found = model.schema, self.stream.model_schema
         rules = known.rules or tuple(
             rule
             for rule in found.rules
@@ -217,58 +255,39 @@ class ClassJob:
         )
         completed = replace(known or Schema(), rules=rules, targets=(self.target,))
         if completed != known:
-            self.model.schema = completed
+            model.schema = completed
 
-    def run(
-        self, terminal: Terminal, predictions: Path | None = None, bad_rows: Path | None = None
+    def follow(
+        self, terminal: Terminal, outputs: Files, checkpoint: Path | None = None, every: str = "60s"
     ) -> ClassEvaluation:
-        """Predict and learn all rows."""
+        """Predict and learn all rows, from where an earlier run was saved.
+
+        Parameters
+        ----------
+        terminal : Terminal
+            Where people look.
+        outputs : Files
+            What grows along with the run.
+        checkpoint : Path, optional
+            Where the run is saved.
+        every : str
+            How often, as it was typed.
+        """
+        if outputs.events is not None and self.run.drift is None:
+            raise UsageError(f"--events {outputs.events} is for what --monitor finds: add it")
         show_columns(terminal, self.stream)
-        written = None if predictions is None else _PredictionFile(predictions, self.stream.unit)
-        left_out = None if bad_rows is None else BadRowFile(bad_rows)
-        outputs = [each.open(None) for each in (written, left_out) if each is not None]
-        found = ClassEvaluation(self.stream.name, self.target, ClassScores())
-        try:
-            for rows, found in evaluate_classes(  # noqa: B007 - the last one is the result
-                self.model,
-                self.stream,
-                self.target,
-                delay=self.delay,
-                window=self.window,
-                skips_bad_rows=self.skips,
-            ):
-                if written is not None:
-                    written.write(rows)
-                if left_out is not None:
-                    left_out.write_bad(rows.chunk.bad)
-        finally:
-            for each in outputs:
-                each.close()
+        files: list[Output] = []
+        if outputs.predictions is not None:
+            files.append(
+                ClassPredictionFile(outputs.predictions, self.stream.unit, self.run.sets.levels)
+            )
+        if outputs.bad_rows is not None:
+            files.append(BadRowFile(outputs.bad_rows))
+        if outputs.events is not None:
+            files.append(EventFile(outputs.events))
+        follower = Follower(self.run, terminal, self.identity, files, checkpoint, every)
+        found: ClassEvaluation = follower.follow()
         return found
-
-
-class _PredictionFile(GrowingFile):
-    """The predicted class of each row, its probability, and the actual class."""
-
-    def __init__(self, path: Path, unit: Any) -> None:
-        names = list(numbers_by_name(unit, np.zeros(0, np.int64)))
-        super().__init__(path, [*names, "actual", "prediction", "probability"])
-        self._unit = unit
-
-    def write(self, rows: PredictedRows) -> None:
-        """Write the rows of a chunk."""
-        count = len(rows.labels)
-        numbers = numbers_by_name(self._unit, rows.chunk.numbers[:count]).values()
-        highest = rows.probabilities.max(axis=1).tolist() if len(rows.classes) else [0.0] * count
-        told = zip(
-            *(each.tolist() for each in numbers),
-            rows.labels,
-            rows.predicted(),
-            map(repr, highest),
-            strict=True,
-        )
-        self.write_rows(["" if each is None else each for each in row] for row in told)
-        self.flush()
 
 
 def print_classes(found: ClassEvaluation, to_stderr: bool = False) -> None:
@@ -281,6 +300,9 @@ def print_classes(found: ClassEvaluation, to_stderr: bool = False) -> None:
     metrics = found.scores.metrics()
     for name, title in CLASS_METRICS.items():
         table.add_row(title, f"{metrics[name]:.4f}")
+    for level, own in found.sets.items():
+        table.add_row(f"coverage of sets, level {level}", f"{own['coverage']:.4f}")
+        table.add_row("  classes in a set", f"{own['size']:.2f}")
     terminal.print(table)
     labels = found.scores.labels
     if len(labels) <= MOST_SHOWN:
@@ -291,6 +313,7 @@ def print_classes(found: ClassEvaluation, to_stderr: bool = False) -> None:
         for label, row in zip(labels, found.scores.confusion.tolist(), strict=True):
             matrix.add_row(plain(str(label)), *(f"{count:,}" for count in row))
         terminal.print(matrix)
+    print_drift(found.alarms, terminal)
     print_class_counts(found, terminal)
 
 
@@ -310,24 +333,26 @@ def print_class_counts(found: ClassEvaluation, terminal: Terminal) -> None:
 def evaluate_job(
     job: ClassJob,
     terminal: Terminal,
+    outputs: Files,
     *,
     save: Path | None,
-    predictions: Path | None,
-    bad_rows: Path | None,
     report: Path | None,
     curve: Path | None,
+    checkpoint: Path | None,
+    every: str,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Run `sapwood evaluate` for classes."""
-    found = job.run(terminal, predictions, bad_rows)
+    found = job.follow(terminal, outputs, checkpoint, every)
     if save is not None:
         job.model.save(save)
     if as_json:
         print(json.dumps(found.to_dict(), indent=2))
     elif not quiet:
-        to_stderr = any(path is not None and is_stdout(path) for path in (predictions, bad_rows))
-        print_classes(found, to_stderr=to_stderr)
+        print_classes(
+            found, to_stderr=any(path is not None and is_stdout(path) for path in outputs)
+        )
     if curve is not None:
         write_curve(curve, found.scores.curve)
     if report is not None:

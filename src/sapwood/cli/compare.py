@@ -2,10 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import numpy as np
 import typer
@@ -13,11 +11,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from sapwood.cli import options
+from sapwood.cli.classes import is_of_classes, reject_given
 from sapwood.cli.columns import show_columns
+from sapwood.cli.compare_classes import CLASS_MEASURES, CLASS_MODELS, ClassComparison
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line, visible
 from sapwood.cli.files import check_files
 from sapwood.cli.follow import check_not_empty
 from sapwood.cli.progress import RunProgress
+from sapwood.cli.ranks import Failed, described, draw_ranks, verdict
 from sapwood.cli.reading import Reading
 from sapwood.cli.runs import Learning, Targets, make_run
 from sapwood.cli.values import split_models
@@ -33,24 +34,12 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 Measure = Literal["mae", "rmse", "r2"]
+AnyMeasure = Literal["mae", "rmse", "r2", "accuracy", "balanced_accuracy", "kappa", "log_loss"]
 TITLES = {"mae": "MAE", "rmse": "RMSE", "r2": "R²"}
 MODELS = ["tree", "tree:split_on=target", "tree:leaf=mean", "last", "mean"]
 MODELS_OF_TARGETS = MODELS[:3]  # as the others learn one
 PICTURES = (".svg", ".png", ".pdf")
 STREAMS = ["friedman", "friedman-lea", "mv", "planes2d", "hyperplane", "demand"]
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A model that could not go on, what it said, and after how many rows."""
-
-    words: str
-    rows_learned: int
-    seconds: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return that in terms of JSON."""
-        return {"failed": self.words, "rows": {"learned": self.rows_learned}}
 
 
 def compare(
@@ -77,8 +66,14 @@ def compare(
         ),
     ] = MODELS,
     measure: Annotated[
-        Measure, typer.Option(help="The measure by which models are ranked.")
-    ] = "rmse",
+        AnyMeasure | None,
+        typer.Option(
+            help="The measure by which models are ranked; of classes accuracy or another of the last "
+            "four.",
+            show_default="rmse, of classes accuracy",
+        ),
+    ] = None,
+    task: options.Task = "auto",
     reading: Reading,
     targets: Targets,
     lags: options.LagOptions,
@@ -108,13 +103,29 @@ def compare(
     """
     terminal = Terminal(stderr=True, silent=quiet)
     with failing_in_one_line(terminal, extra="cli"):
-        if reading.has_several and model == MODELS:
+        given = model != MODELS
+        if reading.has_several and not given:
             model = MODELS_OF_TARGETS
         model = split_models(model)
         outputs = {"--diagram": diagram, "--report": report}
         read = [*stream, *([] if targets.labels is None else [str(targets.labels)])]
         settings = reading.setting_files
         check_files(outputs, read=read, format=reading.format, models=model, settings=settings)
+        first = Learning(model=model[0] if given else "tree", task=task)
+        if is_of_classes(stream[:1], reading, first, terminal):
+            model = model if given else list(CLASS_MODELS)
+            _check_names(stream, model, diagram)
+            reject_given({"--report": report, "--lags": lags.made("y")})
+            compared = ClassComparison(stream, model, reading, targets, measure)
+            compared.run(terminal)
+            compared.show(as_json=as_json, quiet=quiet)
+            if diagram is not None:
+                draw_ranks(diagram, compared.ranking, compared.title)
+                terminal.say(f"diagram: {diagram}")
+            return
+        if measure in CLASS_MEASURES:
+            raise UsageError(f"--measure {measure} is for classes: pass --task classes")
+        measure = cast("Measure", measure or "rmse")
         _check_names(stream, model, diagram)
         found = []
         for name in stream:
@@ -128,11 +139,11 @@ def compare(
         values = np.array([[_value(cell, measure) for cell in row] for row in found])
         ranking = _rank(values, model, measure)
         if as_json:
-            print(json.dumps(_described(stream, model, found, ranking), indent=2))
+            print(json.dumps(described(stream, model, found, ranking), indent=2))
         elif not quiet:
             _show(stream, model, found, measure, ranking)
         if diagram is not None:
-            _draw(diagram, ranking, measure)
+            draw_ranks(diagram, ranking, TITLES[measure])
             terminal.say(f"diagram: {diagram}")
         if report is not None:
             results = {
@@ -249,7 +260,7 @@ def _show(
                     f"{name}: {model} is last, for {cell.unscored:,} of {cell.rows_learned:,} rows "
                     f"have no error, the first at {cell.first_unscored}: {UNSCORED}"
                 )
-    terminal.say(_verdict(ranking))
+    terminal.say(verdict(ranking))
 
 
 def _title(found: list[list[Evaluation | Failed]], measure: Measure) -> str:
@@ -281,48 +292,6 @@ def _of_targets(row: list[Evaluation | Failed]) -> dict[str, list[Evaluation | F
     }
 
 
-def _verdict(ranking: "Ranking", names: Mapping[str, str] | None = None) -> str:
-    from sapwood.evaluate.ranking import ENOUGH
-
-    if ranking.tests is None:
-        return f"too few to test whether ranks differ: {ENOUGH} streams and 3 models are needed"
-    names = names or dict(zip(ranking.models, ranking.models, strict=True))
-    groups = [", ".join(names[model] for model in group) for group in ranking.groups()]
-    alike = f"not significantly different: {'; '.join(groups)}" if groups else "all differ"
-    return (
-        f"Friedman's test: p = {ranking.tests.friedman_p:.2g}; critical difference "
-        f"{ranking.tests.critical_difference:.2f} (Nemenyi, alpha = 0.05); {alike}"
-    )
-
-
-def _described(
-    streams: list[str],
-    models: list[str],
-    found: list[list[Evaluation | Failed]],
-    ranking: "Ranking",
-) -> dict[str, Any]:
-    results = [
-        {**cell.to_dict(), "stream": name, "model": model}
-        for name, row in zip(streams, found, strict=True)
-        for model, cell in zip(models, row, strict=True)
-    ]
-    tests = ranking.tests
-    return {
-        "results": results,
-        "ranks": dict(zip(ranking.models, ranking.ranks, strict=True)),
-        "friedman_p": None if tests is None else tests.friedman_p,
-        "critical_difference": None if tests is None else tests.critical_difference,
-    }
-
-
-def _draw(path: Path, ranking: "Ranking", measure: Measure) -> None:
-    from sapwood.plot.ranks import ranks
-
-    drawn = ranks(ranking, title=f"Average rank by {TITLES[measure]}").get_figure(root=True)
-    assert drawn is not None
-    drawn.savefig(path, bbox_inches="tight")
-
-
 def _write_report(
     path: Path,
     results: dict[str, dict[str, Evaluation | str]],
@@ -333,5 +302,5 @@ def _write_report(
     from sapwood.report.titles import names_of_models
 
     ranks = dict(zip(ranking.models, ranking.ranks, strict=True))
-    verdict = _verdict(ranking, names_of_models(ranks))
-    write_comparison(path, results, ranks, measure=measure, verdict=verdict)
+    words = verdict(ranking, names_of_models(ranks))
+    write_comparison(path, results, ranks, measure=measure, verdict=words)

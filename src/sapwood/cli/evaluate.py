@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sapwood.cli import options
-from sapwood.cli.classes import ClassJob, evaluate_job, is_of_classes, reject_given
+from sapwood.cli.classes import ClassJob, Files, evaluate_job, is_of_classes
 from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files, is_stdout
@@ -89,11 +89,18 @@ def evaluate(
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)
         if is_of_classes(stream, reading, learning, terminal):
-            reject_given({"--events": events, "--checkpoint": checkpoint})
-            job = ClassJob(stream, reading, learning, targets, scoring)
-            written = {"save": save, "predictions": predictions, "bad_rows": bad_rows}
-            written |= {"report": report, "curve": curve}
-            evaluate_job(job, terminal, **written, as_json=as_json, quiet=quiet)
+            evaluate_job(
+                ClassJob(stream, reading, learning, targets, scoring),
+                terminal,
+                Files(predictions, bad_rows, events),
+                save=save,
+                report=report,
+                curve=curve,
+                checkpoint=checkpoint,
+                every=every,
+                as_json=as_json,
+                quiet=quiet,
+            )
             return
         run, identity = make_run(stream, reading, learning, targets, scoring, checkpoint=checkpoint)
         show_columns(terminal, run.stream, run.lags)

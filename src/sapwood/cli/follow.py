@@ -3,25 +3,25 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import typer
 
 from sapwood.cli.failure import INTERRUPTED, Terminal, UsageError
 from sapwood.cli.files import STDOUT
 from sapwood.cli.models import blaming_others, check_savable
-from sapwood.cli.outputs import BadRowFile, EventFile, PredictionFile
+from sapwood.cli.outputs import BadRowFile, ClassPredictionFile, EventFile, PredictionFile
 from sapwood.cli.progress import RunProgress
 from sapwood.cli.reading import tell_missing
 from sapwood.cli.values import amount
 from sapwood.evaluate.checkpoint import CheckpointError, CheckpointFile, Saved
-from sapwood.evaluate.prequential import Prequential, Step
-from sapwood.evaluate.result import Evaluation
+from sapwood.evaluate.class_run import ClassRun
+from sapwood.evaluate.prequential import Prequential
 from sapwood.streams.stream import MOST_ROWS
 from sapwood.system import system
 
@@ -32,7 +32,11 @@ UNREADABLE = ("stream", "features")
 """What tells runs apart, but not in words."""
 
 
-def check_not_empty(run: Prequential) -> None:
+Run = TypeVar("Run", Prequential, ClassRun)
+Output = PredictionFile | ClassPredictionFile | BadRowFile | EventFile
+
+
+def check_not_empty(run: Prequential | ClassRun) -> None:
     """Complain of a stream that has ended before it has begun."""
     if run.rows_read == 0:
         raise UsageError(f"{run.stream.name} has no rows: there is nothing to learn from")
@@ -43,12 +47,12 @@ class _Abandoned(BaseException):
 
 
 @dataclass
-class Follower:
+class Follower(Generic[Run]):
     """A run, the files that grow with it, and when it is saved.
 
     Parameters
     ----------
-    run : Prequential
+    run : Prequential or ClassRun
         The run, not yet started.
     terminal : Terminal
         Where people look.
@@ -62,10 +66,10 @@ class Follower:
         How often, as it was typed.
     """
 
-    run: Prequential
+    run: Run
     terminal: Terminal
     identity: dict[str, Any]
-    outputs: list[PredictionFile | BadRowFile | EventFile] = field(default_factory=list)
+    outputs: Sequence[Output] = ()
     checkpoint: Path | None = None
     every: str = "60s"
 
@@ -79,7 +83,7 @@ class Follower:
                 if path == STDOUT or (os.path.exists(path) and not os.path.isfile(path)):
                     raise UsageError(f"--checkpoint: {path} cannot be resumed, name a file")
 
-    def follow(self) -> Evaluation:
+    def follow(self) -> Any:
         """Read, predict and learn all rows, from where an earlier run was saved."""
         tell_missing(self.terminal, self.run.model, self.run.stream)
         with ExitStack() as stack:
@@ -151,7 +155,7 @@ class Follower:
         self.run.check_used()
         self._save()
 
-    def _write(self, step: Step) -> None:
+    def _write(self, step: Any) -> None:
         for output in self.outputs:
             output.write(step)
             output.flush()

@@ -17,6 +17,7 @@ from sapwood.streams.schema import nearest
 from sapwood.streams.stream import Stream, StreamError
 
 if TYPE_CHECKING:
+    from sapwood.evaluate.class_run import ClassRun
     from sapwood.evaluate.prequential import Prequential
 
 __all__ = [
@@ -196,7 +197,7 @@ def check_savable(model: Any, option: str) -> None:
 
 
 @contextmanager
-def blaming_others(run: "Prequential") -> Iterator[None]:
+def blaming_others(run: "Prequential | ClassRun") -> Iterator[None]:
     """Tell errors of a model that is not ours as what they are."""
     try:
         yield

@@ -269,7 +269,7 @@ Interval = Annotated[
         "--interval",
         metavar="LEVEL",
         help="Coverage of the prediction intervals, such as 0.9; may be repeated. "
-        "Each target has its own intervals.",
+        "Each target has its own intervals; of classes, coverage of prediction sets.",
         rich_help_panel=MODEL,
     ),
 ]

@@ -11,19 +11,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
+import numpy as np
+
 from sapwood.cli.files import STDOUT, is_stdout
 from sapwood.storage.atomic import write_atomically
 from sapwood.streams.stream import numbers_by_name, place_in_words
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from sapwood.evaluate.class_run import ClassStep
     from sapwood.evaluate.prequential import Step
     from sapwood.streams.stream import BadRow, Unit
     from sapwood.validation import Label
 
 __all__ = [
     "BadRowFile",
+    "ClassPredictionFile",
     "EventFile",
     "GrowingFile",
     "PredictionFile",
@@ -168,6 +170,34 @@ class PredictionFile(GrowingFile):
             self.write_rows(zip(*ids.values(), *places, *told, strict=True))
 
 
+class ClassPredictionFile(GrowingFile):
+    """The predicted class of each row, its probability, and the actual class."""
+
+    def __init__(self, path: Path, unit: "Unit", levels: Sequence[float] = ()) -> None:
+        names = list(numbers_by_name(unit, np.zeros(0, np.int64)))
+        sets = [f"set_{level:g}" for level in levels]
+        super().__init__(path, [*names, "actual", "prediction", "probability", *sets])
+        self._unit = unit
+
+    def write(self, step: "ClassStep") -> None:
+        """Write what a step has predicted."""
+        rows = step.rows
+        if rows is None:
+            return
+        count = len(rows.labels)
+        numbers = numbers_by_name(self._unit, rows.chunk.numbers[:count]).values()
+        highest = rows.probabilities.max(axis=1).tolist() if len(rows.classes) else [0.0] * count
+        told = zip(
+            *(each.tolist() for each in numbers),
+            rows.labels,
+            rows.predicted(),
+            map(repr, highest),
+            *([" | ".join(map(str, own)) for own in each] for each in zip(*rows.sets, strict=True)),
+            strict=True,
+        )
+        self.write_rows(["" if each is None else each for each in row] for row in told)
+
+
 def _columns(values: "np.ndarray[Any, Any]") -> list[list[float]]:
     """Return values as columns: one, or one for each target."""
     columns: list[list[float]] = values.reshape(len(values), -1).T.tolist()
@@ -216,7 +246,7 @@ class BadRowFile(GrowingFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path, ["file", "place", "reason", "column", "value", "text"])
 
-    def write(self, step: "Step") -> None:
+    def write(self, step: "Step | ClassStep") -> None:
         """Write what a step has left out."""
         self.write_bad(step.bad)
 
@@ -241,7 +271,7 @@ class EventFile(GrowingFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path, [])
 
-    def write(self, step: "Step") -> None:
+    def write(self, step: "Step | ClassStep") -> None:
         """Write what has changed in a step."""
         told = [*(alarm.to_dict() for alarm in step.alarms), *step.events]
         lines = [json.dumps(each, ensure_ascii=False) for each in told]

@@ -1,12 +1,15 @@
 """The result of a run, in the terminal."""
 
+from collections.abc import Sequence
+
 from rich.table import Table
 
 from sapwood.cli.failure import Terminal
+from sapwood.drift import DriftEvent
 from sapwood.evaluate.result import BASELINES, UNSCORED, Evaluation
 from sapwood.formatting import number, plain, r_squared
 
-__all__ = ["print_counts", "print_result"]
+__all__ = ["print_counts", "print_drift", "print_result"]
 
 MOST_CHANGES = 10
 LONGEST_NAME = 40
@@ -23,7 +26,7 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
     terminal.say(f"{found.stream}: errors in predicting {found.target}")
     if found.targets:
         _print_targets(found, terminal)
-        _print_drift(found, terminal)
+        print_drift(found.alarms, terminal)
         print_counts(found, terminal)
         return
     table = Table()
@@ -47,18 +50,18 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
                 table.add_row(f"{title} {level:g}", *told, "")
     terminal.print(table)
     terminal.say(found.headline)
-    _print_drift(found, terminal)
+    print_drift(found.alarms, terminal)
     print_counts(found, terminal)
 
 
-def _print_drift(found: Evaluation, terminal: Terminal) -> None:
+def print_drift(found: Sequence[DriftEvent] | None, terminal: Terminal) -> None:
     """Print the last drift alerts, if there was a monitor."""
-    alarms = found.alarms or ()
+    alarms = found or ()
     for alarm in alarms[-MOST_CHANGES:]:
         terminal.say(f"drift: {alarm}")
     if len(alarms) > MOST_CHANGES:
         terminal.say(f"and {len(alarms) - MOST_CHANGES:,} earlier drift events")
-    if found.alarms is not None and not alarms:
+    if found is not None and not alarms:
         terminal.say("drift: none detected")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from sapwood.cli import options
-from sapwood.cli.classes import ClassJob, is_of_classes, print_class_counts, reject_given
+from sapwood.cli.classes import ClassJob, Files, is_of_classes, print_class_counts, reject_given
 from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.files import check_files
@@ -57,9 +57,9 @@ def train(
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)
         if is_of_classes(stream, reading, learning, terminal):
-            reject_given({"--workers": workers, "--checkpoint": checkpoint})
+            reject_given({"--workers": workers})
             of_classes = ClassJob(stream, reading, learning, targets)
-            trained_on = of_classes.run(terminal, bad_rows=bad_rows)
+            trained_on = of_classes.follow(terminal, Files(bad_rows=bad_rows), checkpoint, every)
             of_classes.model.save(save)
             print_class_counts(trained_on, terminal)
             if not quiet:

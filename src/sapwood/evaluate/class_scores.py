@@ -2,11 +2,13 @@
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood import validation
+from sapwood.classify.labels import class_label
 from sapwood.validation import Label
 
 __all__ = ["CLASS_METRICS", "ClassScores", "cohen_kappa", "roc_auc"]
@@ -37,6 +39,7 @@ CLASS_METRICS = {
 CURVE = np.dtype(
     [("row", np.int64), ("accuracy", float), ("accuracy_window", float), ("log_loss", float)]
 )
+SUMS = ("log_loss", "brier", "majority", "same", "unpredicted", "step")
 FIRST_STEP, MOST_POINTS = 50, 400  # rows between points of the curve, doubled as they are too many
 
 
@@ -72,6 +75,7 @@ class ClassScores:
         self._log_loss = self._brier = 0.0
         self._majority = self._same = 0
         self._last: int | None = None
+        self._counts: IntArray = np.zeros(0, np.int64)  # rows of each class
         self._recent: deque[bool] = deque(maxlen=window)
         self._unpredicted = 0
         self._points: list[tuple[int, float, float, float]] = []
@@ -172,15 +176,61 @@ class ClassScores:
 
     def _baselines(self, code: int) -> None:
         """Count what the majority class and the class of the row before would have got right."""
-        counts = self.confusion.sum(axis=1) if self._last is None else self._counts
+        counts = self._counts
         if self._last is not None:
             self._majority += int(counts.argmax()) == code
             self._same += self._last == code
         if len(counts) < len(self.labels):
             counts = np.pad(counts, (0, len(self.labels) - len(counts)))
         counts[code] += 1
-        self._counts: IntArray = counts
+        self._counts = counts
         self._last = code
+
+    def to_state(self) -> dict[str, Any]:
+        """Return all of it in terms of JSON, for `from_state`."""
+        return {
+            "window": self._recent.maxlen,
+            "labels": list(self.labels),
+            "last": self._last,
+            "counts": self._counts.tolist(),
+            "recent": [int(each) for each in self._recent],
+            "points": [list(each) for each in self._points],
+            **{name: getattr(self, name).tolist() for name in ("confusion", "bins", "ranks")},
+            **{name: getattr(self, f"_{name}") for name in SUMS},
+            "rows": self.rows,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Return the scores that `to_state` described.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If there is anything wrong with them.
+        """
+        made = cls(validation.whole(state["window"], "window", 1, 2**53))
+        made.labels = [class_label(label) for label in state["labels"]]
+        made._codes = {label: code for code, label in enumerate(made.labels)}
+        known = len(made.labels)
+        shapes = {"confusion": (known, known), "bins": (BINS, 3), "ranks": (known, 2, RANKS)}
+        for name, shape in shapes.items():
+            kind = getattr(made, name).dtype
+            setattr(made, name, np.array(state[name], kind).reshape(shape))
+        made._counts = np.array(state["counts"], np.int64).reshape(-1)
+        if len(made._counts) > known or len(made._codes) != known:
+            raise ValueError("the classes of its scores are wrong")
+        made._recent.extend(bool(each) for each in state["recent"])
+        made._points = [
+            (int(n), float(a), float(w), float(loss)) for n, a, w, loss in state["points"]
+        ]
+        made.rows = validation.whole(state["rows"], "rows", 0, 2**53)
+        last = state["last"]
+        made._last = None if last is None else validation.whole(last, "last", 0, known - 1)
+        for name in SUMS:
+            kind = type(getattr(made, f"_{name}"))
+            setattr(made, f"_{name}", kind(state[name]))
+        return made
 
     def metrics(self) -> dict[str, float]:
         """Return all scores by name; NaN where they have no value."""

@@ -39,6 +39,7 @@ __all__ = [
     "Predicted",
     "Step",
     "Tally",
+    "calendar_columns",
     "position_of",
     "sample_arrays",
 ]
@@ -143,7 +144,7 @@ class Tally:
         names = [str(name) for name in stream.targets]
         self.drift = None
         if monitor is not None:
-            self.drift = DriftLog(monitor, names, _calendar_columns(stream))
+            self.drift = DriftLog(monitor, names, calendar_columns(stream))
         self.records = [Record(learner.levels, fade, window) for _ in names or (stream.target,)]
         self.unlabelled = Unlabelled()
         self.refusals = RefusalLog()
@@ -378,7 +379,7 @@ class Tally:
             )
 
 
-def _calendar_columns(stream: Stream) -> frozenset[str]:
+def calendar_columns(stream: Stream) -> frozenset[str]:
     """Return the columns of times and their parts, which change with the calendar alone."""
     times = [note for note in stream.column_notes if note.kind == "time"]
     parts = {f"{note.name}.{part}" for note in times for part in note.parts}

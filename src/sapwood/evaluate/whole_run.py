@@ -113,6 +113,11 @@ def prequential(
     >>> prequential(LastValue(), [[0.0], [1.0], [2.0]], [1.0, 2.0, 4.0], losses=["mape"]).losses
     {'mape': 66.66666666666667}
     """
+    if getattr(model, "task", None) == "classes":
+        raise ValueError(
+            f"the model is a {type(model).__name__}, which predicts classes: evaluate it by "
+            "sapwood.evaluate.evaluate_classes(model, X, y)"
+        )
     names = getattr(model, "features", ())
     schema = getattr(model, "schema", None)
     schema = schema if isinstance(schema, Schema) and schema.converting else None

@@ -33,12 +33,14 @@ from sapwood.storage.atomic import StrPath, write_atomically
 
 __all__ = ["render_classes", "write_class_report"]
 
+MOST_EVENTS = 50
 MOST_CLASSES = 30  # of a confusion matrix
 TITLES = {
     "result": "Result",
     "confusion": "Confusion matrix",
     "reliability": "Reliability",
     "accuracy": "Accuracy over the stream",
+    "drift": "Drift events",
     "importances": "Importances",
     "rules": "Rules",
     "settings": "Settings",
@@ -84,6 +86,7 @@ def render_classes(
         "confusion": _confusion(evaluation),
         "reliability": _reliability(evaluation),
         "accuracy": _accuracy(evaluation),
+        **({"drift": _drift(evaluation)} if evaluation.alarms is not None else {}),
         "importances": _importances(model),
         "rules": render_class_rules(model),
         "settings": _settings(evaluation, model, settings or {}),
@@ -117,6 +120,9 @@ def _result(evaluation: ClassEvaluation) -> str:
         for name, value, words in tiles
     )
     rows = [(text(title.strip()), measured(metrics[name])) for name, title in CLASS_METRICS.items()]
+    for level, own in evaluation.sets.items():
+        rows.append((f"coverage of prediction sets, level {level}", measured(own["coverage"])))
+        rows.append(("classes in a set", measured(own["size"])))
     heads = (Column("metric", numbers=False), Column("all rows"))
     became = [
         ("read", count(evaluation.read)),
@@ -131,6 +137,25 @@ def _result(evaluation: ClassEvaluation) -> str:
         f'<div class="wide scroll">{table(heads, rows, caption="Metrics and baselines")}</div>'
         f'<div class="scroll">{counts}</div></div>'
     )
+
+
+def _drift(evaluation: ClassEvaluation) -> str:
+    """Return the last drift events, of features, of the frequency of classes and of the log-loss."""
+    events = evaluation.alarms or []
+    if not events:
+        return "<p>The monitor detected no drift.</p>"
+    heads = (
+        Column("since row"),
+        Column("detected at"),
+        Column("severity", numbers=False),
+        Column("event", numbers=False),
+    )
+    rows = [
+        (count(event.since), count(event.row), event.severity, text(event.words, 200))
+        for event in events[-MOST_EVENTS:]
+    ]
+    hidden = f" The last {MOST_EVENTS} are listed." if len(events) > MOST_EVENTS else ""
+    return f"<p>Drift events: {count(len(events))}.{hidden}</p>\n{table(heads, rows)}"
 
 
 def _confusion(evaluation: ClassEvaluation) -> str:

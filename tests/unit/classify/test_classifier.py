@@ -17,6 +17,7 @@ from sapwood import (
     HoeffdingTreeClassifier,
     HoeffdingTreeRegressor,
 )
+from sapwood.classify.held import Held
 from sapwood.classify.widening import widened
 
 MAKERS = {
@@ -406,10 +407,8 @@ def test_an_interruption_leaves_all_or_nothing(place, monkeypatch):
         if place:
             expected.learn_one(x, label)
     else:
-        name = ("_widen", "_learn_known")[place - 2]
-        monkeypatch.setattr(
-            type(model), name, lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt)
-        )
+        owner, name = ((Held, "widened"), (type(model), "_learn_known"))[place - 2]
+        monkeypatch.setattr(owner, name, lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             model.learn_one(x, "new")
         monkeypatch.undo()
@@ -433,3 +432,19 @@ def test_any_sequence_of_labels(labels, seed):
     many.learn_many({"x": x}, labels)
     assert one.to_bytes() == many.to_bytes()
     assert sum(many.class_weights.values()) == len(labels)
+
+
+def test_majority_leaves_are_those_of_means():
+    rng = np.random.default_rng(1)
+    X = rng.random((800, 2))
+    y = np.where(X[:, 0] < 0.4, "a", np.where(X[:, 1] < 0.5, "b", "c"))
+    found = []
+    for leaf in ("majority", "mean"):
+        model = HoeffdingTreeClassifier(leaf=leaf, track=None)
+        found.append(model.predict_proba_learn_many(X, y))
+        assert model.parameters["leaf"] == leaf
+        again = HoeffdingTreeClassifier.from_bytes(model.to_bytes(), "it")
+        assert again.to_bytes() == model.to_bytes()
+    assert found[0].tobytes() == found[1].tobytes()
+    with pytest.raises(ValueError, match="leaf"):
+        HoeffdingTreeClassifier(leaf="most")

@@ -5,8 +5,8 @@ import pytest
 from sklearn import metrics
 
 import sapwood
+from sapwood.evaluate.class_run import ClassRun
 from sapwood.evaluate.class_scores import ClassScores, cohen_kappa
-from sapwood.evaluate.classes import evaluate_classes
 from sapwood.streams.opening import open_stream
 
 
@@ -83,7 +83,10 @@ def test_an_evaluation_is_the_loop(delay, tmp_path):
     (tmp_path / "rows.csv").write_text("\n".join(["a,b,label", *lines]))
     stream = open_stream(tmp_path / "rows.csv", categorical=["label"])
     model, expected = (sapwood.HoeffdingTreeClassifier() for _ in range(2))
-    *_, (_, found) = evaluate_classes(model, stream, "label", delay=delay)
+    run = ClassRun(model, stream, "label", delay=delay)
+    for _ in run.steps():
+        pass
+    found = run.finish()
     right, waiting = 0, []
     for number, (x, label) in enumerate(zip(rows, labels, strict=True)):
         if delay:

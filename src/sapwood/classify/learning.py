@@ -1,0 +1,361 @@
+"""How classifiers learn: known classes in place, new ones aside."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sapwood import validation
+from sapwood.classify.decisions import weighted
+from sapwood.classify.held import Held
+from sapwood.classify.labels import (
+    CodedLabels,
+    class_label,
+    coded,
+    is_missing,
+    label_array,
+    label_values,
+    missing_labels,
+)
+from sapwood.classify.parts import check_rows, part_of, rows_at
+from sapwood.classify.predicting import PredictingClassifier, keys_of
+from sapwood.classify.ratings import ratings_of, ratings_of_one
+from sapwood.corrector._pending import key_of_id, key_of_row
+from sapwood.rows import frames, targets
+from sapwood.tasks import CLASSES
+
+__all__ = ["LearningClassifier"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class LearningClassifier(PredictingClassifier):
+    """The part of a classifier that learns."""
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, *, id: Any = None) -> None:
+        """Learn one row.
+
+        Parameters
+        ----------
+        x : dict
+            The features: numbers, bools, strings; None, NaN or nothing where a value is missing.
+        y : str, int or bool
+            The label of its class, which may be a new one at any row; 1.0 is 1. None or NaN if it
+            is not known: the row is counted by `rows_unlabelled`, its prediction is no longer
+            pending, and nothing is learned.
+        w : float
+            The weight of the row: positive and finite.
+        id : str, int, or tuple of such, optional
+            The id by which the row was predicted, if its label is delayed. Without one, the
+            prediction is found by the row itself; of equal rows, in the order of predictions.
+
+        Raises
+        ------
+        ValueError, OverflowError
+            If a value is not as described; nothing is changed then.
+        """
+        if type(y) is not str and is_missing(y):
+            self._leave_unlabelled(x, id)
+            return
+        label = y if type(y) is str else class_label(y)
+        x = self._encoded_one(x)
+        weight = w if type(w) is float else validation.number(w, "w")
+        given = 0 if id is None else key_of_id(id)
+        with self._turns:
+            held = self._held
+            code = held.codes.get(label)
+            if code is None:
+                own = CodedLabels(
+                    (*held.classes, class_label(label)), np.array([len(held.classes)]), [0]
+                )
+                ids = np.array([given], np.uint64) if given else None
+                self._learn_new([x], own, np.array([weight]), ids, True)
+                return
+            model, calibrator, known = held.model, held.calibrator, len(held.classes)
+            ratings = ratings_of_one(model._place_one(x, given, False)[0], known)
+            key = given or (key_of_row(x) if self._awaits else 0)
+            labels, counts = calibrator.labels, held.counts
+            if self._parameters["class_weight"] is not None and weight > 0:
+                scaled, counts = self._weighted(held, np.array([code]), np.array([weight]))
+                weight = float(scaled[0])
+
+            def learn() -> None:
+                if known < 3:
+                    model._learn_row(x, float(code), weight, given)
+                else:
+                    row = np.zeros((1, known))
+                    row[0, code] = 1.0
+                    model._learn_targets_one(x, targets.Targets(None, row), weight, given)
+
+            def finish() -> None:
+                held.counts[:] = counts
+                calibrator.score_one(ratings, known, code, weight, held.pending, key)
+
+            self._both(learn, finish, lambda: calibrator.labels == labels)
+
+    def _leave_unlabelled(self, x: dict[Any, Any], id: Any) -> None:
+        """Count a row without a label; its prediction no longer waits for one."""
+        x, given = self._encoded_one(x), 0 if id is None else key_of_id(id)
+        keys = np.array([given or key_of_row(x)], np.uint64)
+        with self._turns:
+            after = self._held.unlabelled + 1
+
+            def finish() -> None:
+                self._forget(keys)
+                self._held = self._held._replace(unlabelled=after)
+
+            self._surely(finish, lambda: self._held.unlabelled != after)
+
+    def _forget(self, keys: Any) -> None:
+        """Let the predictions of rows wait no longer, as their labels are not known."""
+        if self._awaits:
+            labels = np.full(len(keys), self._held.calibrator.labels)
+            self._held.pending.take_keys(np.ascontiguousarray(keys), labels)
+
+    def _weighted(
+        self, held: Held, codes: IntArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the weights of rows by `class_weight`, and the weight of each class after them."""
+        weighting = self._parameters["class_weight"]
+        if weighting is None:
+            return weights, held.counts
+        return weighted(weighting, held.classes, codes, weights, held.counts)
+
+    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
+        """Learn many rows: the same as `learn_one` in a loop, or nothing at all.
+
+        Parameters
+        ----------
+        X : array_like, mapping of columns, list of dicts, or data frame
+            The features, as for a regressor.
+        y : array_like or series, shape (n,)
+            The labels: strings, whole numbers or bools; None or NaN where one is not known.
+        w : array_like or series of float, shape (n,), optional
+            The weights; 1 each if not given.
+        ids : sequence, optional
+            The id of each row, as for `learn_one`.
+        """
+        self._learn(X, y, w, ids, delayed=True, returns=False)
+
+    def predict_learn_many(
+        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
+    ) -> Any:
+        """Predict the class of each row before it is learned: the prequential loop.
+
+        Parameters
+        ----------
+        X, y, w
+            As for `learn_many`.
+        delayed : bool
+            Whether the rows were predicted before: then the model is scored by the predictions
+            that were issued, not by those that are returned.
+        ids : sequence, optional
+            The id of each row, as for `learn_many`.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            What `predict_one` would have returned for each row just before `learn_one`.
+        """
+        with self._turn():
+            found = self._learn(X, y, w, ids, delayed=delayed, returns=True)
+            return label_array(self._held.classes, found[0])
+
+    def predict_proba_learn_many(
+        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
+    ) -> FloatArray:
+        """Return what `predict_learn_many` does as probabilities of `classes_`.
+
+        A class has the probability 0 up to the row that brings it.
+
+        Parameters
+        ----------
+        X, y, w, delayed, ids
+            As for `predict_learn_many`.
+        """
+        return self._learn(X, y, w, ids, delayed=delayed, returns=True)[1]
+
+    def _learn(
+        self, X: Any, y: Any, w: ArrayLike | None, ids: Any, *, delayed: bool, returns: bool
+    ) -> tuple[IntArray, FloatArray]:
+        """Learn rows; return the codes and probabilities of just before, if they are wanted."""
+        y = label_values(y)
+        weights = validation.weights(w, len(y))
+        given = keys_of(ids)
+        X = self._encoded(frames.lasting(X))
+        missing = missing_labels(y)
+        with self._turn():
+            if missing is None:
+                return self._learn_labelled(X, y, weights, given, delayed=delayed, returns=returns)
+            check_rows(X, len(weights))
+            if returns or self._awaits:
+                return self._learn_runs(X, y, weights, given, missing=missing, delayed=delayed)
+            at = np.flatnonzero(~missing)
+            ids, lost = None if given is None else given[at], int(missing.sum())
+            X, y, weights = rows_at(X, at), rows_at(y, at), weights[at]
+            return self._learn_labelled(
+                X, y, weights, ids, delayed=delayed, returns=False, unlabelled=lost
+            )
+
+    def _learn_labelled(
+        self,
+        X: Any,
+        y: Any,
+        weights: FloatArray,
+        given: Any,
+        *,
+        delayed: bool,
+        returns: bool,
+        unlabelled: int = 0,
+    ) -> tuple[IntArray, FloatArray]:
+        """Learn rows, of which all have labels; there were others without, which are counted."""
+        own = coded(y, self._held.codes)
+        if own.firsts:
+            return self._learn_new(X, own, weights, given, delayed, unlabelled=unlabelled)
+        keys = None
+        if delayed and self._awaits:
+            keys = self._keys(X, len(weights)) if given is None else given
+        return self._learn_known(
+            X,
+            own.codes,
+            weights,
+            given,
+            keys,
+            delayed=delayed,
+            returns=returns,
+            unlabelled=unlabelled,
+        )
+
+    def _learn_runs(
+        self,
+        X: Any,
+        y: list[Any],
+        weights: FloatArray,
+        given: Any,
+        *,
+        missing: NDArray[np.bool_],
+        delayed: bool,
+    ) -> tuple[IntArray, FloatArray]:
+        """Learn rows with and without labels in their order; what they change is built aside."""
+        keys = self._keys(X, len(weights)) if given is None else given
+        aside = type(self)(**self._parameters)
+        aside._held = self._held.copied(self._limit)
+        found: list[tuple[IntArray, FloatArray]] = []
+        ends = [*(np.flatnonzero(np.diff(missing)) + 1).tolist(), len(missing)]
+        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+            part, ids = part_of(X, start, end), None if given is None else given[start:end]
+            if not missing[start]:
+                own = weights[start:end]
+                found.append(
+                    aside._learn_labelled(
+                        part, y[start:end], own, ids, delayed=delayed, returns=True
+                    )
+                )
+                continue
+            ratings, known = aside._rated(part, ids, record=False), len(aside._held.classes)
+            told = aside._held.calibrator.probabilities(ratings, known)[:, :known]
+            found.append((aside._decided(ratings, told), told))
+            aside._forget(keys[start:end])
+        lost = int(missing.sum())
+        self._held = aside._held._replace(unlabelled=self._held.unlabelled + lost)
+        width = len(self._held.classes)
+        tables = [np.pad(p, ((0, 0), (0, width - p.shape[1]))) for _, p in found]
+        return np.concatenate([codes for codes, _ in found]), np.concatenate(tables)
+
+    def _learn_known(
+        self,
+        X: Any,
+        codes: IntArray,
+        weights: FloatArray,
+        given: Any,
+        keys: Any,
+        *,
+        delayed: bool,
+        returns: bool,
+        scored: int | None = None,
+        unlabelled: int = 0,
+    ) -> tuple[IntArray, FloatArray]:
+        """Learn rows of known classes; of the first one of a class, only those before are scored."""
+        held = self._held
+        known, calibrator = len(held.classes), held.calibrator
+        values = CLASSES.columns(codes, known)
+        before = np.empty(values.shape)
+        labels = calibrator.labels
+        weights, counts = self._weighted(held, codes, weights)
+        found: list[Any] = []
+
+        def learn() -> None:
+            own = targets.Targets(None, values)
+            held.model._learn_into(X, own, weights, before, keys=given, delayed=delayed)
+
+        def finish() -> None:
+            held.counts[:] = counts
+            self._held = held._replace(unlabelled=held.unlabelled + unlabelled)
+            found.append(
+                calibrator.score_many(
+                    ratings_of(before, known),
+                    known if scored is None else scored,
+                    codes,
+                    weights,
+                    held.pending,
+                    keys,
+                    returns=returns,
+                )
+            )
+
+        self._both(learn, finish, lambda: len(codes) > 0 and calibrator.labels == labels)
+        if not returns:
+            return codes, before
+        told = found[0][:, :known]
+        return self._decided(ratings_of(before, known), told), told
+
+    def _learn_new(
+        self,
+        X: Any,
+        own: CodedLabels,
+        weights: FloatArray,
+        given: Any,
+        delayed: bool,
+        *,
+        unlabelled: int = 0,
+    ) -> tuple[IntArray, FloatArray]:
+        """Learn rows that bring new classes: all that they change is built aside."""
+        check_rows(X, len(weights))
+        keys = self._keys(X, len(weights)) if given is None else given
+        known, rows = len(self._held.classes), len(weights)
+        aside = type(self)(**self._parameters)
+        # Widening builds all of it aside, but there is nothing to widen up to the second class.
+        is_shared = own.firsts[0] == 0 and delayed and known > 1
+        aside._held = self._held if is_shared else self._held.copied(self._limit)
+        predicted = np.full(rows, -1, np.int64)
+        probabilities = np.zeros((rows, len(own.classes)))
+
+        def learn(start: int, end: int, **how: Any) -> tuple[IntArray, FloatArray]:
+            ids = None if given is None else given[start:end]
+            own_keys = keys[start:end] if how["delayed"] else None
+            weight, codes = weights[start:end], own.codes[start:end]
+            return aside._learn_known(part_of(X, start, end), codes, weight, ids, own_keys, **how)
+
+        starts = [0, *(row for row in own.firsts if row > 0)]
+        for first, end in zip(starts, [*starts[1:], rows], strict=True):
+            start = first
+            if first in own.firsts:
+                # As in a loop: it is predicted, unless it was before, and its label comes then.
+                ids = None if given is None else given[start : start + 1]
+                ratings = aside._rated(part_of(X, start, start + 1), ids, record=not delayed)
+                told = aside._held.calibrator.probabilities(ratings, known)[:, :known]
+                predicted[start], probabilities[start, :known] = (
+                    aside._decided(ratings, told)[0],
+                    told[0],
+                )
+                wider = aside._held.widened(own.classes[: known + 1], self._limit, self._sooner)
+                aside._held = wider
+                learn(start, start + 1, delayed=True, returns=False, scored=known)
+                known, start = known + 1, start + 1
+            if start < end:
+                predicted[start:end], found = learn(start, end, delayed=delayed, returns=True)
+                probabilities[start:end, :known] = found
+        after = self._held.unlabelled + unlabelled
+        self._held = aside._held._replace(unlabelled=after)
+        return predicted, probabilities

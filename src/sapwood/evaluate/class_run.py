@@ -1,0 +1,357 @@
+"""Prequential evaluation of classifiers: each row is predicted, then its label is learned."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import validation
+from sapwood.classify.labels import is_missing, label_values
+from sapwood.drift import DriftEvent, Monitor
+from sapwood.evaluate.class_drift import ClassDriftLog
+from sapwood.evaluate.class_scores import ClassScores
+from sapwood.evaluate.classes import ClassEvaluation, PredictedRows, Sets
+from sapwood.evaluate.record import saved_seconds
+from sapwood.evaluate.recorder import packed, unpacked
+from sapwood.evaluate.set_scores import SetScores
+from sapwood.evaluate.tally import OnBadRow, position_of, sample_arrays
+from sapwood.rows.encoded import EncodedColumns, EncodedRow
+from sapwood.streams.memory import ArrayStream
+from sapwood.streams.stream import (
+    MOST_ROWS,
+    BadRow,
+    BadRowError,
+    Chunk,
+    Position,
+    Stream,
+    StreamError,
+    rows_of,
+)
+from sapwood.validation import Label
+
+__all__ = ["ClassRun", "ClassStep", "evaluate_classes"]
+
+FloatArray = NDArray[np.float64]
+COUNTS = ("rows_read", "rows_rejected", "rows_unlabelled")
+SCORES, WAITING, SETS = "scores", "waiting", "sets"
+
+
+@dataclass(slots=True)
+class ClassStep:
+    """What one chunk of the stream has led to."""
+
+    done: int
+    rows: PredictedRows | None = None
+    bad: list[BadRow] = field(default_factory=list)
+    alarms: list[DriftEvent] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+
+class ClassRun:
+    """An evaluation of a classifier, chunk by chunk, that can be saved and resumed in between.
+
+    Parameters
+    ----------
+    model : Classifier
+        It learns.
+    stream : Stream
+        Rows whose labels are the category `target` among their features. A row without a label is
+        predicted, and not learned.
+    target : str
+        The column of labels.
+    delay : int, optional
+        By how many rows labels are delayed.
+    window : int
+        Rows of the windowed accuracy.
+    on_bad_row : {"error", "skip"}
+        Whether the first row that cannot be read ends the run, or such rows are left out.
+    monitor : Monitor, optional
+        It watches the features, the classes and the log-loss of rows that have labels.
+    levels : sequence of float
+        Of prediction sets, whose coverage and size are scored.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        stream: Stream,
+        target: str,
+        *,
+        delay: int | None = None,
+        window: int = 1000,
+        on_bad_row: OnBadRow = "error",
+        monitor: Monitor | None = None,
+        levels: Sequence[float] = (),
+    ) -> None:
+        self.model, self.stream, self.target = model, stream, target
+        self.delay, self.on_bad_row = delay, on_bad_row
+        self.scores = ClassScores(window)
+        self.drift = None if monitor is None else ClassDriftLog(monitor, target, stream)
+        self.sets = SetScores(levels)
+        self.position: Position | None = None
+        self.rows_read = self.rows_rejected = self.rows_unlabelled = 0
+        self.first_refused: str | None = None
+        self.seconds = 0.0
+        self.waiting = False  # for rows: the only time at which an exception does no harm
+        self.before_wait: Callable[[], object] = bool  # called whenever it begins; may raise
+        self._waiting: deque[tuple[EncodedRow, Label, int]] = deque()
+        self._inside_a_step = False
+
+    @property
+    def rows_scored(self) -> int:
+        """Rows that scores are of."""
+        return self.scores.rows
+
+    @property
+    def alarms(self) -> list[DriftEvent]:
+        """The drift alerts of the monitor so far."""
+        return [] if self.drift is None else self.drift.alarms
+
+    def steps(self, most_rows: int = MOST_ROWS) -> Iterator[ClassStep]:
+        """Go on to the end of the stream; between any two steps the work can be saved."""
+        self._check_between_steps()
+        chunks = self.stream.chunks(self.position, most_rows)
+        while True:
+            self.waiting = True
+            self.before_wait()
+            chunk = next(chunks, None)
+            self.waiting = False
+            if chunk is None:
+                return
+            self._inside_a_step, began = True, time.perf_counter()
+            step = self._take(chunk)
+            self._inside_a_step = False
+            self.seconds += time.perf_counter() - began
+            yield step
+
+    def _take(self, chunk: Chunk) -> ClassStep:
+        """Predict and learn the rows of a chunk, up to a bad one if that is to stop all."""
+        stopped = chunk.bad[0] if chunk.bad and self.on_bad_row == "error" else None
+        rows = len(chunk) if stopped is None else stopped.after
+        labels = self._labels(chunk)[:rows]
+        columns = {
+            name: column[:rows] for name, column in chunk.columns.items() if name != self.target
+        }
+        sets: Sets = []
+        if self.delay or self.sets.levels:
+            p = self._one_by_one(columns, labels, sets)
+        else:
+            p = self.model.predict_proba_learn_many(EncodedColumns(columns), labels)
+        chosen = self.model.decide(p).tolist()
+        own = PredictedRows(chunk, labels, self.model.classes, p, chosen, sets)
+        has_label = np.array([label is not None for label in labels], np.bool_)
+        known = [label for label in labels if label is not None]
+        chosen = [each for each, is_known in zip(own.chosen, has_label, strict=True) if is_known]
+        self.scores.update(own.classes, known, p[has_label], chosen)
+        step = ClassStep(chunk.done, own, list(chunk.bad))
+        if self.drift is not None:
+            step.alarms = self.drift.update(columns, own, has_label)
+        if stopped is not None:
+            raise BadRowError(stopped)
+        if self.first_refused is None and chunk.bad:
+            self.first_refused = str(chunk.bad[0])
+        self.rows_read += rows + len(chunk.bad)
+        self.rows_rejected += len(chunk.bad)
+        self.rows_unlabelled += rows - len(known)
+        self.position = chunk.next
+        return step
+
+    def _labels(self, chunk: Chunk) -> list[Label | None]:
+        """Return the labels of a chunk, None where there is none."""
+        return list(chunk.columns[self.target])
+
+    def _one_by_one(
+        self, columns: dict[Any, Any], labels: list[Label | None], sets: Sets
+    ) -> FloatArray:
+        """Predict rows, and learn the labels of those that were predicted `delay` rows before."""
+        told: list[dict[Label, float]] = []
+        rows = zip(rows_of(columns), labels, strict=True)
+        for number, (x, label) in enumerate(rows, self.rows_read):
+            row = EncodedRow(x)
+            self._learn_until(number - (self.delay or 1))
+            told.append(self.model.predict_proba_one(row, id=number))
+            if self.sets.levels:
+                own = [
+                    self.model.predict_set_one(row, level, record=False)
+                    for level in self.sets.levels
+                ]
+                sets.append(own)
+                if label is not None and told[-1]:
+                    self.sets.update(own, label)
+            if label is not None:
+                self._waiting.append((row, label, number))
+        if not self.delay:
+            self._learn_until(self.rows_read + len(labels))
+        classes = self.model.classes
+        table = [[p.get(label, 0.0) for label in classes] for p in told]
+        return np.array(table).reshape(len(told), len(classes))
+
+    def _learn_until(self, last: int) -> None:
+        """Learn the labels of rows that wait, up to the one of a number."""
+        while self._waiting and self._waiting[0][2] <= last:
+            known, its_label, id = self._waiting.popleft()
+            self.model.learn_one(known, its_label, id=id)
+
+    def learn_rest(self) -> ClassStep:
+        """Return an empty step: labels that have not arrived at the end of the stream never do."""
+        return ClassStep(self.stream.size or 0)
+
+    def finish(self) -> ClassEvaluation:
+        """Return what was found."""
+        return ClassEvaluation(
+            self.stream.name,
+            self.target,
+            self.scores,
+            read=self.rows_read,
+            rejected=self.rows_rejected,
+            unlabelled=self.rows_unlabelled,
+            pending=len(self._waiting),
+            model=self.model.kind,
+            leaves=self.model.n_leaves,
+            nbytes=self.model.nbytes,
+            delay=self.delay,
+            seconds=self.seconds,
+            sets=self.sets.to_dict(),
+            alarms=None if self.drift is None else list(self.alarms),
+        )
+
+    @property
+    def nothing_used(self) -> bool:
+        """Whether rows were read, and each of them rejected."""
+        return 0 < self.rows_read == self.rows_rejected
+
+    def check_used(self) -> None:
+        """Raise StreamError if no row that was read could be learned."""
+        if self.nothing_used:
+            raise StreamError(
+                f"{self.stream.name}: all {self.rows_read:,} rows were rejected, so nothing was "
+                f"learned; the first is {self.first_refused}"
+            )
+        if 0 < self.rows_read == self.rows_rejected + self.rows_unlabelled:
+            raise StreamError(
+                f"{self.stream.name}: no row has a value of {validation.shown(self.target)}, so "
+                "nothing was learned; to predict alone, use `sapwood predict`"
+            )
+
+    # -- saving and resuming ----------------------------------------------------------------------
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what `restore` needs, but for the model: a header for JSON, and arrays."""
+        self._check_between_steps()
+        header: dict[str, Any] = {
+            "task": "classes",
+            "position": self.position,
+            **{name: getattr(self, name) for name in COUNTS},
+            "first_refused": self.first_refused,
+            "seconds": self.seconds,
+        }
+        waiting = [[list(x.items()), label, number] for x, label, number in self._waiting]
+        arrays = {
+            SCORES: packed(self.scores.to_state()),
+            WAITING: packed(waiting),
+            SETS: packed(self.sets.to_state()),
+        }
+        if self.drift is not None:
+            arrays |= self.drift.to_arrays()
+        return header, {**arrays, **sample_arrays(self.stream)}
+
+    def restore(self, header: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Resume from what `to_state` returned; the model has to be that of then.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If the state is not one that `to_state` returned; nothing is changed then.
+        """
+        if header["task"] != "classes":
+            raise ValueError("it is no run of a classifier")
+        counts = {name: validation.whole(header[name], name, 0, 2**53) for name in COUNTS}
+        first, position = header["first_refused"], position_of(header["position"])
+        if not isinstance(first, str | None):
+            raise TypeError(f"the first row rejected is {validation.shown(first)}")
+        seconds = saved_seconds(header["seconds"])
+        scores = ClassScores.from_state(unpacked(arrays[SCORES]))
+        waiting = deque(
+            (
+                EncodedRow((name, value) for name, value in x),
+                label,
+                validation.whole(n, "row", 0, 2**53),
+            )
+            for x, label, n in unpacked(arrays[WAITING])
+        )
+        sets = self.sets.restored(unpacked(arrays[SETS]))
+        drift = None if self.drift is None else self.drift.restored(arrays)
+        self.sets = sets
+        self.scores, self._waiting, self.drift = scores, waiting, drift
+        self.first_refused, self.position, self.seconds = first, position, seconds
+        for name, count in counts.items():
+            setattr(self, name, count)
+
+    def _check_between_steps(self) -> None:
+        if self._inside_a_step:
+            raise RuntimeError(
+                "the run was stopped inside of a step, whose rows the model would learn twice: go "
+                "on from what was saved before it"
+            )
+
+
+def evaluate_classes(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    delay: int | None = None,
+    window: int = 1000,
+    monitor: Monitor | None = None,
+    levels: Sequence[float] = (),
+) -> ClassEvaluation:
+    """Evaluate a classifier on rows: predict each, then learn its label.
+
+    Parameters
+    ----------
+    model : Classifier
+        It goes on learning from where it is.
+    X : array_like, mapping of columns, list of dicts, or data frame
+        The features.
+    y : array_like or series
+        The labels; None where one is not known.
+    delay : int, optional
+        By how many rows labels are delayed.
+    window : int
+        Rows of the windowed accuracy.
+    monitor : Monitor, optional
+        It watches the features, the classes and the log-loss; `ClassEvaluation.alarms` lists drift
+        alerts.
+    levels : sequence of float
+        Of prediction sets; `ClassEvaluation.sets` has their coverage and mean size.
+
+    Examples
+    --------
+    >>> import sapwood
+    >>> x = np.random.default_rng(1).random(2000)
+    >>> y = np.where(x < 0.5, "low", "high")
+    >>> found = evaluate_classes(sapwood.HoeffdingTreeClassifier(), {"x": x}, y)
+    >>> found.scores.metrics()["accuracy"] > 0.97
+    True
+    """
+    stream = ArrayStream(X, np.zeros(len(y)), names=getattr(model, "features", ()))
+    labels = [None if is_missing(label) else label for label in list(label_values(y))]
+    how: dict[str, Any] = {"delay": delay, "window": window, "monitor": monitor, "levels": levels}
+    run = _InMemory(model, stream, "y", **how)
+    run.labels = labels
+    for _ in run.steps():
+        pass
+    return run.finish()
+
+
+class _InMemory(ClassRun):
+    """A run over rows in memory, whose labels are given apart."""
+
+    labels: list[Any]
+
+    def _labels(self, chunk: Chunk) -> list[Label | None]:
+        return [self.labels[number - 1] for number in chunk.numbers.tolist()]

@@ -1,0 +1,76 @@
+"""How often prediction sets hold the actual class, and how large they are."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from sapwood import validation
+from sapwood.validation import Label
+
+__all__ = ["SetScores"]
+
+
+class SetScores:
+    """The coverage and the mean size of prediction sets of some levels.
+
+    Parameters
+    ----------
+    levels : iterable of float
+        The nominal levels, between 0 and 1.
+
+    Examples
+    --------
+    >>> scores = SetScores([0.9])
+    >>> scores.update([["a", "b"]], "a")
+    >>> scores.update([["a"]], "b")
+    >>> scores.to_dict()
+    {'0.9': {'coverage': 0.5, 'size': 1.5, 'rows': 2}}
+    """
+
+    def __init__(self, levels: Iterable[float]) -> None:
+        found = {validation.between(level, "level", 1e-3, 0.9995) for level in levels}
+        self.levels = tuple(sorted(found))
+        self.rows = 0
+        self._held = [0] * len(self.levels)
+        self._sizes = [0] * len(self.levels)
+
+    def update(self, sets: Sequence[Sequence[Label]], actual: Label) -> None:
+        """Take a row.
+
+        Parameters
+        ----------
+        sets : sequence of sequences
+            The prediction set of each level.
+        actual : str, int or bool
+            The label of the row.
+        """
+        self.rows += 1
+        for place, own in enumerate(sets):
+            self._held[place] += actual in own
+            self._sizes[place] += len(own)
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """Return coverage, mean size and rows by level; nothing before the first row."""
+        if not self.rows:
+            return {}
+        return {
+            f"{level:g}": {
+                "coverage": held / self.rows,
+                "size": size / self.rows,
+                "rows": self.rows,
+            }
+            for level, held, size in zip(self.levels, self._held, self._sizes, strict=True)
+        }
+
+    def to_state(self) -> dict[str, Any]:
+        """Return all of it in terms of JSON."""
+        return {"rows": self.rows, "held": self._held, "sizes": self._sizes}
+
+    def restored(self, state: dict[str, Any]) -> Self:
+        """Return scores of the same levels in a state that `to_state` returned."""
+        made = type(self)(self.levels)
+        made.rows = validation.whole(state["rows"], "rows", 0, 2**53)
+        made._held = [validation.whole(each, "held", 0, made.rows) for each in state["held"]]
+        made._sizes = [validation.whole(each, "sizes", 0, 2**53) for each in state["sizes"]]
+        if not len(made._held) == len(made._sizes) == len(self.levels):
+            raise ValueError("its prediction sets have other levels")
+        return made

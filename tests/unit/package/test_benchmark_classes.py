@@ -1,0 +1,47 @@
+"""The benchmarks of classes: their pages are those of their results, and a run resumes."""
+
+import numpy as np
+import pytest
+from benchmarks import class_observers, classes
+from benchmarks.class_peers import OURS
+from benchmarks.class_streams import ClassStream
+
+
+@pytest.mark.parametrize("question", [classes, class_observers])
+def test_the_page_is_that_of_the_results(question):
+    assert question.page(question.read()) == question.PAGE.read_text(encoding="utf-8")
+
+
+def record(stream="led", rows=30, timing="at once", learner="river HT"):
+    return classes.Record(stream, 2, rows, timing, learner, 0.5, 0.1, 0.7, 10.0)
+
+
+def test_a_run_resumes_with_what_was_measured_of_others():
+    stream = ClassStream("led", [{"x": 1.0}] * 30, ["a", "b"] * 15)
+    others = [record(), record(timing="by 1,000")]
+    ours, longer, gone = record(learner=OURS[0]), record(rows=40), record(stream="unknown")
+    kept = classes.kept_of([*others, ours, longer, gone], [stream])
+    assert kept == {each.key: each for each in others}
+
+
+def test_measured_learners_are_scored(monkeypatch):
+    class Last:
+        def __init__(self):
+            self.last = None
+
+        def predict_proba(self, x):
+            return {} if self.last is None else {self.last: 1.0}
+
+        def learn(self, x, y):
+            self.last = y
+
+    monkeypatch.setattr(classes, "learners", lambda: {"known": Last, "last": lambda _: Last()})
+    labels = ["a", "a", "b", "b", "a"]
+    stream = ClassStream("mine", [{"x": float(row)} for row in range(5)], labels)
+    known = {
+        ("mine", timing, "known"): record("mine", 5, timing, "known") for timing in classes.TIMINGS
+    }
+    found = list(classes.measured(stream, known))
+    assert [each.learner for each in found] == ["known", "last"] * 2
+    assert found[1].accuracy == pytest.approx(2 / 4)  # the first row has no class to predict
+    assert np.isnan(found[3].accuracy)  # fewer than 1,000 rows
