@@ -175,7 +175,7 @@ class ClassJob:
             "--transform": learning.transform,
             "--labels": targets.labels,
             "--monitor": scoring.monitor,
-            "--lags": learning.made("y"),
+            "--lags": learning.wants_lags,
             "--time": reading.time,
             "--id": reading.id,
         }

@@ -100,7 +100,8 @@ def make_run(
     stream = _opened(name, reading, targets)
     reading.check_opened(stream, learning.model)
     late = _late_by(targets.delay, stream)
-    lags = learning.made([*map(str, stream.targets)] or stream.target or "")
+    named = [*map(str, stream.targets)] or stream.target or ""
+    lags = learning.made(named, stream.clock)
     made = saved
     if saved is None:
         made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)

@@ -79,7 +79,7 @@ class LaggedModel(TransparentStage):
     """
 
     kind = "LaggedModel"
-    format = 4
+    format = 5
 
     def __init__(self, model: Any, lags: Lags) -> None:
         if not isinstance(lags, Lags):
