@@ -37,7 +37,7 @@ def test_lags_by_time_are_right_where_rows_are_missing_or_doubled(folder):
     by_time = invoke(*late, *BARE, "--lags", "24h")
     assert by_time.code == 0, by_time.stderr
     assert "also lag features: load.lag24h" in by_time.stderr
-    assert by_time.json()["window"]["mae"] < 0.5 * by_row["window"]["mae"]
+    assert by_time.json()["window"]["mae"] < 0.75 * by_row["window"]["mae"]
 
 
 def test_a_saved_model_reads_times_as_they_stand_in_the_file(folder):

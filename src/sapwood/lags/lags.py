@@ -529,6 +529,12 @@ class Lags:
         return list(self._features)
 
     @property
+    def own_features(self) -> set[Label]:
+        """The names of the features that are of the target."""
+        own = {place for place, of in enumerate(self._sources) if of in self._own}
+        return {name for name, (place, *_) in self._features.items() if place in own}
+
+    @property
     def columns(self) -> list[Label]:
         """The columns that are looked at, but for the target."""
         time = [] if self._time is None else [self._time.name]
