@@ -9,7 +9,7 @@ import typer
 
 from sapwood.cli.failure import UsageError
 from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
-from sapwood.cli.values import spans
+from sapwood.cli.values import longer, spans
 from sapwood.streams.schema import PARTS
 from sapwood.validation import Label
 
@@ -290,6 +290,33 @@ Delayed = Annotated[
         rich_help_panel=READING,
     ),
 ]
+HorizonOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME|ROWS,...",
+        help="Predict so far ahead: labels are that late, and no lag is shorter. By the time of "
+        "rows (24h) or in rows (24); `evaluate` takes several, each with a model of its own.",
+        rich_help_panel=READING,
+    ),
+]
+KnownAhead = Annotated[
+    str,
+    typer.Option(
+        metavar="all|none|NAME,...",
+        help="Columns whose values are known at the horizon, such as a weather forecast. Others "
+        "are left out; the time and the columns of --by always count as known.",
+        rich_help_panel=READING,
+    ),
+]
+Season = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME|ROWS",
+        help="Season of the seasonal naive forecast and of MASE, such as 24h or 168h. Default "
+        "with --horizon: found in the first rows.",
+        rich_help_panel=READING,
+    ),
+]
 Time = Annotated[
     str | None,
     typer.Option(
@@ -365,9 +392,10 @@ Labels = Annotated[
 LagsOption = Annotated[
     str,
     typer.Option(
-        metavar="ROWS,...|TIME,...",
+        metavar="ROWS,...|TIME,...|auto",
         help="Add earlier targets as features, by rows (1,24,168) or by the time of rows "
-        "(24h,168h). With several targets, those of each.",
+        "(24h,168h); auto: by the autocorrelation of the first rows. With several targets, "
+        "those of each.",
         rich_help_panel=LAGS,
     ),
 ]
@@ -437,7 +465,12 @@ class LagOptions:
         """Whether any lag or rolling mean is asked for."""
         return any((self.lags, self.lags_of, self.means, self.means_of))
 
-    def made(self, target: "str | Sequence[str]", time: "Label | None" = None) -> "Lags | None":
+    def made(
+        self,
+        target: "str | Sequence[str]",
+        time: "Label | None" = None,
+        horizon: int | str | None = None,
+    ) -> "Lags | None":
         """Return the lags of a target, or of several; None if none are asked for.
 
         Parameters
@@ -446,6 +479,9 @@ class LagOptions:
             The name of the target, or those of several.
         time : str, optional
             The feature that is the time of rows, for durations.
+        horizon : int or str, optional
+            How far ahead rows are predicted: shorter lags are left out. If none is left, there is
+            one of the horizon.
         """
         if not self.wants_lags:
             if self.by:
@@ -453,22 +489,29 @@ class LagOptions:
             return None
         from sapwood.lags import Lags
 
-        own = spans(self.lags, "--lags"), spans(self.means, "--means")
+        lags, means = spans(self.lags, "--lags"), spans(self.means, "--means")
         lags_of = _spans_of(self.lags_of, "--lags-of")
         means_of = _spans_of(self.means_of, "--means-of")
-        every = [each for part in (*own, *lags_of.values(), *means_of.values()) for each in part]
+        if horizon is not None:
+            lags = longer(lags, horizon) or ([horizon] if lags else [])
+            lags_of = {name: longer(each, horizon) for name, each in lags_of.items()}
+        every = [*lags, *means]
+        for each in (*lags_of.values(), *means_of.values()):
+            every += each
         durations = [each for each in every if isinstance(each, str)]
         if durations and time is None:
             raise UsageError(f"{durations[0]} before a row needs --time, the column of times")
         try:
             return Lags(
-                *own,
+                lags,
+                means,
                 lags_of=lags_of,
                 means_of=means_of,
                 by=self.by,
                 target=target,
                 max_series=self.max_series,
                 time=time if durations else None,
+                horizon=horizon,
             )
         except ValueError as error:
             raise UsageError(str(error)) from None

@@ -15,6 +15,7 @@ __all__ = [
     "amount",
     "byte_count",
     "literal",
+    "longer",
     "settings",
     "spans",
     "split_models",
@@ -108,6 +109,21 @@ def spans(text: str, option: str) -> list[int | str]:
                 "24h,7d"
             )
     return found
+
+
+def longer(given: Iterable[int | str], least: int | str) -> list[int | str]:
+    """Return the spans that are at least as long as another; those of another unit stay.
+
+    Examples
+    --------
+    >>> longer(["1h", "1d", "7d"], "24h"), longer([1, 24], 2)
+    (['1d', '7d'], [24])
+    """
+
+    def size(span: int | str) -> float:
+        return float(seconds_of_duration(span) or 0.0) if isinstance(span, str) else float(span)
+
+    return [each for each in given if type(each) is not type(least) or size(each) >= size(least)]
 
 
 def settings(texts: Iterable[str], option: str) -> dict[str, str]:

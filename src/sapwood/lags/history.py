@@ -347,6 +347,20 @@ def _padded(room: int, values: FloatArray, *counters: IntArray) -> Tables:
     return roomy, starts, counts, used
 
 
+def latest_times(history: History) -> dict[Key, tuple[float, float]]:
+    """Return the latest time and the median step of each series of a history by time."""
+    found, depth = {}, history.depth
+    for key, slot in history.places.items():
+        count = int(history.counts[slot])
+        numbers = np.arange(max(int(history.starts[slot]), count - depth), count)
+        times = history.values[slot, -depth:][numbers % depth]
+        steps = np.diff(times[np.isfinite(times)])
+        steps = steps[steps > 0]
+        if len(steps):
+            found[key] = float(times[-1]), float(np.median(steps))
+    return found
+
+
 # -- saving and loading ----------------------------------------------------------------------------
 
 

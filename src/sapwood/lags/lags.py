@@ -562,6 +562,15 @@ class Lags:
         return self._target
 
     @property
+    def latest_times(self) -> dict[Key, tuple[float, float]]:
+        """The time of the latest row of each series, and its usual step, both in seconds.
+
+        Series that have not two rows of different times are left out; so are all if lags count
+        rows.
+        """
+        return {} if self._time is None else history.latest_times(self._history)
+
+    @property
     def n_series(self) -> int:
         """How many series are remembered."""
         return len(self._history.places)
