@@ -31,7 +31,7 @@ def test_what_is_printed_is_read_again(folder):
 def test_all_options_are_printed(folder):
     for name in COMMANDS:
         needed = {"train": ("rows.csv", "--save", "m")}
-        needed |= dict.fromkeys(("predict", "inspect", "serve"), ("m",))
+        needed |= dict.fromkeys(("predict", "forecast", "inspect", "serve"), ("m",))
         printed = invoke(name, *needed.get(name, ()), "--print-config").stdout
         found = set(re.findall(r"^(?:# )?([\w-]+) =", printed, re.MULTILINE))
         expected = {

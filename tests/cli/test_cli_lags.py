@@ -103,7 +103,7 @@ def test_compare_gives_lags_to_all_models(folder):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--lags", "a day"), "--lags a day: whole numbers are expected"),
+        (("--lags", "a day"), "--lags a day: rows are expected"),
         (("--lags", "0"), "a number from 1 to 100000"),
         (("--lags-of", "temp"), "NAME:ROWS is expected"),
         (("--lags-of", "tmp:1"), "no column 'tmp' for lags: did you mean 'temp'?"),

@@ -46,7 +46,7 @@ def test_amounts(text, meant) -> None:
         "nan",
         "inf",
         "5 rows",
-        "1w",
+        "1y",
         "1e3",
         "s",
         "9" * 400,

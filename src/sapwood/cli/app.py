@@ -12,6 +12,7 @@ COMMANDS = {
     "evaluate": "Evaluate a model prequentially (test, then train) and report its error.",
     "train": "Train a model on a stream and save it.",
     "predict": "Predict each row of a stream, in order, as rows arrive.",
+    "forecast": "Forecast a series beyond the last row that a model has learned.",
     "inspect": "Show a saved model: its size, feature importances and tree.",
     "serve": "Serve a model over HTTP: predictions, learning, metrics and a live page.",
     "compare": "Evaluate several models on several streams, and rank them.",

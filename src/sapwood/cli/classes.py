@@ -214,7 +214,7 @@ class ClassJob:
             "--transform": learning.transform,
             "--loss": learning.loss,
             "--labels": targets.labels,
-            "--lags": learning.made("y"),
+            "--lags": learning.wants_lags,
             "--time": reading.time,
             "--id": reading.id,
         }

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,7 @@ from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files, is_stdout
 from sapwood.cli.follow import Follower
+from sapwood.cli.horizons import horizons_of, print_horizons, rows_by_horizon, to_json
 from sapwood.cli.models import check_savable
 from sapwood.cli.outputs import BadRowFile, EventFile, PredictionFile, write_curve, write_curves
 from sapwood.cli.reading import Reading
@@ -102,6 +105,14 @@ def evaluate(
                 quiet=quiet,
             )
             return
+        horizons = horizons_of(targets.horizon)
+        if len(horizons) > 1:
+            one_file = {"--save": save, "--curve": curve, "--predictions": predictions}
+            one_file |= {"--events": events, "--checkpoint": checkpoint, "--bad-rows": bad_rows}
+            _check_one_horizon(one_file)
+            at_each = _Horizons(stream, reading, targets, learning, scoring, terminal)
+            at_each.run(horizons, report, as_json=as_json, quiet=quiet)
+            return
         run, identity = make_run(stream, reading, learning, targets, scoring, checkpoint=checkpoint)
         show_columns(terminal, run.stream, run.lags)
         if save is not None:
@@ -113,14 +124,65 @@ def evaluate(
         if curve is not None:
             _write_curve(curve, found)
         if report is not None:
-            _write_report(report, found, run, targets.delay)
+            table = rows_by_horizon(_at(horizons, found))
+            _write_report(report, found, run, targets.delay or targets.horizon, table)
         if as_json:
             print(json.dumps(found.to_dict(), indent=2))
         elif not quiet:
-            print_result(found, to_stderr=any(map(is_stdout, growing.values())))
+            to_stderr = any(map(is_stdout, growing.values()))
+            print_result(found, to_stderr=to_stderr)
+            print_horizons(_at(horizons, found), targets.known_ahead, to_stderr)
         for what, path in (("report", report), ("model", save), ("curve", curve)):
             if path is not None:
                 terminal.say(f"{what}: {path}")
+
+
+def _check_one_horizon(files: Mapping[str, Path | None]) -> None:
+    """Complain of files that hold the results of one horizon."""
+    for option, path in files.items():
+        if path is not None:
+            raise UsageError(f"{option} {path} is for one --horizon: name one of them")
+
+
+def _at(horizons: Sequence[int | str], found: "Evaluation") -> "list[tuple[int | str, Evaluation]]":
+    """Return a result with its horizon, if it has one."""
+    return [(horizon, found) for horizon in horizons]
+
+
+@dataclass(frozen=True)
+class _Horizons:
+    """An evaluation at several horizons, each with a model of its own."""
+
+    stream: list[str]
+    reading: Reading
+    targets: Targets
+    learning: Learning
+    scoring: Scoring
+    terminal: Terminal
+
+    def run(
+        self, horizons: Sequence[int | str], report: Path | None, *, as_json: bool, quiet: bool
+    ) -> None:
+        """Evaluate one horizon after the other, and print the scores of all."""
+        results: list[tuple[int | str, Evaluation]] = []
+        for place, horizon in enumerate(horizons):
+            targets = replace(self.targets, horizon=str(horizon))
+            parts = self.stream, self.reading, self.learning, targets, self.scoring
+            run, identity = make_run(*parts)
+            if place == 0:
+                show_columns(self.terminal, run.stream)
+            if run.lags is not None:
+                named = ", ".join(map(str, run.lags.features))
+                self.terminal.say(f"horizon {horizon}: lag features {named}")
+            results.append((horizon, Follower(run, self.terminal, identity).follow()))
+        if as_json:
+            print(to_json(results, self.targets.known_ahead))
+        elif not quiet:
+            print_horizons(results, self.targets.known_ahead)
+        if report is not None:
+            table = rows_by_horizon(results)
+            _write_report(report, results[-1][1], run, self.targets.horizon, table)
+            self.terminal.say(f"report: {report}")
 
 
 def _outputs(
@@ -161,7 +223,13 @@ def _bound_curve(found: "Evaluation") -> list[Any]:
     return [found.intervals.curve[names[1:]]]
 
 
-def _write_report(path: Path, found: "Evaluation", run: Prequential, delay: str | None) -> None:
+def _write_report(
+    path: Path,
+    found: "Evaluation",
+    run: Prequential,
+    delay: str | None,
+    horizons: Sequence[dict[str, Any]] = (),
+) -> None:
     from sapwood.report import write_report
 
     kinds = list(run.stream.features.values())
@@ -179,4 +247,4 @@ def _write_report(path: Path, found: "Evaluation", run: Prequential, delay: str 
             shown["series identified by"] = ", ".join(map(str, run.lags.by))
     for name, value in getattr(run.model, "parameters", {}).items():
         shown[name] = str(value)
-    write_report(path, found, run.model, settings=shown)
+    write_report(path, found, run.model, settings=shown, horizons=horizons)

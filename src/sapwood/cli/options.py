@@ -9,13 +9,12 @@ import typer
 
 from sapwood.cli.failure import UsageError
 from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
-from sapwood.cli.values import whole_numbers
+from sapwood.cli.values import longer, spans
 from sapwood.streams.schema import PARTS
 from sapwood.validation import Label
 
 if TYPE_CHECKING:
     from sapwood.lags import Lags
-    from sapwood.lags.lags import Spans
 
 __all__ = ["EMBEDDED", "LagOptions", "check_bad_rows"]
 
@@ -300,6 +299,33 @@ Delayed = Annotated[
         rich_help_panel=READING,
     ),
 ]
+HorizonOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME|ROWS,...",
+        help="Predict so far ahead: labels are that late, and no lag is shorter. By the time of "
+        "rows (24h) or in rows (24); `evaluate` takes several, each with a model of its own.",
+        rich_help_panel=READING,
+    ),
+]
+KnownAhead = Annotated[
+    str,
+    typer.Option(
+        metavar="all|none|NAME,...",
+        help="Columns whose values are known at the horizon, such as a weather forecast. Others "
+        "are left out; the time and the columns of --by always count as known.",
+        rich_help_panel=READING,
+    ),
+]
+Season = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME|ROWS",
+        help="Season of the seasonal naive forecast and of MASE, such as 24h or 168h. Default "
+        "with --horizon: found in the first rows.",
+        rich_help_panel=READING,
+    ),
+]
 Time = Annotated[
     str | None,
     typer.Option(
@@ -375,8 +401,9 @@ Labels = Annotated[
 LagsOption = Annotated[
     str,
     typer.Option(
-        metavar="ROWS,...",
-        help="Add the targets of earlier rows as features: 1,24,168. With several targets, "
+        metavar="ROWS,...|TIME,...|auto",
+        help="Add earlier targets as features, by rows (1,24,168) or by the time of rows "
+        "(24h,168h); auto: by the autocorrelation of the first rows. With several targets, "
         "those of each.",
         rich_help_panel=LAGS,
     ),
@@ -384,24 +411,24 @@ LagsOption = Annotated[
 LagsOf = Annotated[
     list[str],
     typer.Option(
-        metavar="NAME:ROWS,...",
-        help="Add earlier values of a column: temp:1,3; may be repeated.",
+        metavar="NAME:ROWS,...|TIME,...",
+        help="Add earlier values of a column: temp:1,3 or temp:24h; may be repeated.",
         rich_help_panel=LAGS,
     ),
 ]
 Means = Annotated[
     str,
     typer.Option(
-        metavar="ROWS,...",
-        help="Add the rolling mean of the target over this many rows: 24.",
+        metavar="ROWS,...|TIME,...",
+        help="Add the rolling mean of the target over this many rows (24) or this time (24h).",
         rich_help_panel=LAGS,
     ),
 ]
 MeansOf = Annotated[
     list[str],
     typer.Option(
-        metavar="NAME:ROWS,...",
-        help="Add the rolling mean of a column: temp:24; may be repeated.",
+        metavar="NAME:ROWS,...|TIME,...",
+        help="Add the rolling mean of a column: temp:24 or temp:24h; may be repeated.",
         rich_help_panel=LAGS,
     ),
 ]
@@ -442,39 +469,73 @@ class LagOptions:
     by: By = field(default_factory=list)
     max_series: MaxSeries = MOST_SERIES
 
-    def made(self, target: "str | Sequence[str]") -> "Lags | None":
-        """Return the lags of a target, or of several; None if none are asked for."""
-        wanted = (self.lags, self.lags_of, self.means, self.means_of)
-        if not any(wanted):
+    @property
+    def wants_lags(self) -> bool:
+        """Whether any lag or rolling mean is asked for."""
+        return any((self.lags, self.lags_of, self.means, self.means_of))
+
+    def made(
+        self,
+        target: "str | Sequence[str]",
+        time: "Label | None" = None,
+        horizon: int | str | None = None,
+    ) -> "Lags | None":
+        """Return the lags of a target, or of several; None if none are asked for.
+
+        Parameters
+        ----------
+        target : str or sequence of str
+            The name of the target, or those of several.
+        time : str, optional
+            The feature that is the time of rows, for durations.
+        horizon : int or str, optional
+            How far ahead rows are predicted: shorter lags are left out. If none is left, there is
+            one of the horizon.
+        """
+        if not self.wants_lags:
             if self.by:
                 raise UsageError(f"--by {self.by[0]} is for lags: add --lags 1, or leave it out")
             return None
         from sapwood.lags import Lags
 
+        lags, means = spans(self.lags, "--lags"), spans(self.means, "--means")
+        lags_of = _spans_of(self.lags_of, "--lags-of")
+        means_of = _spans_of(self.means_of, "--means-of")
+        if horizon is not None:
+            lags = longer(lags, horizon) or ([horizon] if lags else [])
+            lags_of = {name: longer(each, horizon) for name, each in lags_of.items()}
+        every = [*lags, *means]
+        for each in (*lags_of.values(), *means_of.values()):
+            every += each
+        durations = [each for each in every if isinstance(each, str)]
+        if durations and time is None:
+            raise UsageError(f"{durations[0]} before a row needs --time, the column of times")
         try:
             return Lags(
-                whole_numbers(self.lags, "--lags"),
-                whole_numbers(self.means, "--means"),
-                lags_of=_spans_of(self.lags_of, "--lags-of"),
-                means_of=_spans_of(self.means_of, "--means-of"),
+                lags,
+                means,
+                lags_of=lags_of,
+                means_of=means_of,
                 by=self.by,
                 target=target,
                 max_series=self.max_series,
+                time=time if durations else None,
+                horizon=horizon,
             )
         except ValueError as error:
             raise UsageError(str(error)) from None
 
 
-def _spans_of(texts: Sequence[str], option: str) -> "dict[Label, Spans]":
-    spans: dict[Label, Spans] = {}
+def _spans_of(texts: Sequence[str], option: str) -> "dict[Label, list[int | str]]":
+    found: dict[Label, list[int | str]] = {}
     for text in texts:
         name, colon, numbers = text.rpartition(":")
         if not (colon and name):
             raise UsageError(f"{option} {text}: NAME:ROWS is expected, such as temp:1,3")
-        if name in spans:
+        if name in found:
             raise UsageError(f"{option} {text}: {name} is given twice, join its numbers by commas")
-        spans[name] = whole_numbers(numbers, option)
-    return spans
+        found[name] = spans(numbers, option)
+    return found
 
 
 def check_bad_rows(bad_rows: Path | None, on_bad_row: str) -> None:

@@ -18,6 +18,7 @@ from sapwood.cli.models import check_levels
 from sapwood.cli.outputs import BadRowFile, GrowingFile, bound_columns, bound_names, named
 from sapwood.cli.reading import Reading, Writing, is_topic, tell_missing
 from sapwood.cli.values import amount
+from sapwood.lags.forecasting import lost_lags
 from sapwood.rows.encoded import EncodedColumns
 from sapwood.streams.kafka_address import is_kafka
 from sapwood.streams.labelled import keys_of
@@ -108,6 +109,11 @@ def predict(
         run = _Predicting(asked, rows, written, left_out, on_bad_row, saving)
         run.follow(terminal)
         read, refused = run.read, run.refused
+        if run.asked.lost is not None:
+            terminal.say(
+                f"sapwood: {run.asked.lost}: name --target if the file has targets, or use "
+                "`sapwood forecast`, whose predictions become lags"
+            )
         terminal.say(f"rows: {read:,} read, {read - refused:,} predicted, {refused:,} rejected")
 
 
@@ -161,13 +167,14 @@ def _output(
     return PredictionTopic(to, rows, asked.levels, config_of(kafka_config))
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Asked:
     """A model, and the levels of the bounds that it is asked for."""
 
     model: Any
     levels: tuple[float, ...]
     limits: tuple[float, float] | None = None
+    lost: str | None = None  # lags that were not known, in words
 
     @property
     def targets(self) -> tuple[Any, ...]:
@@ -192,6 +199,8 @@ class _Asked:
             return self._held(self._told(self.model, columns))
         plan = self.model.lags.plan(columns, None if chunk.y is None else y)
         told = self._told(self.model.model, plan.features)
+        if self.lost is None and chunk.y is None:
+            self.lost = lost_lags(plan, self.model.lags)
         plan.push()
         return self._held(told)
 

@@ -9,6 +9,7 @@ import typer
 
 from sapwood.cli import options
 from sapwood.cli.failure import UsageError
+from sapwood.cli.horizons import Ahead, not_known_ahead
 from sapwood.cli.models import make_model, saved_model, with_bounds, with_loss, with_transform
 from sapwood.cli.reading import Reading, is_topic, open_named
 from sapwood.cli.values import amount, settings
@@ -37,6 +38,8 @@ class Targets:
     """When and where targets come, and what is done with rows that cannot be used."""
 
     delay: options.Delayed = None
+    horizon: options.HorizonOption = None
+    known_ahead: options.KnownAhead = "all"
     labels: options.Labels = None
     on_bad_row: options.OnBadRowOption = "error"
 
@@ -55,6 +58,7 @@ class Scoring:
     window: Annotated[
         int, typer.Option(help="Rows of the windowed error.", rich_help_panel=SCORES)
     ] = WINDOW
+    season: options.Season = None
     monitor: options.MonitorOption = False
     once_in: options.OnceIn = 1_000_000.0
     minimum: options.Minimum = None
@@ -104,9 +108,16 @@ def make_run(
         if given and reading.has_several:
             reading.check_one_target(f"{name_of} is for one")
     stream = _opened(name, reading, targets)
+    others = not_known_ahead(stream, targets.known_ahead, targets.horizon, learning.by)
+    if others:
+        reading = replace(reading, drop=[*reading.drop, *others])
+        stream = _opened(name, reading, targets)
     reading.check_opened(stream, learning.model)
-    late = _late_by(targets.delay, stream)
-    lags = learning.made([*map(str, stream.targets)] or stream.target or "")
+    ahead = Ahead.of(stream, targets, learning, scoring.season)
+    ahead.check_saved(getattr(saved, "lags", None), learning.model)
+    late = _late_by(targets.delay, stream) if ahead.horizon is None else ahead.delay
+    named = [*map(str, stream.targets)] or stream.target or ""
+    lags = ahead.lag_options(learning).made(named, stream.clock, ahead.horizon)
     made = saved
     if saved is None:
         made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)
@@ -124,6 +135,7 @@ def make_run(
             made,
             stream,
             delay=late,
+            delay_by_time=None if ahead.horizon is None else ahead.by_time,
             fade=scoring.fade,
             window=scoring.window,
             on_bad_row=targets.on_bad_row,
@@ -131,6 +143,7 @@ def make_run(
         )
     except ValueError as error:
         raise UsageError(str(error)) from None
+    ahead.score(run, learning.by)
     run.learner.limits = options.limits(scoring.minimum, scoring.maximum)
     identity = {
         "stream": stream.fingerprint,
@@ -144,7 +157,7 @@ def make_run(
         "model": " ".join([learning.model, *learning.set_]),
         "lags": "" if run.lags is None else repr(run.lags),
         **_told(scoring),
-        **asdict(targets),
+        **_when(targets),
         "labels": None if targets.labels is None else str(targets.labels),
         **({"interval": list(learning.interval)} if learning.interval else {}),
         **({"batch": learning.batch} if learning.batch else {}),
@@ -182,8 +195,18 @@ def _told(scoring: Scoring) -> dict[str, Any]:
     for name in ("minimum", "maximum"):
         if told[name] is None:
             del told[name]
+    if told["season"] is None:
+        del told["season"]
     if not scoring.monitor:
         del told["monitor"], told["once_in"]
+    return told
+
+
+def _when(targets: Targets) -> dict[str, Any]:
+    """Return what tells targets from others; horizons, which are newer, if given."""
+    told = asdict(targets)
+    if targets.horizon is None:
+        del told["horizon"], told["known_ahead"]
     return told
 
 

@@ -8,19 +8,20 @@ from typing import Any
 
 from sapwood import validation
 from sapwood.cli.failure import UsageError
+from sapwood.durations import number_and_unit, seconds_of_duration
 
 __all__ = [
     "Amount",
     "amount",
     "byte_count",
     "literal",
+    "longer",
     "settings",
+    "spans",
     "split_models",
     "split_spec",
-    "whole_numbers",
 ]
 
-SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 MOST = 2.0**53
 """Up to which doubles count."""
@@ -40,13 +41,12 @@ def amount(text: str, option: str) -> Amount:
     Traceback (most recent call last):
     sapwood.cli.failure.UsageError: --every soon: rows (5000) or a duration (30s, 5m, 2h, 1d) ...
     """
-    found = re.fullmatch(r"(\d+(?:[_,]\d{3})*(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
-    if found:
-        number, unit = float(re.sub("[_,]", "", found[1])), found[2]
-        if unit in SECONDS and 0 < number < MOST:
-            return number * SECONDS[unit], True
-        if unit == "" and number.is_integer() and 1 <= number < MOST:
-            return int(number), False
+    seconds = seconds_of_duration(text)
+    if seconds is not None:
+        return seconds, True
+    found = number_and_unit(text)
+    if found is not None and found[1] == "" and found[0].is_integer() and 1 <= found[0] < MOST:
+        return int(found[0]), False
     raise UsageError(f"{option} {text}: rows (5000) or a duration (30s, 5m, 2h, 1d) are expected")
 
 
@@ -85,21 +85,45 @@ def literal(text: str) -> Any:
         return text
 
 
-def whole_numbers(text: str, option: str) -> list[int]:
-    """Read whole numbers that are joined by commas.
+def spans(text: str, option: str) -> list[int | str]:
+    """Read numbers of rows or durations that are joined by commas.
 
     Examples
     --------
-    >>> whole_numbers("1, 24,168", "--lags")
-    [1, 24, 168]
-    >>> whole_numbers("a day", "--lags")
+    >>> spans("1, 24,168", "--lags"), spans("24h,7d", "--lags")
+    ([1, 24, 168], ['24h', '7d'])
+    >>> spans("a day", "--lags")
     Traceback (most recent call last):
-    sapwood.cli.failure.UsageError: --lags a day: whole numbers are expected, such as 1,24,168
+    sapwood.cli.failure.UsageError: --lags a day: rows are expected, such as 1,24,168, or ...
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise UsageError(f"{option} {text}: whole numbers are expected, such as 1,24,168")
-    return list(map(int, parts))
+    found: list[int | str] = []
+    for part in parts:
+        if part.isascii() and part.isdigit() and len(part) < 10:
+            found.append(int(part))
+        elif seconds_of_duration(part) is not None:
+            found.append(part)
+        else:
+            raise UsageError(
+                f"{option} {text}: rows are expected, such as 1,24,168, or durations, such as "
+                "24h,7d"
+            )
+    return found
+
+
+def longer(given: Iterable[int | str], least: int | str) -> list[int | str]:
+    """Return the spans that are at least as long as another; those of another unit stay.
+
+    Examples
+    --------
+    >>> longer(["1h", "1d", "7d"], "24h"), longer([1, 24], 2)
+    (['1d', '7d'], [24])
+    """
+
+    def size(span: int | str) -> float:
+        return float(seconds_of_duration(span) or 0.0) if isinstance(span, str) else float(span)
+
+    return [each for each in given if type(each) is not type(least) or size(each) >= size(least)]
 
 
 def settings(texts: Iterable[str], option: str) -> dict[str, str]:

@@ -98,7 +98,7 @@ class WorkersJob:
         later = {
             "--delay": self.targets.delay,
             "--labels": self.targets.labels,
-            "--lags, --means": self.learning.made("y"),
+            "--lags, --means": self.learning.wants_lags,
             "--interval": self.learning.interval,
             "--transform": self.learning.transform,
             "--loss": self.learning.loss,

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
+from sapwood.durations import in_words
 from sapwood.evaluate._baselines import FORECASTS
 from sapwood.lags.lags import Ticket
 
 __all__ = ["Delay", "Label", "Late", "LateEvents", "Waiting", "is_missing"]
-
-UNITS = ((604_800.0, "week"), (86_400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
-"""Lengths of units of time in seconds, from the longest on."""
 
 Label = float | list[float]
 """The label of a row; of several targets, that of each, NaN where it is missing."""
@@ -236,8 +234,7 @@ class Delay:
         """The delay for readers, such as "24 rows" or "2 hours"."""
         if not self.by_time:
             return _counted(self.amount, "row")
-        size, unit = next((each for each in UNITS if self.amount % each[0] == 0), (1.0, "second"))
-        return _counted(self.amount / size, unit)
+        return in_words(self.amount)
 
     def advance(self, time: float | None) -> None:
         """Let the clock go on to the time of the next row, if it counts seconds."""

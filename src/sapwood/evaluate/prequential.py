@@ -15,6 +15,7 @@ from sapwood.drift import Monitor
 from sapwood.evaluate.delay import Delay, Label, LateEvents, Waiting, is_missing
 from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.record import Record
+from sapwood.evaluate.recorder import Recorder
 from sapwood.evaluate.result import Evaluation
 from sapwood.evaluate.scores import FADE, WINDOW
 from sapwood.evaluate.tally import COUNTS, REFUSED, OnBadRow, Predicted, Step, Tally
@@ -43,7 +44,9 @@ class Prequential(Tally):
     come later: as a row of the same id that has a target, which is then not predicted itself. Of
     several targets, a row is learned for those that it has.
 
-    Parameters are as for `prequential`; the stream has to be one of `sapwood.streams`.
+    Parameters are as for `prequential`; the stream has to be one of `sapwood.streams`. Whether
+    `delay` is in seconds can be set by `delay_by_time`; by default it is if the stream has a time
+    column.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Prequential(Tally):
         stream: Stream,
         *,
         delay: float | None = None,
+        delay_by_time: bool | None = None,
         fade: float = FADE,
         window: int = WINDOW,
         on_bad_row: OnBadRow = "error",
@@ -65,6 +69,7 @@ class Prequential(Tally):
         if on_bad_row not in ("error", "skip"):
             raise ValueError(f"on_bad_row = {on_bad_row!r}: 'error' or 'skip' is expected")
         inner = without_lags(model, stream.targets)
+        by_time = stream.time is not None if delay_by_time is None else delay_by_time
         super().__init__(
             stream,
             TargetsLearner(inner, stream.targets)
@@ -73,7 +78,7 @@ class Prequential(Tally):
             fade=fade,
             window=window,
             on_bad_row=on_bad_row,
-            delay=None if delay is None else Delay(delay, stream.time is not None),
+            delay=None if delay is None else Delay(delay, by_time),
             monitor=monitor,
         )
         self._late, self._late_due = LateEvents(), 0
@@ -98,6 +103,11 @@ class Prequential(Tally):
     def lags(self) -> Lags | None:
         """What is remembered of earlier rows, if the model has lags."""
         return None if self._lagged is None else self._lagged.lags
+
+    def add_recorder(self, recorder: Recorder) -> None:
+        """Let a further recorder score rows, before the first of them."""
+        for record in self.records:
+            record.add(recorder.restored(recorder.to_arrays()))
 
     def steps(self, most_rows: int = MOST_ROWS) -> Iterator[Step]:
         """Go on to the end of the stream; between any two steps the work can be saved."""
@@ -358,13 +368,12 @@ class Prequential(Tally):
         is there before the first row that is so much later.
         """
         moments = self._moments(chunk)
-        times = [None] * len(chunk) if chunk.times is None else chunk.times.tolist()
         targets = np.empty(0) if chunk.y is None else chunk.y
         labels = targets.tolist()
         predictions, predicted = np.empty(targets[:stop].shape), list[Waiting]()
         is_predicted = np.zeros(len(chunk), dtype=np.bool_)
         for place, x in enumerate(itertools.islice(chunk.rows(), stop)):
-            delay.advance(times[place])
+            delay.advance(moments[place])
             if delay.by_time:
                 self._learn_arrived(delay.arrived(), place, step)
             y = labels[place]

@@ -48,6 +48,10 @@ class Record:
         """All recorders; the curve is before those that note its points."""
         return (self.scores, self.baselines, self.curve, *self._others)
 
+    def add(self, recorder: Recorder) -> None:
+        """Let a further recorder take part."""
+        self._others.append(recorder)
+
     def find(self, kind: type[Any]) -> Any:
         """Return the recorder of a class; None if there is none."""
         return next((each for each in self.recorders if isinstance(each, kind)), None)

@@ -16,6 +16,7 @@ from sapwood.streams.stream import ColumnNote
 if TYPE_CHECKING:
     from sapwood.drift import DriftEvent
     from sapwood.evaluate.rule_log import RuleEvent
+    from sapwood.evaluate.seasonal import SeasonalErrors
 
 __all__ = [
     "BAND",
@@ -316,6 +317,8 @@ class Evaluation:
         How good the bounds were, if the model has intervals.
     alarms : list of DriftEvent, optional
         The drift events, if a monitor was there.
+    seasonal : SeasonalErrors, optional
+        Errors relative to the season of the series, if one is known.
     members : MemberHistory, optional
         How the trees of an ensemble went on.
     rule_events : sequence of RuleEvent
@@ -365,6 +368,7 @@ class Evaluation:
     importances: Sequence[tuple[int, Mapping[str, float]]] = ()
     intervals: Intervals | None = None
     alarms: "Sequence[DriftEvent] | None" = None
+    seasonal: "SeasonalErrors | None" = None
     members: MemberHistory | None = None
     rule_events: "Sequence[RuleEvent]" = ()
     label_delay: str | None = None
@@ -505,6 +509,7 @@ class Evaluation:
             },
             **({"targets": _told_apart(self.targets)} if self.targets else {}),
             **({} if self.intervals is None else {"intervals": _told(self.intervals)}),
+            **({} if self.seasonal is None else {"seasonal": self.seasonal.to_dict()}),
             **({} if self.alarms is None else {"changes": [a.to_dict() for a in self.alarms]}),
             **(
                 {"rule_events": [e.to_dict() for e in self.rule_events]} if self.rule_events else {}

@@ -438,7 +438,9 @@ class IntervalRegressor(TransparentStage):
         said, _ = self._say_one(x, 0 if id is None else key_of(id))
         return self._named(said[0, :, 0].tolist()), self._named(self._bounds.told(said)[0])
 
-    def predict_intervals_many(self, X: Any, *, ids: Any = None) -> tuple[FloatArray, FloatArray]:
+    def predict_intervals_many(
+        self, X: Any, *, ids: Any = None, record: bool = True
+    ) -> tuple[FloatArray, FloatArray]:
         """Return what `predict_intervals_one` does for many rows, as two arrays.
 
         Parameters
@@ -447,13 +449,15 @@ class IntervalRegressor(TransparentStage):
             The features.
         ids : sequence, optional
             The id of each row.
+        record : bool
+            Whether the predictions are kept until their labels arrive.
 
         Returns
         -------
         predictions, bounds : ndarrays of float
             Of the shapes that `predict_learn_intervals` returns.
         """
-        said, _ = self._say_many(X, None if ids is None else keys_of(ids))
+        said, _ = self._say_many(X, None if ids is None else keys_of(ids), record)
         return self._plain(said[:, :, 0], self._bounds.told(said))
 
     def predict_interval_one(self, x: dict[Any, Any], level: float = 0.9, *, id: Any = None) -> Any:

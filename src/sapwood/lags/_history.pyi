@@ -3,13 +3,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.lags.history import Key, Oldest
+from sapwood.lags.history import Key, Oldest, SeriesPlaces
 
 __all__ = ["History", "NextRow", "key_bytes"]
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
-_Tables = tuple[_Floats, _Ints, _Ints, _Ints]
+_Tables = tuple[_Floats, _Ints, _Ints, _Ints, int]
 
 class History:
     def __init__(
@@ -61,6 +61,8 @@ class History:
         clock: int,
         tables: _Tables | None,
     ) -> int: ...
+    def settle(self, places: SeriesPlaces, rows: _Floats) -> int: ...
+    def fits(self, key: Key, row: list[float]) -> bool: ...
     @property
     def key_bytes(self) -> int: ...
     def want(self, names: tuple[Any, ...], wanted: NDArray[np.int64]) -> None: ...

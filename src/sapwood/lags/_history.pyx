@@ -48,18 +48,6 @@ cdef class History:
         Bytes of all keys.
     """
 
-    cdef readonly dict places
-    cdef readonly list keys
-    cdef readonly object values, starts, counts, used
-    cdef readonly long long key_bytes
-    cdef double[:, ::1] value_view
-    cdef long long[::1] start_view, count_view, used_view
-    cdef const long long[:, ::1] wanted
-    cdef tuple names
-    cdef readonly long long clock
-    cdef readonly Py_ssize_t depth
-    cdef public object oldest  # where series to evict are looked for: see history.py
-
     def __init__(
         self,
         dict places not None,
@@ -123,7 +111,8 @@ cdef class History:
         rows : array of float, shape (n, columns)
             The values of this batch, NaN where one is not known.
         wanted : array of int, shape (features, 3)
-            The column, the span, and whether a mean over it is wanted instead of a value.
+            The column, the span, and 0 for the value so many rows before; or the first row
+            back, at least 1, of a mean over so many rows.
         out : array of float, shape (features, n)
             What was found, NaN where nothing is known.
         """
@@ -163,7 +152,7 @@ cdef class History:
         clock : int
             How many rows there were when all of this was planned.
         tables : tuple of arrays, optional
-            Larger ones that hold the same values, starts, counts and used.
+            Larger ones that hold the same values, starts, counts and used, and their depth.
 
         Returns
         -------
@@ -173,11 +162,12 @@ cdef class History:
         """
         cdef object new_values = self.values, new_starts = self.starts
         cdef object new_counts = self.counts, new_used = self.used
+        cdef Py_ssize_t depth = self.depth
         if tables is not None:
-            new_values, new_starts, new_counts, new_used = tables
+            new_values, new_starts, new_counts, new_used, depth = tables
         cdef double[:, ::1] values = new_values
         cdef long long[::1] starts = new_starts, counts = new_counts, used = new_used
-        cdef Py_ssize_t row, slot = 0, column, columns = rows.shape[1], depth = self.depth
+        cdef Py_ssize_t row, slot = 0, column, columns = rows.shape[1]
         if clock != self.clock or groups.shape[0] == 0:
             return -1
         self.add(added)
@@ -186,6 +176,8 @@ cdef class History:
             slot = slots[groups[row]]
             if is_new[groups[row]] and ordinals[row] == 0:
                 starts[slot] = counts[slot] = self.clock
+            elif self.starts_over(values, starts, counts, depth, slot, rows[row, columns - 1]):
+                starts[slot] = counts[slot]
             for column in range(columns):
                 values[slot, column * depth + counts[slot] % depth] = rows[row, column]
             counts[slot] += 1
@@ -197,6 +189,7 @@ cdef class History:
             self.values, self.starts, self.counts, self.used = (
                 new_values, new_starts, new_counts, new_used
             )
+            self.depth = depth
         return counts[slot] - 1
 
     def next_row(self, x, key):
@@ -246,6 +239,29 @@ cdef class History:
         self.used_view[slot] = self.clock
         self.clock += 1
         return self.count_view[slot] - 1
+
+    cdef bint starts_over(
+        self, const double[:, ::1] values, const long long[::1] starts,
+        const long long[::1] counts, Py_ssize_t depth, Py_ssize_t slot, double last,
+    ) noexcept:
+        """Whether the past of a series is forgotten before a row, given its last value."""
+        return False
+
+    def settle(self, places, rows):
+        """Make the rows of a batch ready to be read and kept; return the depth that they need.
+
+        Parameters
+        ----------
+        places : SeriesPlaces
+            Where the rows go.
+        rows : array of float
+            What is remembered of them; may be changed, which has no effect the second time.
+        """
+        return self.depth
+
+    def fits(self, key, list row not None):
+        """Whether `push_one` can take a row of a known series: its ring is deep enough."""
+        return True
 
     cdef int add(self, dict added) except -1:
         """Let there be new series, in place of those that have their rows; all, or none."""
@@ -335,7 +351,7 @@ cdef class NextRow:
 
     def push(self):
         """Let the row become past, and return its number in its series."""
-        if self.key in self.history.places:
+        if self.key in self.history.places and self.history.fits(self.key, self.values):
             return self.history.push_one(self.key, self.values)
         from sapwood.lags.history import planned
 
@@ -355,12 +371,12 @@ cdef double _feature(
     const double[:, ::1] rows,
     long long column,
     long long span,
-    bint is_mean,
+    long long first,
 ) noexcept nogil:
-    """Return the value so many rows before, or the mean of those known since then."""
+    """Return the value so many rows before; or the mean of the known ones, from a first row on."""
     cdef double mean = 0.0, value
     cdef long long back, known = 0
-    for back in range(1 if is_mean else span, span + 1):
+    for back in range(first if first else span, first + span if first else span + 1):
         if back <= ordinal:
             value = rows[order[offset + ordinal - back], column]
         elif slot >= 0 and back - ordinal <= counts[slot] - starts[slot]:

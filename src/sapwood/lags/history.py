@@ -8,23 +8,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.lags._history import History
+from sapwood.lags._timed import DEEPEST, LEAST_DEPTH, TimedHistory
 
-__all__ = ["Key", "SeriesPlaces", "empty", "from_state", "planned", "to_state"]
+__all__ = ["ByTime", "Key", "SeriesPlaces", "empty", "from_state", "planned", "to_state"]
 
 Key = tuple[str | int | float | None, ...]
 """What tells a series from others: a value for each column that series are told apart by."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Tables = tuple[FloatArray, IntArray, IntArray, IntArray]
 LEAST_ROOM = 4
 LARGEST = 2**53
+FARTHEST = 1e15  # seconds of a time
 NONE = np.zeros(1, np.int64)
 """The places of a row that is alone."""
 
 
-def empty(columns: int, depth: int) -> History:
-    """Return a history of nothing."""
-    return History({}, np.empty((0, columns * depth)), *(np.empty(0, np.int64),) * 3, 0, depth)
+@dataclass(frozen=True, slots=True)
+class ByTime:
+    """What lags by time look for, in seconds.
+
+    Parameters
+    ----------
+    spans, tolerances : list of float
+        Of each feature.
+    horizon : float
+        Seconds before a row within which no value is used.
+    """
+
+    spans: list[float]
+    tolerances: list[float]
+    horizon: float = 0.0
+
+
+def empty(columns: int, depth: int, by_time: ByTime | None = None) -> History:
+    """Return a history of nothing; by time, its rings become as deep as need be."""
+    counters = (np.empty(0, np.int64),) * 3
+    if by_time is not None:
+        columns, depth = columns + 1, LEAST_DEPTH
+    return _history({}, (np.empty((0, columns * depth)), *counters), 0, depth, by_time)
+
+
+def _history(
+    places: dict[Key, int],
+    tables: Tables,
+    clock: int,
+    depth: int,
+    by_time: ByTime | None,
+) -> History:
+    if by_time is None:
+        return History(places, *tables, clock, depth)
+    own = by_time.spans, by_time.tolerances, by_time.horizon
+    return TimedHistory(places, *tables, clock, depth, *own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +99,20 @@ class SeriesPlaces:
     keys: Sequence[Key] | None
     most: int
 
+    @property
+    def past(self) -> IntArray:
+        """Where the past of each series is, -1 if it has none."""
+        return np.where(self.is_new == 1, -1, self.slots)
+
     def features(self, rows: FloatArray, wanted: IntArray) -> FloatArray:
-        """Return what is known of the rows before each, a row of the result for each feature."""
+        """Return what is known of the rows before each, a row of the result for each feature.
+
+        The rows may be changed, to what will be kept of them.
+        """
         out = np.empty((len(wanted), len(rows)))
-        past = np.where(self.is_new == 1, -1, self.slots)
+        self.history.settle(self, rows)
         self.history.features(
-            self.groups, self.ordinals, self.order, self.offsets, past, rows, wanted, out
+            self.groups, self.ordinals, self.order, self.offsets, self.past, rows, wanted, out
         )
         return out
 
@@ -78,7 +122,9 @@ class SeriesPlaces:
         Where other rows became past since this was planned, it is planned again.
         """
         room, needed = len(self.history.counts), 1 + int(self.slots.max(initial=-1))
-        tables = None if needed <= room else _grown(self.history, room_for(needed))
+        depth, tables = self.history.settle(self, rows), None
+        if needed > room or depth > self.history.depth:
+            tables = _grown(self.history, max(room, room_for(needed)), depth)
         number = self.history.push(
             self.groups,
             self.ordinals,
@@ -267,14 +313,31 @@ class Oldest:
         return -1, len(self._order)
 
 
-def _grown(history: History, room: int) -> tuple[FloatArray, IntArray, IntArray, IntArray]:
-    """Return tables like those of a history, with more room."""
-    return _padded(room, history.values, history.starts, history.counts, history.used)
+def _grown(
+    history: History, room: int, depth: int
+) -> tuple[FloatArray, IntArray, IntArray, IntArray, int]:
+    """Return tables like those of a history, with more room or deeper rings, and the depth."""
+    values = history.values
+    if depth > history.depth:
+        values = _deepened(history, depth)
+    return (*_padded(room, values, history.starts, history.counts, history.used), depth)
 
 
-def _padded(
-    room: int, values: FloatArray, *counters: IntArray
-) -> tuple[FloatArray, IntArray, IntArray, IntArray]:
+def _deepened(history: History, depth: int) -> FloatArray:
+    """Return the values of a history in deeper rings."""
+    columns = history.values.shape[1] // history.depth
+    rings = history.values.reshape(len(history.values), columns, history.depth)
+    deeper = np.full((*rings.shape[:2], depth), np.nan)
+    first = np.maximum(history.starts, history.counts - history.depth)
+    for back in range(history.depth):
+        numbers = history.counts - 1 - back
+        slots = np.flatnonzero(numbers >= first)
+        kept = numbers[slots]
+        deeper[slots, :, kept % depth] = rings[slots, :, kept % history.depth]
+    return deeper.reshape(len(rings), columns * depth)
+
+
+def _padded(room: int, values: FloatArray, *counters: IntArray) -> Tables:
     """Return values and counters with more room."""
     roomy = np.full((room, values.shape[1]), np.nan)
     roomy[: len(values)] = values
@@ -282,6 +345,20 @@ def _padded(
     for counter, old in zip((starts, counts, used), counters, strict=True):
         counter[: len(old)] = old
     return roomy, starts, counts, used
+
+
+def latest_times(history: History) -> dict[Key, tuple[float, float]]:
+    """Return the latest time and the median step of each series of a history by time."""
+    found, depth = {}, history.depth
+    for key, slot in history.places.items():
+        count = int(history.counts[slot])
+        numbers = np.arange(max(int(history.starts[slot]), count - depth), count)
+        times = history.values[slot, -depth:][numbers % depth]
+        steps = np.diff(times[np.isfinite(times)])
+        steps = steps[steps > 0]
+        if len(steps):
+            found[key] = float(times[-1]), float(np.median(steps))
+    return found
 
 
 # -- saving and loading ----------------------------------------------------------------------------
@@ -297,7 +374,27 @@ def to_state(history: History) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]
         "counts": history.counts[:series],
         "used": history.used[:series],
     }
-    return {"series": [list(key) for key in in_order], "clock": history.clock}, arrays
+    header = {"series": [list(key) for key in in_order], "clock": history.clock}
+    if isinstance(history, TimedHistory):
+        header["depth"] = history.depth
+        arrays["values"], arrays["starts"] = _within_reach(history, series)
+    return header, arrays
+
+
+def _within_reach(history: TimedHistory, series: int) -> tuple[FloatArray, IntArray]:
+    """Return values and starts of rows that later ones can reach: the same in whatever batches."""
+    depth = history.depth
+    rings = history.values[:series].reshape(series, history.values.shape[1] // depth, depth)
+    kept = np.full(rings.shape, np.nan)
+    starts = history.starts[:series].copy()
+    for slot, count in enumerate(history.counts[:series].tolist()):
+        numbers = np.arange(max(int(starts[slot]), count - depth), count)
+        times = rings[slot, -1, numbers % depth]
+        least = max(times[-1] - history.reach, -FARTHEST)  # rows before the first time are not
+        numbers = numbers[min(np.searchsorted(times, least), len(times) - 1) :]
+        starts[slot] = numbers[0]
+        kept[slot][:, numbers % depth] = rings[slot][:, numbers % depth]
+    return kept.reshape(series, history.values.shape[1]), starts
 
 
 def from_state(
@@ -306,6 +403,8 @@ def from_state(
     columns: int,
     depth: int,
     key_length: int,
+    *,
+    by_time: ByTime | None = None,
 ) -> History:
     """Restore what `to_state` returned; nothing of it is trusted.
 
@@ -314,13 +413,11 @@ def from_state(
     ValueError
         If there is anything wrong with it.
     """
-    if header.keys() != {"series", "clock"} or arrays.keys() != {
-        "values",
-        "starts",
-        "counts",
-        "used",
-    }:
+    expected = {"series", "clock"} if by_time is None else {"series", "clock", "depth"}
+    if header.keys() != expected or arrays.keys() != {"values", "starts", "counts", "used"}:
         raise ValueError("the history of lags has other entries than it should")
+    if by_time is not None:
+        columns, depth = columns + 1, _checked_depth(header["depth"])
     clock, keys = header["clock"], header["series"]
     if type(clock) is not int or not 0 <= clock <= LARGEST:
         raise ValueError(f"the history of lags has seen {clock!r:.40} rows")
@@ -329,16 +426,35 @@ def from_state(
     places = {tuple(key): place for place, key in enumerate(keys)}
     values = np.array(arrays["values"])
     counters = [np.array(arrays[name]) for name in ("starts", "counts", "used")]
-    expected = (len(keys), columns * depth)
-    if len(places) < len(keys) or values.dtype != np.float64 or values.shape != expected:
+    shape = (len(keys), columns * depth)
+    if len(places) < len(keys) or values.dtype != np.float64 or values.shape != shape:
         raise ValueError("the history of lags has not one row for each series")
     if any(array.dtype != np.int64 or array.shape != (len(keys),) for array in counters):
         raise ValueError("the history of lags has not one count for each series")
     starts, counts, used = counters
     write_locked = (starts >= 0) & (starts < counts) & (counts - 1 <= used) & (used < clock)
-    if not write_locked.all() or len(np.unique(used)) < len(used) or np.isinf(values).any():
+    infinite = np.isinf(values if by_time is None else values[:, : (columns - 1) * depth])
+    if not write_locked.all() or len(np.unique(used)) < len(used) or infinite.any():
         raise ValueError("the history of lags has counts or values that cannot be")
-    return History(places, *_padded(room_for(len(keys)), values, *counters), clock, depth)
+    if by_time is not None:
+        _check_times(values[:, (columns - 1) * depth :], starts, counts, depth)
+    tables = _padded(room_for(len(keys)), values, *counters)
+    return _history(places, tables, clock, depth, by_time)
+
+
+def _checked_depth(depth: Any) -> int:
+    if type(depth) is not int or not LEAST_DEPTH <= depth <= DEEPEST or depth & (depth - 1):
+        raise ValueError(f"the history of lags has rings of {depth!r:.40} rows")
+    return depth
+
+
+def _check_times(times: FloatArray, starts: IntArray, counts: IntArray, depth: int) -> None:
+    """Raise ValueError if the times in a ring go down, or are none."""
+    for ring, start, count in zip(times, starts.tolist(), counts.tolist(), strict=True):
+        known = ring[np.arange(max(start, count - depth), count) % depth]
+        is_time = (np.abs(known) < FARTHEST) | np.isneginf(known)
+        if not is_time.all() or (known[1:] < known[:-1]).any():
+            raise ValueError("the history of lags has times that cannot be")
 
 
 def _is_key(key: Any, length: int) -> bool:

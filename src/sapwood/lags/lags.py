@@ -1,17 +1,32 @@
 """Lags and rolling means: what was known when a row came, as features of it."""
 
-import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
+from sapwood.durations import duration_in_seconds
 from sapwood.lags import history
 from sapwood.lags._history import History, NextRow
 from sapwood.lags.history import Key
+from sapwood.lags.spans import Horizon, Source, Span, Spans, SpanTable, read_horizon, read_spans
+from sapwood.lags.values import (
+    all_finite,
+    all_seconds,
+    finite,
+    known_or_none,
+    names_of,
+    number_of,
+    numbers_of,
+    part_of_key,
+    parts_of_keys,
+    seconds_of,
+    time_rule,
+)
 from sapwood.rows import targets
 from sapwood.rows.encoded import marked_like
 from sapwood.rows.encoder import is_rows
@@ -21,12 +36,9 @@ from sapwood.validation import Label
 
 __all__ = ["Lags", "Ticket"]
 
-LONGEST_SPAN = 100_000
 MOST_SERIES = 10_000
 MOST_OF_SERIES = 10_000_000
-
-Spans = int | Iterable[int]
-Source = Any  # a column by its name; the target as None, one of several by its place
+TOLERANCE = "30min"
 
 
 class Ticket(NamedTuple):
@@ -77,7 +89,7 @@ class LaggedRows(NamedTuple):
         """The rows with their lags; dicts stay dicts, of which each may lack features."""
         if not is_rows(self.source):
             return self.features
-        lists = [_known(column.tolist()) for column in self.lags.values()]
+        lists = [known_or_none(column.tolist()) for column in self.lags.values()]
         return [
             marked_like(x, {**x, **dict(zip(self.lags, known, strict=True))})
             for x, known in zip(self.source, zip(*lists, strict=True), strict=True)
@@ -96,17 +108,17 @@ class LaggedRows(NamedTuple):
 class Lags:
     """Lag features and rolling means: earlier values of a series, and means of the last ones.
 
-    For each row they tell what was known when it came: labels that had not come yet are missing,
-    and no row sees its own. Rows are counted, not hours: where rows are left out of a stream, a
-    lag of 24 is further back.
+    For each row they hold what was known when it arrived: labels that had not arrived yet are
+    missing, and no row sees its own. They count rows (``24``), or time (``"24h"``).
 
     Parameters
     ----------
-    lags : int or sequence of int
-        Features with the target of so many rows before, named like "y.lag24".
-    means : int or sequence of int
+    lags : int, str, or sequence of such
+        Features with the target of so many rows before, named like "y.lag24"; or of so long before
+        by the column `time`, as "24h", named like "y.lag24h".
+    means : int, str, or sequence of such
         Features with the mean of the known targets among the last so many rows, named like
-        "y.mean24".
+        "y.mean24"; or of the time before, as "24h".
     lags_of, means_of : mapping of str to such, optional
         The same of columns of numbers, as ``{"temp": [1, 3]}``; named like "temp.lag3".
     by : str or sequence of str
@@ -116,15 +128,33 @@ class Lags:
         The name of the target, for names of features; or those of several targets, each of which
         then has its lags and means.
     max_series : int
-        How many series are remembered at most: for a new one beyond these, the one is forgotten
-        that has had no row for the longest time. So memory is bounded by this, times the longest
-        lag or mean, times the columns looked at, times 8 bytes.
+        How many series are remembered at most: for a new one beyond these, the least recently
+        used series is evicted. So memory is bounded by this, times the rows within the longest lag
+        or mean, times the columns looked at, times 8 bytes.
+    time : str, optional
+        The column with the time of a row, for spans that are durations: a `datetime`, text of
+        ISO 8601, or seconds since 1970.
+    tolerance : str or timedelta
+        How far the time of a value may be from the time that a lag asks for; at most half the
+        lag.
+    horizon : int, str or timedelta, optional
+        How far ahead rows are predicted, in rows or as a duration: values within it are not used,
+        even if they are known. Lags must not be shorter, and rolling means end so long before the
+        row.
 
     Notes
     -----
     `transform_one` and `transform_many` change nothing; `learn_one` and `learn_many` let rows
     become past. Where labels come late, `arrive` lets a row become past and returns its features,
     and `label` fills in what its label turns out to be.
+
+    By time, a lag of s for a row at t is the known value whose time is nearest to t - s within the
+    tolerance; of two that are equally near the earlier one. It is missing in a gap. Of several
+    rows at the same time the last one that is known counts. A mean over s is that of the known
+    values in [t - s, t); with a horizon h, in (t - h - s, t - h]. A row whose time is missing, or
+    before the latest one of its series, counts as simultaneous with that; one that is earlier by
+    more than the longest span starts its series over. At most 131,072 rows of a series are looked
+    back.
 
     `sapwood.lags.LaggedModel` puts lags in front of a model, `sapwood.river.Lags` into a pipeline
     of river's, and `sapwood.sklearn.Lags` into one of scikit-learn's.
@@ -138,6 +168,16 @@ class Lags:
     {'shop': 'A', 'sold.lag1': 14.0, 'sold.mean2': 12.0}
     >>> lags.transform_one({"shop": "C"})
     {'shop': 'C'}
+
+    By time, a missing hour does not shift lags:
+
+    >>> lags = Lags("2h", time="at")
+    >>> for at, y in [("2026-11-18 10:00", 3.0), ("2026-11-18 11:00", 5.0)]:
+    ...     lags.learn_one({"at": at}, y)
+    >>> lags.transform_one({"at": "2026-11-18 13:00"})
+    {'at': '2026-11-18 13:00', 'y.lag2h': 5.0}
+    >>> lags.transform_one({"at": "2026-11-18 14:00"})
+    {'at': '2026-11-18 14:00'}
     """
 
     def __init__(
@@ -150,34 +190,41 @@ class Lags:
         by: Label | Sequence[Label] = (),
         target: str | Sequence[Label] = "y",
         max_series: int = MOST_SERIES,
+        time: Label | None = None,
+        tolerance: str | timedelta = TOLERANCE,
+        horizon: Horizon = None,
     ) -> None:
-        own = {"lag": _spans(lags, "lags"), "mean": _spans(means, "means")}
-        self._target = _names_of(target)
+        own = {"lag": read_spans(lags, "lags"), "mean": read_spans(means, "means")}
+        self._target = names_of(target)
         several = isinstance(self._target, tuple)
         # One target is None, one of several its place.
         self._own = tuple((place,) for place in range(len(self._target))) if several else (None,)
-        spans: dict[tuple[Source, str], tuple[int, ...]] = {
+        spans: dict[tuple[Source, str], tuple[Span, ...]] = {
             (of, what): each for what, each in own.items() for of in self._own
         }
         for what, given in (("lag", lags_of), ("mean", means_of)):
             for name, each in (given or {}).items():
                 told = f"{what}s_of[{validation.shown(name)}]"
-                spans[validation.feature_name(name), what] = _spans(each, told)
+                spans[validation.feature_name(name), what] = read_spans(each, told)
         self._by = tuple(map(validation.feature_name, [by] if isinstance(by, str | int) else by))
         self._most = validation.whole(max_series, "max_series", 1, MOST_OF_SERIES)
         used = [name for (name, _), each in spans.items() if each]
         if not used:
             raise ValueError("no lag and no mean is given: name one, as lags=[1, 24]")
         self._sources = tuple(dict.fromkeys(used))
-        self._features = _features(spans, self._sources, self._target)
+        near = duration_in_seconds(tolerance, "tolerance")
+        self._table = SpanTable(spans, self._sources, self._target, read_horizon(horizon), near)
+        self._features = self._table.wanted
         self._wanted = np.array(list(self._features.values()), dtype=np.int64)
+        self._time = time_rule(time, self._table)
+        typed = {key: tuple(span.given for span in each) for key, each in spans.items()}
         self._parameters: dict[str, Any] = {
-            "lags": own["lag"],
-            "means": own["mean"],
+            "lags": typed[self._own[0], "lag"],
+            "means": typed[self._own[0], "mean"],
             **{
                 f"{kind}s_of": {
                     of: each
-                    for (of, what), each in spans.items()
+                    for (of, what), each in typed.items()
                     if what == kind and of not in self._own
                 }
                 for kind in own
@@ -186,11 +233,18 @@ class Lags:
             "target": self._target,
             "max_series": self._most,
         }
+        if self._time is not None:
+            self._parameters["time"] = self._time.name
+            if near != duration_in_seconds(TOLERANCE, "tolerance"):
+                self._parameters["tolerance"] = f"{near:g}s"
+        if self._table.horizon is not None:
+            self._parameters["horizon"] = self._table.horizon.given
         self._unknown = [np.nan] * len(self._own)  # the labels of a row that has none
         self._columns = tuple(  # those that lags are taken of, and their places
             (of, place) for place, of in enumerate(self._sources) if of not in self._own
         )
-        self._use(history.empty(len(self._sources), int(self._wanted[:, 1].max())))
+        table = self._table
+        self._use(history.empty(len(self._sources), table.depth, table.in_seconds))
 
     def _use(self, past: History) -> None:
         """Take a history for what is remembered."""
@@ -271,13 +325,13 @@ class Lags:
         if not isinstance(self._target, tuple):
             if type(y) is float and -math.inf < y < math.inf:
                 return [y]
-            return [_finite(validation.number(y, "y"), "y", None)]
+            return [finite(validation.number(y, "y"), "y", None)]
         read = targets.read_one(y)
         if read.values.ndim == 1:
             raise ValueError(f"y = {validation.shown(y)}: one is expected for each of {self._told}")
         _, values = targets.fitting(read, self._target, True, "Lags")
         return [
-            _finite(value, targets.told(name), None)
+            finite(value, targets.told(name), None)
             for name, value in zip(self._target, values[0].tolist(), strict=True)
         ]
 
@@ -294,7 +348,11 @@ class Lags:
         """Return the next row with its lags, None where one is not known."""
         if type(x) is not dict and not isinstance(x, Mapping):
             raise ValueError(f"x = {validation.shown(x)}: a dict of features is expected")
-        row = self._history.next_row(x, self._key_of(x) if self._by else ())
+        key = self._key_of(x) if self._by else ()
+        if self._time is None:
+            row = self._history.next_row(x, key)
+        else:
+            row = self._history.next_row_at(x, key, self._moment(x))  # type: ignore[attr-defined]
         if row is None:
             self._check_names(x)
             raise RuntimeError("the row was changed while it was read")
@@ -303,12 +361,20 @@ class Lags:
     def _values(self, x: Mapping[Any, Any], y: Any) -> list[float]:
         """Return what is remembered of a row."""
         labels = self._unknown if y is None else self._labels_one(y)
+        moment = [] if self._time is None else [self._moment(x)]
         if self._sources == self._own:
-            return labels
-        return [
-            labels[self._own.index(of)] if of in self._own else _number(x.get(of), of)
+            return [*labels, *moment] if moment else labels
+        values = [
+            labels[self._own.index(of)] if of in self._own else number_of(x.get(of), of)
             for of in self._sources
         ]
+        return [*values, *moment]
+
+    def _moment(self, x: Mapping[Any, Any]) -> float:
+        """Return the time of a row in seconds, NaN if it is missing."""
+        assert self._time is not None
+        given = x.get(self._time.name)
+        return given if type(given) is float else seconds_of(given, self._time)
 
     def plan_again(
         self, x: Mapping[Any, Any], known: Sequence[float | None], ticket: Ticket
@@ -333,7 +399,7 @@ class Lags:
                 f"{validation.shown(key)}: give the row as it was predicted, or another id"
             )
         row.update(zip(self._features, known, strict=True))
-        return row, [_number(x.get(of), of) for of, _ in self._columns]
+        return row, [number_of(x.get(of), of) for of, _ in self._columns]
 
     def amend(self, ticket: Ticket, values: Sequence[float]) -> None:
         """Let an earlier row have other values, as `plan_again` returned them; not of targets."""
@@ -345,7 +411,7 @@ class Lags:
     def _key_of(self, x: Mapping[Any, Any]) -> Key:
         if not self._by:
             return ()
-        return tuple(_part_of_key(x.get(name)) for name in self._by)
+        return tuple(part_of_key(x.get(name)) for name in self._by)
 
     # -- many rows --------------------------------------------------------------------------------
 
@@ -416,15 +482,17 @@ class Lags:
         if len(lengths) != 1:
             raise ValueError(f"X and y have columns of {sorted(lengths)} values: one is expected")
         count = lengths.pop()
-        rows = np.full((count, len(self._sources)), np.nan)
+        rows = np.full((count, len(self._sources) + (self._time is not None)), np.nan)
+        if self._time is not None:
+            rows[:, -1] = all_seconds(columns.get(self._time.name), self._time)
         for place, of in enumerate(self._sources):
             if of not in self._own:
-                rows[:, place] = _numbers(columns.get(of), of)
+                rows[:, place] = numbers_of(columns.get(of), of)
             elif labels is not None:
                 rows[:, place] = labels[:, self._own.index(of)]
         keys = None
         if self._by:
-            parts = [_parts_of_keys(columns.get(name), count) for name in self._by]
+            parts = [parts_of_keys(columns.get(name), count) for name in self._by]
             keys = list(zip(*parts, strict=True))
         where = history.planned(self._history, keys, count, self._most)
         made = dict(zip(self._features, where.features(rows, self._wanted), strict=True))
@@ -433,13 +501,13 @@ class Lags:
     def _labels(self, y: Any) -> FloatArray:
         """Return the y of rows, with a column for each target; nothing is changed."""
         if not isinstance(self._target, tuple):
-            return _all_finite(np.array(validation.column(y, "y")), "y")[:, np.newaxis]
+            return all_finite(np.array(validation.column(y, "y")), "y")[:, np.newaxis]
         read = targets.read(y)
         if read.values.ndim == 1:
             raise ValueError(f"y is one column: one is expected for each of {self._told}")
         _, values = targets.fitting(read, self._target, True, "Lags")
         for place, name in enumerate(self._target):
-            _all_finite(values[:, place], targets.told(name))
+            all_finite(values[:, place], targets.told(name))
         return values
 
     def _check_names(self, names: Iterable[Any]) -> None:
@@ -461,9 +529,27 @@ class Lags:
         return list(self._features)
 
     @property
+    def own_features(self) -> set[Label]:
+        """The names of the features that are of the target."""
+        own = {place for place, of in enumerate(self._sources) if of in self._own}
+        return {name for name, (place, *_) in self._features.items() if place in own}
+
+    @property
     def columns(self) -> list[Label]:
         """The columns that are looked at, but for the target."""
-        return list(dict.fromkeys([*(n for n in self._sources if n not in self._own), *self._by]))
+        time = [] if self._time is None else [self._time.name]
+        of = (name for name in self._sources if name not in self._own)
+        return list(dict.fromkeys([*of, *self._by, *time]))
+
+    @property
+    def time(self) -> Label | None:
+        """The column with the time of a row; None if lags count rows."""
+        return None if self._time is None else self._time.name
+
+    @property
+    def horizon(self) -> int | str | None:
+        """How far ahead rows are predicted, None if this is not restricted."""
+        return None if self._table.horizon is None else self._table.horizon.given
 
     @property
     def by(self) -> tuple[Label, ...]:
@@ -474,6 +560,15 @@ class Lags:
     def target(self) -> str | tuple[Label, ...]:
         """The name of the target; of several, all of them."""
         return self._target
+
+    @property
+    def latest_times(self) -> dict[Key, tuple[float, float]]:
+        """The time of the latest row of each series, and its usual step, both in seconds.
+
+        Series that have not two rows of different times are left out; so are all if lags count
+        rows.
+        """
+        return {} if self._time is None else history.latest_times(self._history)
 
     @property
     def n_series(self) -> int:
@@ -530,6 +625,7 @@ class Lags:
             len(restored._sources),
             restored._history.depth,
             len(restored._by),
+            by_time=restored._table.in_seconds,
         )
         restored._use(past)
         if restored.n_series > restored._most:
@@ -550,104 +646,3 @@ class Lags:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_state, self.to_state()
-
-
-def _known(values: list[float]) -> list[float | None]:
-    """Return values with None for NaN."""
-    return [value if value == value else None for value in values]  # noqa: PLR0124
-
-
-def _spans(given: Any, name: str) -> tuple[int, ...]:
-    """Return spans in order, each once."""
-    if isinstance(given, int | np.integer):
-        given = [given]
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise ValueError(f"{name} = {validation.shown(given)}: whole numbers are expected")
-    return tuple(dict.fromkeys(validation.whole(span, name, 1, LONGEST_SPAN) for span in given))
-
-
-def _names_of(target: Any) -> str | tuple[Label, ...]:
-    """Return the name of a target, or those of several."""
-    if isinstance(target, str):
-        return target
-    good = isinstance(target, list | tuple) and all(type(name) in (str, int) for name in target)
-    if not good or len(set(target)) < len(target) or len(target) < 2:
-        raise ValueError(
-            f"target = {validation.shown(target)}: a name is expected, or a list of several"
-        )
-    return tuple(target)
-
-
-def _features(
-    spans: Mapping[tuple[Source, str], Iterable[int]],
-    sources: Sequence[Source],
-    target: str | tuple[Label, ...],
-) -> dict[Label, tuple[int, int, bool]]:
-    """Return, by names of features, the column, the span, and whether a mean is wanted."""
-    features: dict[Label, tuple[int, int, bool]] = {}
-    for (of, what), each in spans.items():
-        for span in each:
-            named = target if of is None else target[of[0]] if isinstance(of, tuple) else of
-            name = f"{named}.{what}{span}"
-            if name in features:
-                raise ValueError(
-                    f"two features would be called {validation.shown(name)}: rename one"
-                )
-            features[name] = (sources.index(of), span, what == "mean")
-    return features
-
-
-def _number(value: Any, name: Label) -> float:
-    """Return a value of a column that lags are taken of."""
-    what = f"x[{validation.shown(name)}]"
-    with contextlib.suppress(validation.Unfit):
-        value = validation.plain(value)
-    return np.nan if value is None else _finite(validation.number(value, what), what, None)
-
-
-def _numbers(column: Column | None, name: Label) -> FloatArray | float:
-    if column is None:
-        return np.nan
-    what = f"x[{validation.shown(name)}]"
-    if not isinstance(column, np.ndarray):
-        text = next((value for value in column if isinstance(value, str)), None)
-        if text is not None:
-            raise ValueError(f"{what} = {validation.shown(text)}: lags are taken of numbers alone")
-        return _all_finite(np.array([_number(value, name) for value in column]), what)
-    return _all_finite(np.array(column, np.float64), what)
-
-
-def _all_finite(values: FloatArray, what: str) -> FloatArray:
-    for row in np.flatnonzero(np.isinf(values)).tolist()[:1]:
-        _finite(float(values[row]), what, row)
-    return values
-
-
-def _finite(value: float, what: str, row: int | None) -> float:
-    if np.isinf(value):
-        place = "" if row is None else f" at position {row}"
-        raise ValueError(f"{what} = {value}{place} {validation.FEATURE_FINITE}")
-    return value
-
-
-def _part_of_key(value: Any) -> str | int | float | None:
-    """Return what a series is told by; whole numbers are themselves, whatever their type."""
-    try:
-        plain = validation.plain(value)
-        if isinstance(plain, float):
-            if np.isinf(plain):
-                raise validation.Unfit(validation.FEATURE_FINITE)
-            return None if np.isnan(plain) else plain
-        if plain is not None:
-            validation.check_text(plain)
-            plain = validation.label(plain, whole=False)
-    except validation.Unfit as rule:
-        raise ValueError(f"{validation.shown(value)}, which identifies a series, {rule}") from None
-    return int(plain) if isinstance(plain, bool) else plain
-
-
-def _parts_of_keys(column: Column | None, rows: int) -> list[Any]:
-    if column is None:
-        return [None] * rows
-    values = column.tolist() if isinstance(column, np.ndarray) else column
-    return list(map(_part_of_key, values))

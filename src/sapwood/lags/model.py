@@ -2,6 +2,7 @@
 
 import copy
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Self
 
@@ -20,6 +21,7 @@ from sapwood.corrector.tokens import (
     tokens_of_rows,
 )
 from sapwood.deprecation import deprecated
+from sapwood.lags.forecasting import Path, lost_lags, recursive_path
 from sapwood.lags.lags import LaggedRows, Lags, Ticket
 from sapwood.model import Model, State, from_bytes, is_all_or_nothing
 from sapwood.rows import frames, targets
@@ -79,7 +81,7 @@ class LaggedModel(TransparentStage):
     """
 
     kind = "LaggedModel"
-    format = 4
+    format = 5
 
     def __init__(self, model: Any, lags: Lags) -> None:
         if not isinstance(lags, Lags):
@@ -325,7 +327,9 @@ class LaggedModel(TransparentStage):
         Parameters
         ----------
         X : mapping of columns, list of dicts, data frame, or array
-            The features, without lags. A lag of 24 is known for the first 24 rows of each series.
+            The features, without lags. A lag of 24 is known for the first 24 rows of each series,
+            and missing from the 25th on, which is warned of; `forecast` lets predictions take the
+            place of targets that are not known.
         ids : sequence, optional
             The id of each row, as for `predict_one`.
         record : bool
@@ -335,6 +339,54 @@ class LaggedModel(TransparentStage):
             own = {} if record else {"record": False}
             return _in_kind(X, self._ask_many("predict_many", X, **own))
         return _in_kind(X, self._named(self._place_each(X, keys_of(ids), record)[0]))
+
+    def forecast(self, X: Any) -> Any:
+        """Predict rows that follow each other, each with the predictions before it as its lags.
+
+        Nothing is changed: neither the model, nor what is remembered of earlier rows.
+
+        Parameters
+        ----------
+        X : mapping of columns, list of dicts, data frame, or array
+            The features, without lags, in the order of time.
+
+        Returns
+        -------
+        array, mapping or series
+            The predictions, as `predict_many` returns them.
+
+        Examples
+        --------
+        >>> import sapwood
+        >>> from sapwood.lags import LaggedModel, Lags
+        >>> model = LaggedModel(sapwood.HoeffdingTreeRegressor(), Lags(2))
+        >>> for hour in range(500):
+        ...     model.learn_one({}, 10.0 + 5 * (hour % 2))
+        >>> model.forecast([{}] * 5).round()
+        array([10., 15., 10., 15., 10.])
+        """
+        return _in_kind(X, self._named(self.forecast_path(X).predictions))
+
+    def forecast_path(self, X: Any, intervals: bool = False) -> Path:
+        """Return what `forecast` does, with prediction intervals and which rows are recursive.
+
+        Parameters
+        ----------
+        X : mapping of columns, list of dicts, data frame, or array
+            As for `forecast`.
+        intervals : bool
+            Whether to add the prediction intervals of the model inside, an `IntervalRegressor`.
+            They hold for rows whose labels are as late as they were in training; for rows further
+            ahead, they are too narrow.
+
+        Returns
+        -------
+        Path
+            Predictions, bounds, and for each row whether it depends on predictions before it.
+        """
+        rows = _rows_of(self._encoded(X))
+        with self._turn():
+            return recursive_path(self._model, self._lags, rows, intervals)
 
     def _place_each(self, X: Any, keys: Any, record: bool) -> tuple[Any, Any]:
         """Return the predictions and regions of rows with ids, which become past one by one."""
@@ -357,6 +409,9 @@ class LaggedModel(TransparentStage):
         X = self._encoded(X)
         with self._turn():
             plan = self.lags.plan(X)
+            lost = lost_lags(plan, self.lags)
+            if lost is not None:
+                warnings.warn(f"{lost}: use forecast, or predict fewer rows", stacklevel=4)
             if own.get("record", True) and self._is_ours and self._token({}):
                 own["ids"] = RowTokens(self._tokens(X, plan))
             return getattr(self.model, method)(plan.in_kind, *arguments, **own)

@@ -2,7 +2,7 @@
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import resources
@@ -11,6 +11,7 @@ from typing import Any
 from sapwood.evaluate.result import Evaluation
 from sapwood.plot.model import picture_of
 from sapwood.report.drift import render_drift
+from sapwood.report.horizons import render_horizons
 from sapwood.report.html import section, text
 from sapwood.report.hybrid import render_hybrid
 from sapwood.report.intervals import render_intervals, render_target_intervals
@@ -36,6 +37,7 @@ __all__ = ["render", "whole_page", "write_report"]
 
 TITLES = {
     "result": "Result",
+    "horizons": "Horizons",
     "predictions": "Predictions",
     "intervals": "Prediction intervals",
     "error": "Error over time",
@@ -65,6 +67,7 @@ def write_report(
     *,
     settings: Mapping[str, str] | None = None,
     created: datetime | None = None,
+    horizons: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Write the report of an evaluation: one HTML file that needs nothing else.
 
@@ -81,6 +84,8 @@ def write_report(
         Further settings of the run to list. Parameters of the model are included anyway.
     created : datetime, optional
         The time of creation that the page states, with a time zone; the present by default.
+    horizons : sequence of mappings
+        Scores of each horizon, as `sapwood evaluate --horizon --json` prints them.
 
     Examples
     --------
@@ -96,7 +101,7 @@ def write_report(
     True
     """
     created = datetime.now(UTC) if created is None else created
-    made = render(evaluation, model, settings=settings, created=created)
+    made = render(evaluation, model, settings=settings, created=created, horizons=horizons)
     write_atomically(path, made.encode())
 
 
@@ -106,18 +111,20 @@ def render(
     *,
     settings: Mapping[str, str] | None = None,
     created: datetime | None = None,
+    horizons: Sequence[Mapping[str, Any]] = (),
 ) -> str:
     """Return what `write_report` would write; the same for the same arguments.
 
     Parameters
     ----------
-    evaluation, model, settings
+    evaluation, model, settings, horizons
         As for `write_report`.
     created : datetime, optional
         The time of creation; none is stated by default.
     """
     parts = (_target_parts if evaluation.targets else _parts)(evaluation, model)
     parts |= {
+        "horizons": render_horizons(horizons) if horizons else None,
         "rejected": render_rejected(evaluation),
         "columns": render_columns(evaluation.columns) if evaluation.columns else None,
         "hybrid": render_hybrid(model),

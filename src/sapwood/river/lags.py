@@ -6,7 +6,8 @@ from typing import Any
 from river import base
 
 from sapwood.lags import Lags as Past
-from sapwood.lags.lags import MOST_SERIES, Spans
+from sapwood.lags.lags import MOST_SERIES, TOLERANCE
+from sapwood.lags.spans import Spans
 from sapwood.validation import Label
 
 __all__ = ["Lags"]
@@ -45,6 +46,9 @@ class Lags(base.SupervisedTransformer, base.Transformer):
         by: Label | Sequence[Label] = (),
         target: str = "y",
         max_series: int = MOST_SERIES,
+        time: Label | None = None,
+        tolerance: str = TOLERANCE,
+        horizon: int | str | None = None,
     ) -> None:
         self.past = Past(
             lags,
@@ -54,11 +58,15 @@ class Lags(base.SupervisedTransformer, base.Transformer):
             by=by,
             target=target,
             max_series=max_series,
+            time=time,
+            tolerance=tolerance,
+            horizon=horizon,
         )
         # Lists, as river takes a tuple for a class with its parameters.
         self.lags, self.means = _listed(lags), _listed(means)
         self.lags_of, self.means_of, self.by = lags_of, means_of, _listed(by)
         self.target, self.max_series = target, max_series
+        self.time, self.tolerance, self.horizon = time, tolerance, horizon
 
     def learn_one(self, x: dict[Any, Any], y: Any) -> None:
         """Let a row become past.

@@ -9,7 +9,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from sapwood.lags import Lags as Past
-from sapwood.lags.lags import MOST_SERIES, Spans
+from sapwood.lags.lags import MOST_SERIES, TOLERANCE
+from sapwood.lags.spans import Spans
 from sapwood.rows import frames
 from sapwood.sklearn.checked_input import CheckedInput
 from sapwood.validation import Label
@@ -59,6 +60,9 @@ class Lags(TransformerMixin, CheckedInput):
         by: Label | Sequence[Label] = (),
         target: str = "y",
         max_series: int = MOST_SERIES,
+        time: Label | None = None,
+        tolerance: str = TOLERANCE,
+        horizon: int | str | None = None,
     ) -> None:
         self.lags = lags
         self.means = means
@@ -67,6 +71,9 @@ class Lags(TransformerMixin, CheckedInput):
         self.by = by
         self.target = target
         self.max_series = max_series
+        self.time = time
+        self.tolerance = tolerance
+        self.horizon = horizon
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Start over, and remember rows.

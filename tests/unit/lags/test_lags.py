@@ -186,7 +186,7 @@ def test_series_are_told_by_numbers_text_and_what_is_missing():
     [
         ({}, "no lag and no mean"),
         ({"lags": [0]}, "lags = 0: a number from 1 to 100000"),
-        ({"lags": "12"}, "lags = '12': whole numbers are expected"),
+        ({"lags": "12"}, "lags = '12': a duration is expected"),
         ({"lags": [1.5]}, "lags = 1.5: a whole number"),
         ({"lags": 1, "max_series": 0}, "max_series = 0"),
         ({"lags": 1, "target": 3}, "target = 3"),

@@ -58,7 +58,10 @@ PASSED_ON = {
 }
 ONLY_LAGS = {"parameters", "levels", "widths", "region_tree"}  # of which intervals have their own
 REJECTED = {"merge"}
-NOT_OFFERED = {"fit", "score", "get_params", "lags", "anomaly_score_one", "anomaly_score_many"}
+NOT_OFFERED = {
+    *("fit", "score", "get_params", "lags", "forecast", "forecast_path"),
+    *("anomaly_score_one", "anomaly_score_many"),
+}
 OWN = {
     *("learn_one", "learn_many", "features", "feature_kinds", "n_leaves", "nbytes"),
     *("several_targets", "all_or_nothing", "copy", "save", "to_bytes", "to_state", "from_bytes"),
@@ -184,6 +187,7 @@ def _called(found):
 def test_a_name_that_the_model_has_not_is_not_there(learned, stage, kind):
     outer = restored(learned, stage, kind)
     own = OWN | REJECTED | {"lags", "predict_one", "predict_many", "predict_learn_many"}
+    own |= {"forecast", "forecast_path"}  # of lags alone
     if isinstance(outer, IntervalRegressor):
         own |= own_of(outer) | {"targets"}
     for name in public(outer) - own:

@@ -1,0 +1,248 @@
+"""`sapwood forecast`: a path beyond the last row that a model has learned."""
+
+import csv
+import io
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sapwood import load
+from sapwood.cli import options
+from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
+from sapwood.cli.files import check_files, is_stdout
+from sapwood.cli.models import check_levels
+from sapwood.cli.outputs import bound_names
+from sapwood.cli.reading import Reading
+from sapwood.durations import duration_in_seconds
+from sapwood.lags import LaggedModel
+from sapwood.rows.encoded import EncodedRow
+from sapwood.rows.times import parts_of_one
+from sapwood.storage.atomic import write_atomically
+
+if TYPE_CHECKING:
+    from sapwood.lags.forecasting import Path as ForecastPath
+
+__all__ = ["forecast"]
+
+MOST_ROWS = 1_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Row = dict[Any, Any]
+
+
+def forecast(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model with lags.")],
+    *,
+    horizon: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="How far to forecast beyond the last row: 48h. With --rows, default: all rows.",
+        ),
+    ] = None,
+    rows: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Rows to forecast, in the order of time, with the columns that are known ahead. "
+            "Default: the times after the last row, at the usual step.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="- is standard output.")
+    ] = Path("-"),
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a picture of the path and its intervals (SVG)."),
+    ] = None,
+    interval: options.Interval = [],  # noqa: B006 - typer wants a list
+    minimum: options.Minimum = None,
+    maximum: options.Maximum = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Forecast a series beyond the last row that a model has learned.
+
+    Each prediction becomes a lag of the later rows; the model is not changed. The file has the
+    time, the series if there are several, the prediction, and the bounds of prediction intervals
+    if the model has some: by default of all its levels.
+    """
+    terminal = Terminal(stderr=True, silent=quiet)
+    with failing_in_one_line(terminal, extra="cli"):
+        read = [model] if rows is None else [model, rows]
+        check_files({"--picture": picture}, {"--output": output}, read=read, format=None)
+        loaded = load(model)
+        if not isinstance(loaded, LaggedModel):
+            raise UsageError(
+                f"{model}: it has no lags; train it with --lags, or use sapwood predict"
+            )
+        if loaded.several_targets:
+            raise UsageError(f"{model}: it has several targets; use LaggedModel.forecast in Python")
+        if interval:
+            check_levels(loaded.model, interval)
+        made = _Rows(loaded, str(model))
+        ahead = None if horizon is None else _seconds(horizon)
+        given = made.beyond(ahead) if rows is None else made.read(rows, ahead)
+        if rows is None:
+            made.report_missing(terminal)
+        known = tuple(getattr(loaded.model, "levels", ()))
+        path = loaded.forecast_path(given, intervals=bool(known))
+        levels = [level for level in known if not interval or level in interval]
+        limits = options.limits(minimum, maximum)
+        _write(output, made.table(given, path, known, levels, limits))
+        if picture is not None:
+            write_atomically(picture, made.drawn(given, path, known, levels).encode())
+        _report(terminal, loaded, path, bool(levels))
+
+
+def _seconds(horizon: str) -> float:
+    try:
+        return duration_in_seconds(horizon, "--horizon")
+    except ValueError as error:
+        raise UsageError(str(error).replace(" = ", " ")) from None
+
+
+class _Rows:
+    """The rows that are forecast.
+
+    Parameters
+    ----------
+    model : LaggedModel
+        The model.
+    name : str
+        Its file.
+    """
+
+    def __init__(self, model: LaggedModel, name: str) -> None:
+        self._model, self._name = model, name
+        self._time = model.lags.time
+        self._rule = next((r for r in model.schema.rules if r.name == self._time), None)
+
+    def beyond(self, ahead: float | None) -> list[Row]:
+        """Return rows after the last one of each series, at its usual step."""
+        if ahead is None:
+            raise UsageError("--horizon is missing: how far to forecast, such as --horizon 48h")
+        if self._time is None:
+            raise UsageError(
+                f"{self._name}: its lags count rows, so that the times of the next rows are not "
+                "known: give the rows by --rows FILE, or train it with lags by time, as --lags 24h"
+            )
+        found = []
+        latest = self._model.lags.latest_times
+        if not latest:
+            raise UsageError(f"{self._name}: it has learned no row that has a time")
+        for key, (time, step) in latest.items():
+            steps = int(ahead / step + 1e-9)
+            if steps * len(latest) > MOST_ROWS:
+                raise UsageError(f"--horizon: {steps:,} rows of a series are too many")
+            found += [(time + step * each, key) for each in range(1, steps + 1)]
+        return [self._row(time, key) for time, key in sorted(found, key=lambda each: each[0])]
+
+    def _row(self, time: float, key: tuple[Any, ...]) -> Row:
+        parts = () if self._rule is None else self._rule.parts
+        taken = {f"{self._time}.{part}": own for part, own in parts_of_one(time, parts).items()}
+        row: Row = {self._time: time, **taken}
+        return EncodedRow({**row, **dict(zip(self._model.lags.by, key, strict=True))})
+
+    def read(self, path: Path, ahead: float | None) -> list[Row]:
+        """Return the rows of a file, up to the horizon."""
+        stream = Reading(model=self._model).open([str(path)])
+        rows: list[Row] = []
+        for chunk in stream.chunks():
+            if chunk.bad:
+                raise UsageError(str(chunk.bad[0]))
+            rows += map(EncodedRow, chunk.rows())
+        if ahead is None or self._time is None:
+            return rows
+        last = max((time for time, _ in self._model.lags.latest_times.values()), default=0.0)
+        return [row for row in rows if (row.get(self._time) or last) <= last + ahead]
+
+    def report_missing(self, terminal: Terminal) -> None:
+        """Name the features that are not known without --rows."""
+        own = {self._time, *self._model.lags.by}
+        own |= {f"{self._time}.{part}" for part in (self._rule.parts if self._rule else ())}
+        missing = [str(name) for name in self._model.features if name not in own]
+        if missing:
+            terminal.say(
+                f"sapwood: {', '.join(missing)} count as missing; give their values by --rows FILE"
+            )
+
+    def table(
+        self,
+        rows: list[Row],
+        path: "ForecastPath",
+        known: tuple[float, ...],
+        levels: list[float],
+        limits: tuple[float, float] | None,
+    ) -> Iterator[list[Any]]:
+        """Yield the lines of the file, the header first."""
+        times = [] if self._time is None else [str(self._time)]
+        by = list(self._model.lags.by)
+        yield [*times, *map(str, by), "prediction", *bound_names(tuple(levels))]
+        low, high = limits or (float("-inf"), float("inf"))
+        for place, row in enumerate(rows):
+            found = [float(path.predictions[place])]
+            for level in levels:
+                assert path.bounds is not None
+                found += path.bounds[place, known.index(level)].tolist()
+            held = [min(max(value, low), high) for value in found]
+            moment = [] if self._time is None else [_iso(row.get(self._time))]
+            yield [*moment, *(row.get(name) for name in by), *held]
+
+    def drawn(
+        self, rows: list[Row], path: "ForecastPath", known: tuple[float, ...], levels: list[float]
+    ) -> str:
+        """Return a picture of the path, of the first series if there are several."""
+        from sapwood.report.fan import fan_svg
+
+        by = self._model.lags.by
+        keys = [tuple(row.get(name) for name in by) for row in rows]
+        places = [place for place, key in enumerate(keys) if key == keys[0]]
+        series = f" of {', '.join(map(str, keys[0]))}" if by and keys else ""
+        labels = [
+            f"row {place + 1}" if self._time is None else _iso(rows[place].get(self._time))
+            for place in places
+        ]
+        bounds = None
+        if path.bounds is not None and levels:
+            bounds = path.bounds[places][:, [known.index(level) for level in levels]]
+        title = f"Forecast of {self._model.lags.target}{series}"
+        return fan_svg(title, labels, path.predictions[places], bounds, levels)
+
+
+def _iso(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return (EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(sep=" ")
+
+
+def _write(output: Path, lines: Iterator[list[Any]]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    if is_stdout(output):
+        sys.stdout.write(text.getvalue())
+    else:
+        write_atomically(output, text.getvalue().encode())
+
+
+def _report(terminal: Terminal, model: LaggedModel, path: "ForecastPath", bounded: bool) -> None:
+    """Print how many rows were forecast, how, and what their intervals mean."""
+    recursive = int(path.is_recursive.sum())
+    terminal.say(f"rows: {len(path.predictions):,} forecast, {recursive:,} of them recursively")
+    if model.lags.horizon is None:
+        bounds = "; its prediction intervals are too narrow for later rows" if bounded else ""
+        terminal.say(
+            "the model was trained without --horizon, for rows whose labels are as late as they were "
+            f"in training{bounds}: train it with the horizon that matters most"
+        )
+    elif not bounded:
+        return
+    elif recursive:
+        terminal.say(
+            f"prediction intervals hold up to the horizon of the model, {model.lags.horizon}; "
+            f"beyond it, in the {recursive:,} recursive rows, they are too narrow"
+        )
+    else:
+        terminal.say(f"prediction intervals are of a horizon of {model.lags.horizon}")

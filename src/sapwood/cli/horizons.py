@@ -1,0 +1,282 @@
+"""How far ahead rows are predicted: horizons, what is known by then, and scores by horizon."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.table import Table
+
+from sapwood.cli.failure import Terminal, UsageError
+from sapwood.cli.values import spans
+from sapwood.durations import in_words, seconds_of_duration
+from sapwood.formatting import number, r_squared
+from sapwood.lags.auto import FIRST_ROWS, Proposal, propose
+from sapwood.streams.stream import Stream
+
+if TYPE_CHECKING:
+    from sapwood.cli.options import LagOptions
+    from sapwood.cli.runs import Targets
+    from sapwood.evaluate.prequential import Prequential
+    from sapwood.evaluate.result import Evaluation
+
+__all__ = [
+    "AUTO",
+    "Ahead",
+    "horizons_of",
+    "not_known_ahead",
+    "print_horizons",
+    "rows_by_horizon",
+    "to_json",
+]
+
+AUTO = "auto"
+ALL, NONE = "all", "none"
+
+
+def horizons_of(text: str | None) -> list[int | str]:
+    """Return the horizons that were typed, the shortest first."""
+    if text is None:
+        return []
+    found = spans(text, "--horizon")
+    if not found or any(type(each) is not type(found[0]) for each in found):
+        raise UsageError(f"--horizon {text}: rows (24) or durations (1h,24h) are expected")
+    return sorted(found, key=_amount)
+
+
+def _amount(span: int | str) -> float:
+    return float(seconds_of_duration(span) or 0.0) if isinstance(span, str) else float(span)
+
+
+def not_known_ahead(
+    stream: Stream, known: str, horizon: str | None, by: Sequence[str]
+) -> list[str]:
+    """Return the columns that are left out, as their values are not known at the horizon.
+
+    Parameters
+    ----------
+    stream : Stream
+        With all columns.
+    known : str
+        What was typed: all, none, or names.
+    horizon : str, optional
+        What was typed; without a horizon, all columns are known.
+    by : sequence of str
+        The columns that identify series.
+    """
+    if known == ALL:
+        return []
+    if horizon is None:
+        raise UsageError(f"--known-ahead {known} is for --horizon: add it, or leave this out")
+    rules = [rule.name for rule in stream.model_schema.rules]
+    typed = [] if known == NONE else [part.strip() for part in known.split(",") if part.strip()]
+    for name in typed:
+        if name not in rules:
+            raise UsageError(f"--known-ahead {name}: {stream.name} has no such column")
+    kept = {*typed, *by, stream.clock, stream.time}
+    return [name for name in rules if name not in kept]
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """How far ahead a run predicts.
+
+    Parameters
+    ----------
+    horizon : int or str, optional
+        Rows, or a duration.
+    season : int or str, optional
+        That of the seasonal naive forecast.
+    proposal : Proposal, optional
+        Lags that were found in the first rows.
+    """
+
+    horizon: int | str | None = None
+    season: int | str | None = None
+    proposal: Proposal | None = None
+
+    @classmethod
+    def of(
+        cls, stream: Stream, targets: "Targets", learning: "LagOptions", season: str | None
+    ) -> "Ahead":
+        """Return what was typed, completed by what the first rows show."""
+        typed = horizons_of(targets.horizon)
+        if len(typed) > 1:
+            raise UsageError(
+                f"--horizon {targets.horizon}: one is expected; several are for evaluate"
+            )
+        horizon = typed[0] if typed else None
+        if horizon is not None and targets.delay is not None:
+            raise UsageError(f"--delay {targets.delay}: labels are as late as --horizon already")
+        if isinstance(horizon, str) and stream.clock is None:
+            raise UsageError(f"--horizon {horizon} needs --time, the column of times")
+        given = spans(season, "--season") if season is not None else []
+        proposal = None
+        if learning.lags == AUTO or (horizon is not None and not given):
+            proposal = _proposed(stream, horizon, learning.by)
+        found = given[0] if given else None
+        if found is None and horizon is not None and proposal is not None:
+            found = proposal.season
+        return cls(horizon, found, proposal)
+
+    def check_saved(self, lags: Any, typed: str) -> None:
+        """Complain of another horizon than that of a saved model's lags."""
+        known = getattr(lags, "horizon", None)
+        if known is not None and known != self.horizon:
+            raise UsageError(
+                f"{typed} was trained with --horizon {known}: give the same, as its lags are those "
+                "of that"
+            )
+
+    @property
+    def by_time(self) -> bool:
+        """Whether the horizon is a duration."""
+        return isinstance(self.horizon, str)
+
+    @property
+    def delay(self) -> float | None:
+        """How late labels are; None if each is there before the next row."""
+        if self.horizon is None:
+            return None
+        return self.horizon - 1 or None if isinstance(self.horizon, int) else _amount(self.horizon)
+
+    def lag_options(self, learning: Any) -> Any:
+        """Return options whose lags are those that were proposed, if this was asked for."""
+        if learning.lags != AUTO or self.proposal is None:
+            return learning
+        lags = ",".join(map(str, self.proposal.lags))
+        means = learning.means or ",".join(map(str, self.proposal.means))
+        return replace(learning, lags=lags, means=means)
+
+    def score(self, run: "Prequential", by: Sequence[str]) -> None:
+        """Let a run score the seasonal naive forecast, if there is a season."""
+        from sapwood.evaluate.seasonal import SeasonalScores
+
+        horizon = self.horizon
+        if self.season is not None:
+            fits = horizon is None or type(horizon) is type(self.season)
+            try:
+                run.add_recorder(SeasonalScores(self.season, horizon if fits else None, by))
+            except ValueError as error:
+                raise UsageError(f"--season: {error}") from None
+
+
+def _proposed(stream: Stream, horizon: int | str | None, by: Sequence[str]) -> Proposal:
+    """Return lags by the first rows of a stream, of the series that has most of them."""
+    if stream.size is None:
+        raise UsageError(
+            f"{stream.name}: it can be read only once, so that its first rows propose no lags and "
+            "no season: name them by --lags and --season"
+        )
+    chunk = next(stream.chunks(None, FIRST_ROWS), None)
+    if chunk is None or chunk.y is None or not len(chunk):
+        return propose(np.empty(0))
+    y = chunk.y if chunk.y.ndim == 1 else chunk.y[:, 0]
+    times: Any = chunk.times
+    if times is None and stream.clock is not None:
+        times = chunk.columns.get(stream.clock)
+    if isinstance(horizon, int):
+        times = None
+    chosen = np.ones(len(y), np.bool_)
+    if by:
+        keys = list(zip(*(list(chunk.columns[name]) for name in by), strict=True))
+        most = max(dict.fromkeys(keys), key=keys.count)
+        chosen = np.array([key == most for key in keys])
+    ahead = 0.0 if horizon is None else _amount(horizon)
+    return propose(y[chosen], None if times is None else np.asarray(times)[chosen], ahead)
+
+
+# -- results by horizon ----------------------------------------------------------------------------
+
+
+def rows_by_horizon(results: "Sequence[tuple[int | str, Evaluation]]") -> list[dict[str, Any]]:
+    """Return the scores of each horizon."""
+    from sapwood.evaluate.seasonal import skill
+
+    rows = []
+    for horizon, found in results:
+        last = found.baselines.get("last")
+        seasonal = found.seasonal
+        rows.append(
+            {
+                "horizon": horizon,
+                "rows": found.rows_scored,
+                "mae": found.total.mae,
+                "rmse": found.total.rmse,
+                "r2": found.total.r2,
+                "mase": None if seasonal is None else seasonal.mase,
+                "season": None if seasonal is None else seasonal.season,
+                "skill_seasonal": None if seasonal is None else seasonal.skill,
+                "skill_last": None if last is None else skill(found.total.rmse, last.total.rmse),
+            }
+        )
+    return rows
+
+
+def print_horizons(
+    results: "Sequence[tuple[int | str, Evaluation]]", known: str, to_stderr: bool = False
+) -> None:
+    """Print the scores of each horizon, if there is one."""
+    if not results:
+        return
+    terminal = Terminal(stderr=to_stderr, highlight=False)
+    first = results[0][1]
+    terminal.say(f"{first.stream}: {first.target} ahead, one model for each horizon")
+    table = Table(pad_edge=False)
+    table.add_column("horizon", justify="right")
+    rows = rows_by_horizon(results)
+    season = next((row["season"] for row in rows if row["season"]), None)
+    naive = "skill: seasonal naive" if season is None else f"skill: naive {season}"
+    for title in ("rows", "MAE", "RMSE", "R²", "MASE", naive, "skill: last known"):
+        table.add_column(title, justify="right")
+    for row in rows:
+        table.add_row(
+            _in_words(row["horizon"]),
+            f"{row['rows']:,}",
+            number(row["mae"], 5),
+            number(row["rmse"], 5),
+            r_squared(row["r2"]),
+            *(_score(row[name]) for name in ("mase", "skill_seasonal", "skill_last")),
+        )
+    terminal.print(table)
+    terminal.say(
+        "skill: 1 - RMSE of the model / RMSE of the naive forecast, for the same rows; MASE: MAE / "
+        "mean absolute difference of values a season apart"
+    )
+    terminal.say(in_words_known(known))
+
+
+def in_words_known(known: str) -> str:
+    """Return how columns of the row that is predicted are used, in words."""
+    if known == ALL:
+        return (
+            "the other columns of a row count as known at its horizon (--known-ahead all): where they "
+            "are forecasts themselves, expect larger errors; --known-ahead none leaves them out"
+        )
+    named = "no column" if known == NONE else known
+    return f"known at the horizon, besides the time: {named}; other columns were left out"
+
+
+def to_json(results: "Sequence[tuple[int | str, Evaluation]]", known: str) -> str:
+    """Return the results of all horizons as JSON."""
+    tables = rows_by_horizon(results)
+    listed = [
+        {**{name: _finite(value) for name, value in row.items()}, "evaluation": found.to_dict()}
+        for row, (_, found) in zip(tables, results, strict=True)
+    ]
+    return json.dumps({"known_ahead": known, "horizons": listed}, indent=2)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _score(value: float | None) -> str:
+    return "" if value is None or not np.isfinite(value) else f"{value:.3f}"
+
+
+def _in_words(horizon: int | str) -> str:
+    if isinstance(horizon, int):
+        return f"{horizon:,} row{'' if horizon == 1 else 's'}"
+    return in_words(_amount(horizon))

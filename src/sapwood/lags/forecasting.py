@@ -1,0 +1,89 @@
+"""Recursive forecasts: predictions become the lags of later rows, in a copy of the past."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import validation
+from sapwood.lags.lags import LaggedRows, Lags
+from sapwood.rows.encoded import EncodedColumns, EncodedRow
+
+__all__ = ["Path", "lost_lags", "recursive_path"]
+
+
+class Path(NamedTuple):
+    """Predictions of rows that follow each other, none of which has a label yet.
+
+    Parameters
+    ----------
+    predictions : array of float, shape (rows,) or (rows, targets)
+        The predictions.
+    bounds : array of float, shape (rows, levels, 2) or (rows, targets, levels, 2), optional
+        The prediction intervals, if they were asked for.
+    is_recursive : array of bool, shape (rows,)
+        Whether a lag or rolling mean of the row depends on predictions of rows before it.
+    """
+
+    predictions: NDArray[np.float64]
+    bounds: NDArray[np.float64] | None
+    is_recursive: NDArray[np.bool_]
+
+
+def recursive_path(
+    model: Any, lags: Lags, rows: Sequence[Mapping[Any, Any]], intervals: bool
+) -> Path:
+    """Predict rows one after the other.
+
+    Parameters
+    ----------
+    model : object
+        Which predicts rows that have their lags; it is not changed.
+    lags : Lags
+        What is known of earlier rows; they are not changed.
+    rows : sequence of mappings
+        The rows without lags.
+    intervals : bool
+        Whether prediction intervals are wanted.
+    """
+    ahead, unaided = lags.copy(), lags.copy()
+    predictions, bounds, is_recursive = [], [], []
+    for x in rows:
+        row = ahead.next_row(x)
+        found, interval = _predicted(model, row, intervals)
+        is_recursive.append(any(row[name] != unaided.next_row(x)[name] for name in lags.features))
+        ahead.learn_one(x, found)
+        unaided.learn_one(x)
+        predictions.append([*found.values()] if isinstance(found, Mapping) else found)
+        bounds.append(interval)
+    values = np.array(predictions, np.float64)
+    return Path(values, np.array(bounds) if intervals else None, np.array(is_recursive, np.bool_))
+
+
+def _predicted(model: Any, row: dict[Any, Any], intervals: bool) -> tuple[Any, Any]:
+    """Return the prediction and the interval of one row; nothing is recorded."""
+    if intervals:
+        columns = {name: [value] for name, value in row.items()}
+        given = EncodedColumns(columns) if isinstance(row, EncodedRow) else columns
+        values, bounds = model.predict_intervals_many(given, record=False)
+        if values.ndim == 1:
+            return float(values[0]), bounds[0]
+        return dict(zip(model.targets, values[0].tolist(), strict=True)), bounds[0]
+    if hasattr(type(model), "_place_one"):
+        return model.predict_one(row, record=False), None
+    return model.predict_one(row), None
+
+
+def lost_lags(plan: LaggedRows, lags: Lags) -> str | None:
+    """Return a sentence if lags of the target are known for the first of some rows alone."""
+    for name, column in plan.lags.items():
+        if name not in lags.own_features or not len(column) or np.isnan(column[0]):
+            continue
+        if np.isnan(column[-1]):
+            first = int(np.flatnonzero(np.isnan(column))[0]) + 1
+            return (
+                f"{validation.shown(name)} is not known from row {first} of {len(column)} on, as "
+                "the targets of the rows before are not"
+            )
+    return None

@@ -1,0 +1,80 @@
+"""A picture of a forecast: the path, and a band for each prediction interval."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood.report.html import text
+
+__all__ = ["fan_svg"]
+
+WIDTH, HEIGHT = 720, 300
+LEFT, RIGHT, TOP, BOTTOM = 64, 16, 32, 40
+LINE, BAND = "#1f6f54", "#7fbfa5"
+
+
+def fan_svg(
+    title: str,
+    labels: Sequence[str],
+    predictions: NDArray[np.float64],
+    bounds: NDArray[np.float64] | None = None,
+    levels: Sequence[float] = (),
+) -> str:
+    """Return a forecast as SVG.
+
+    Parameters
+    ----------
+    title : str
+        What is forecast.
+    labels : sequence of str
+        The time of each row.
+    predictions : array of float
+        The path.
+    bounds : array of float, shape (rows, levels, 2), optional
+        The prediction intervals.
+    levels : sequence of float
+        Their levels.
+
+    Examples
+    --------
+    >>> picture = fan_svg("load", ["10:00", "11:00"], np.array([1.0, 2.0]))
+    >>> picture.startswith("<svg"), "load" in picture
+    (True, True)
+    """
+    drawn = predictions if bounds is None else np.concatenate([predictions, bounds.ravel()])
+    known = drawn[np.isfinite(drawn)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    span = (high - low) or 1.0
+    across = np.linspace(LEFT, WIDTH - RIGHT, max(len(predictions), 2))[: len(predictions)]
+
+    def points(places: NDArray[np.float64], values: NDArray[np.float64]) -> str:
+        heights = HEIGHT - BOTTOM - (values - low) / span * (HEIGHT - TOP - BOTTOM)
+        pairs = zip(places.tolist(), heights.tolist(), strict=True)
+        return " ".join(f"{x:.1f},{y:.1f}" for x, y in pairs if np.isfinite(y))
+
+    parts = []
+    for place in range(0 if bounds is None else bounds.shape[1]):
+        assert bounds is not None
+        around = np.concatenate([bounds[:, place, 0], bounds[::-1, place, 1]])
+        outline = points(np.concatenate([across, across[::-1]]), around)
+        parts.append(f'<polygon points="{outline}" fill="{BAND}" fill-opacity="0.35"/>')
+    path = points(across, predictions)
+    parts.append(f'<polyline points="{path}" fill="none" stroke="{LINE}" stroke-width="2"/>')
+    for value in (low, low + span / 2, low + span):
+        y = HEIGHT - BOTTOM - (value - low) / span * (HEIGHT - TOP - BOTTOM)
+        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{value:.4g}</text>')
+    ends = ((LEFT, "start", labels[:1]), (WIDTH - RIGHT, "end", labels[-1:]))
+    for x, anchor, shown in ends:
+        for label in shown:
+            place_of = f'x="{x}" y="{HEIGHT - 12}" text-anchor="{anchor}"'
+            parts.append(f"<text {place_of}>{text(label)}</text>")
+    covered = f", intervals of {', '.join(f'{level:g}' for level in levels)}" if levels else ""
+    heading = f'<text x="{LEFT}" y="20" font-size="14">{text(title)}{covered}</text>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        'font-family="sans-serif" font-size="12" fill="#333">\n'
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>\n'
+        + "\n".join([heading, *parts])
+        + "\n</svg>\n"
+    )

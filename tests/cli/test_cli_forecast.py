@@ -1,0 +1,238 @@
+"""Lags by time, horizons and forecasts on the command line."""
+
+import math
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import sapwood
+from cli_cases import invoke, read_csv
+
+HOURS = 24 * 60
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Hourly demand of 60 days with a daily pattern, gaps and duplicates, in UTC."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    lines = ["at,load"]
+    for hour in range(HOURS):
+        if rng.random() < 0.1:
+            continue
+        at = np.datetime64("2026-03-02T00:00") + np.timedelta64(hour, "h")
+        for _ in range(1 + (rng.random() < 0.1)):
+            load = 50 + 40 * math.sin(hour * math.pi / 12) + rng.normal()
+            lines.append(f"{at},{load:.2f}")
+    (tmp_path / "load.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+BARE = ("--time-parts", "none")  # so that lags alone know the hour
+
+
+def test_lags_by_time_are_right_where_rows_are_missing_or_doubled(folder):
+    late = ("evaluate", "load.csv", "-t", "load", "--time", "at", "--delay", "24h", "--json")
+    by_row = invoke(*late, *BARE, "--lags", "24").json()
+    by_time = invoke(*late, *BARE, "--lags", "24h")
+    assert by_time.code == 0, by_time.stderr
+    assert "also lag features: load.lag24h" in by_time.stderr
+    assert by_time.json()["window"]["mae"] < 0.75 * by_row["window"]["mae"]
+
+
+def test_a_saved_model_reads_times_as_they_stand_in_the_file(folder):
+    train = ("train", "load.csv", "-t", "load", "--lags", "24h", "--means", "48h")
+    assert invoke(*train, "--save", "model").code == 0
+    model = sapwood.load("model")
+    assert model.lags.time == "at"
+    lagged = model.lags.transform_one(model._encoded_one({"at": "2026-05-01T00:00"}))
+    assert lagged["load.lag24h"] == pytest.approx(50, abs=5)
+
+
+def test_durations_need_a_column_of_times(folder):
+    (folder / "bare.csv").write_text(
+        "x,y\n" + "".join(f"{row % 7},{row % 3}.5\n" for row in range(99))
+    )
+    found = invoke("evaluate", "bare.csv", "-t", "y", "--lags", "24h")
+    assert found.code == 2
+    assert "24h before a row needs --time, the column of times" in found.stderr
+    mixed = invoke("evaluate", "load.csv", "-t", "load", "--lags", "24h,3")
+    assert mixed.code == 2
+    assert "24h and 3: spans are all rows, or all durations" in mixed.stderr
+
+
+HORIZON = ("evaluate", "load.csv", "-t", "load", "--lags", "auto")
+
+
+def test_each_horizon_has_a_model_and_scores(folder):
+    found = invoke(*HORIZON, "--horizon", "24h,1h", "--json", "--report", "report.html")
+    assert found.code == 0, found.stderr
+    result = found.json()
+    assert [each["horizon"] for each in result["horizons"]] == ["1h", "24h"]
+    assert result["known_ahead"] == "all"
+    for each in result["horizons"]:
+        assert each["season"] == "24h"
+        assert each["r2"] > 0.8
+        assert each["skill_last"] is not None
+        assert each["evaluation"]["seasonal"]["mase"] == each["mase"]
+    assert "horizon 24h: lag features load.lag24h, load.lag25h" in found.stderr
+    page = (folder / "report.html").read_text()
+    assert "Scores by horizon, one model each" in page
+    table = invoke(*HORIZON, "--horizon", "24h")
+    assert "skill: 1 - RMSE of the model" in table.stdout
+    assert "1 day" in table.stdout
+    assert "count as known at its horizon" in table.stdout
+
+
+def test_a_horizon_is_a_delay_without_shorter_lags(folder):
+    command = ("evaluate", "load.csv", "-t", "load", "--time", "at", "--json")
+    ahead = invoke(*command, "--horizon", "24h", "--lags", "1h,24h,48h").json()
+    late = invoke(*command, "--delay", "24h", "--lags", "24h,48h").json()
+    assert ahead["total"] == late["total"]
+    rows = invoke(
+        "evaluate", "load.csv", "-t", "load", "--json", "--horizon", "5", "--lags", "5"
+    ).json()
+    late = invoke(
+        "evaluate", "load.csv", "-t", "load", "--json", "--delay", "4", "--lags", "5"
+    ).json()
+    assert rows["total"] == late["total"]
+
+
+def test_columns_that_are_not_known_ahead_are_left_out(folder):
+    text = (folder / "load.csv").read_text().splitlines()
+    lines = [f"{text[0]},copy", *(f"{line},{line.split(',')[1]}" for line in text[1:])]
+    (folder / "more.csv").write_text("\n".join(lines) + "\n")
+    command = ("evaluate", "more.csv", "-t", "load", "--lags", "24h", "--horizon", "24h", "--json")
+    known, unknown = (invoke(*command, *own) for own in ((), ("--known-ahead", "none")))
+    named = invoke(*command, "--known-ahead", "copy")
+    assert unknown.code == named.code == 0, unknown.stderr
+    assert known.json()["total"]["mae"] < 0.7 * unknown.json()["total"]["mae"]
+    assert named.json()["total"] == known.json()["total"]
+
+
+def test_a_checkpoint_of_a_horizon_is_resumed(folder):
+    command = (*HORIZON, "--horizon", "24h", "--json")
+    whole = invoke(*command).json()
+    lines = (folder / "load.csv").read_text().splitlines(keepends=True)
+    own = ("--checkpoint", "state", "--every", "200")
+    assert invoke(*command, *own).json()["seasonal"] == whole["seasonal"]
+    assert invoke(*command, *own).json()["seasonal"] == whole["seasonal"]
+    assert len(lines) > 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--horizon", "soon"), "--horizon soon: rows are expected"),
+        (("--horizon", "1,24h"), "rows (24) or durations (1h,24h) are expected"),
+        (("--horizon", "24h", "--delay", "24h"), "labels are as late as --horizon already"),
+        (("--horizon", "1h,24h", "--save", "x"), "--save x is for one --horizon"),
+        (("--known-ahead", "none"), "--known-ahead none is for --horizon"),
+        (
+            ("--horizon", "1h", "--known-ahead", "zz"),
+            "--known-ahead zz: load.csv has no such column",
+        ),
+    ],
+)
+def test_horizons_that_cannot_be_meant_are_rejected(folder, options, words):
+    found = invoke("evaluate", "load.csv", "-t", "load", "--lags", "24h", *options)
+    assert found.code == 2
+    assert words in found.stderr
+
+
+def forecast_rows(*options):
+    found = invoke("forecast", "model", *options, "-o", "path.csv")
+    assert found.code == 0, found.stderr
+    return read_csv("path.csv"), found.stderr
+
+
+def train(*options):
+    found = invoke("train", "load.csv", "-t", "load", *options, "--save", "model")
+    assert found.code == 0, found.stderr
+
+
+def test_a_path_follows_the_last_row_at_the_usual_step(folder):
+    train("--horizon", "24h", "--lags", "24h,48h", "--interval", "0.9", "-m", "forest")
+    before = (folder / "model").read_bytes()
+    rows, words = forecast_rows("--horizon", "48h", "--picture", "path.svg")
+    root = ElementTree.fromstring((folder / "path.svg").read_text())
+    drawn = {each.tag.rpartition("}")[2]: each.get("points", "").split() for each in root}
+    assert (len(drawn["polyline"]), len(drawn["polygon"])) == (48, 96)
+    last = (folder / "load.csv").read_text().splitlines()[-1].split(",")[0]
+    start = np.datetime64(last) + np.timedelta64(1, "h")
+    times = [np.datetime64(row["at"]) for row in rows]
+    assert times == [start + np.timedelta64(hour, "h") for hour in range(48)]
+    hours = (np.array(times) - np.datetime64("2026-03-02T00:00")).astype(float) / 3600
+    expected = 50 + 40 * np.sin(hours * np.pi / 12)
+    found = np.array([float(row["prediction"]) for row in rows])
+    assert np.corrcoef(found, expected)[0, 1] > 0.9
+    for row in rows:
+        assert float(row["lower"]) <= float(row["prediction"]) <= float(row["upper"])
+    assert "48 forecast, 24 of them recursively" in words
+    assert "prediction intervals hold up to the horizon of the model, 24h" in words
+    assert (folder / "model").read_bytes() == before
+
+
+def test_rows_with_columns_that_are_known_ahead_can_be_given(folder):
+    train("--lags", "24h")
+    path, _ = forecast_rows("--horizon", "3h")
+    lines = ["at", *(row["at"] for row in path)]
+    (folder / "next.csv").write_text("\n".join(lines) + "\n")
+    given, words = forecast_rows("--rows", "next.csv")
+    assert given == path
+    assert "trained without --horizon" in words
+    some, _ = forecast_rows("--rows", "next.csv", "--horizon", "2h", "--min", "20", "--max", "60")
+    assert len(some) == 2
+    assert all(20 <= float(row["prediction"]) <= 60 for row in some)
+
+
+def test_each_series_has_its_path(folder):
+    lines = ["at,shop,load"]
+    for hour in range(300):
+        at = np.datetime64("2026-03-02T00:00") + np.timedelta64(hour, "h")
+        lines += [f"{at},A,{10 + hour % 2}", f"{at},B,{100 + hour % 2}"]
+    (folder / "load.csv").write_text("\n".join(lines) + "\n")
+    train("--lags", "2h", "--by", "shop", "--horizon", "2h")
+    rows, _ = forecast_rows("--horizon", "2h")
+    assert [(row["shop"], round(float(row["prediction"]))) for row in rows] == [
+        ("A", 10),
+        ("B", 100),
+        ("A", 11),
+        ("B", 101),
+    ]
+
+
+def test_a_forecast_that_cannot_be_made_is_rejected(folder):
+    train("--lags", "24")
+    by_rows = invoke("forecast", "model", "--horizon", "24h")
+    assert by_rows.code == 2
+    assert "its lags count rows" in by_rows.stderr
+    assert "--horizon is missing" in invoke("forecast", "model").stderr
+    assert "a duration is expected" in invoke("forecast", "model", "--horizon", "3").stderr
+    train("--lags", "24h")
+    wrong = invoke("forecast", "model", "--horizon", "24h", "--interval", "0.9")
+    assert wrong.code == 2
+    assert "no prediction intervals" in wrong.stderr
+    assert invoke("train", "load.csv", "-t", "load", "--save", "bare").code == 0
+    assert "it has no lags" in invoke("forecast", "bare", "--horizon", "24h").stderr
+
+
+def test_a_saved_model_keeps_its_horizon(folder):
+    train("--lags", "24h", "--horizon", "24h")
+    more = ("train", "load.csv", "--model", "model", "--save", "more")
+    other = invoke(*more, "--horizon", "1h")
+    assert other.code == 2
+    assert "model was trained with --horizon 24h: give the same" in other.stderr
+    assert invoke(*more).code == 2
+    assert invoke(*more, "--horizon", "24h").code == 0
+
+
+def test_predict_warns_of_lags_that_are_not_known(folder):
+    train("--lags", "1h,24h")
+    path, _ = forecast_rows("--horizon", "5h")
+    (folder / "next.csv").write_text("\n".join(["at", *(row["at"] for row in path)]) + "\n")
+    found = invoke("predict", "model", "next.csv")
+    assert found.code == 0
+    assert "'load.lag1h' is not known from row 2 of 5 on" in found.stderr
+    assert "use `sapwood forecast`" in found.stderr

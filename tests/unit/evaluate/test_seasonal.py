@@ -1,0 +1,69 @@
+"""Forecast scores: against sums over all rows, in whatever batches, and after a checkpoint."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sapwood.evaluate.recorder import LabelledRows
+from sapwood.evaluate.seasonal import SeasonalScores, skill
+
+
+def stream(rows=400):
+    rng = np.random.default_rng(0)
+    times = np.arange(rows) * 3600.0
+    y = 10 * np.sin(np.arange(rows) * np.pi / 12) + rng.normal(size=rows)
+    return times, y, y + rng.normal(0, 0.5, rows)
+
+
+def recorded(scores, times, y, predictions, batch):
+    for start in range(0, len(y), batch):
+        part = slice(start, start + batch)
+        scores.record(LabelledRows(predictions[part], y[part], times[part]))
+    return scores.errors
+
+
+@pytest.mark.parametrize(("season", "horizon", "back"), [("24h", None, 24), ("24h", "36h", 48)])
+@pytest.mark.parametrize("batch", [1, 7, 400])
+def test_scores_are_sums_over_all_rows(season, horizon, back, batch):
+    times, y, predictions = stream()
+    found = recorded(SeasonalScores(season, horizon), times, y, predictions, batch)
+    naive, own = y[back:] - y[:-back], y[back:] - predictions[back:]
+    assert found.rows == len(y) - back
+    assert found.naive_mae == pytest.approx(np.abs(naive).mean())
+    assert found.naive_rmse == pytest.approx(np.sqrt(np.square(naive).mean()))
+    assert found.skill == pytest.approx(
+        1 - np.sqrt(np.square(own).mean() / np.square(naive).mean())
+    )
+    scale = np.abs(y[24:] - y[:-24]).mean()
+    assert found.mase == pytest.approx(np.abs(y - predictions).mean() / scale)
+
+
+def test_seasons_in_rows_and_series():
+    scores = SeasonalScores(1, by=["shop"])
+    features = {"shop": ["A", "B", "A", "B"]}
+    scores.record(LabelledRows(np.zeros(4), np.array([1.0, 5.0, 2.0, 8.0]), features=features))
+    assert (scores.errors.rows, scores.errors.naive_mae) == (2, 2.0)
+    late = [{"shop": "A"}]
+    scores.record(LabelledRows(np.zeros(1), np.array([5.0]), features=late))
+    assert scores.errors.naive_mae == pytest.approx(7 / 3)
+
+
+def test_a_checkpoint_holds_sums_and_past():
+    times, y, predictions = stream()
+    whole = recorded(SeasonalScores("24h"), times, y, predictions, 50)
+    first = SeasonalScores("24h")
+    recorded(first, times[:200], y[:200], predictions[:200], 50)
+    second = SeasonalScores("24h").restored(first.to_arrays())
+    assert recorded(second, times[200:], y[200:], predictions[200:], 50) == whole
+    with pytest.raises(ValueError, match="another season"):
+        SeasonalScores("48h").restored(first.to_arrays())
+    with pytest.raises(ValueError, match="a sum that cannot be"):
+        first.restored({**first.to_arrays(), "seasonal_sums": np.full(8, -1.0)})
+
+
+def test_nothing_known_is_no_number():
+    errors = SeasonalScores("24h").errors
+    assert math.isnan(errors.mase)
+    assert errors.to_dict()["skill"] is None
+    assert math.isnan(skill(1.0, 0.0))
