@@ -121,7 +121,7 @@ class Regressor(StoredModel, ForeignCalls):
         Raises
         ------
         ValueError, OverflowError
-            If a value is not as said; nothing is changed then.
+            If a value is not valid; nothing is changed then.
 
         Examples
         --------
@@ -468,7 +468,7 @@ class Regressor(StoredModel, ForeignCalls):
         if bad >= 0:
             _refuse(names, values[bad], weights[bad], bad if len(values) > 1 or not names else None)
         if len(plan.starts(self._is_limited)) > 1 and not self._has_room(plan, names):
-            # There is room for all that is new, or none of the rows is learned: a copy shows it.
+            # Either all new names and labels fit, or no row is learned: a copy finds out.
             copy = self.copy()
             copy._learn_parts(plan.for_features(copy._features), names, values, weights)
         self._learn_parts(plan, names, values, weights, predictions=predictions, **own)
@@ -505,9 +505,15 @@ class Regressor(StoredModel, ForeignCalls):
                 )
                 part, matrix, register = slice(first.stop, part.stop), matrix[1:], None
             own = {name: array[part] for name, array in arrays.items()}
-            said = None if predictions is None else predictions[part].reshape(-1)
+            out = None if predictions is None else predictions[part].reshape(-1)
             self._kernel.learn(
-                matrix, values[part].reshape(-1), weights[part], said, register, asked=asked, **own
+                matrix,
+                values[part].reshape(-1),
+                weights[part],
+                out,
+                register,
+                asked=asked,
+                **own,
             )
 
     @property
@@ -516,7 +522,7 @@ class Regressor(StoredModel, ForeignCalls):
 
     @abstractmethod
     def _has_room(self, plan: EncodedRows, names: tuple[Label, ...]) -> bool:
-        """Return whether there is room for what rows bring, however the model grows meanwhile.
+        """Return whether new names and labels of rows fit, however the model grows meanwhile.
 
         Parameters
         ----------
@@ -571,10 +577,10 @@ class Regressor(StoredModel, ForeignCalls):
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        twin: Self = self._of_same_rows(super().copy())
+        made: Self = self._of_same_rows(super().copy())
         if self._growth_of is not None:
-            twin._use_growth(self._growth_of)
-        return twin
+            made._use_growth(self._growth_of)
+        return made
 
     def _use_growth(self, growth_of: GrowthOf) -> None:
         """Grow by other rules from now on; they are copied with the model, but not saved."""
@@ -616,7 +622,7 @@ class Regressor(StoredModel, ForeignCalls):
         """What each feature is: "number" or "category".
 
         It is "unknown" if it was always missing, and "identifier" if it is a category whose
-        values hardly ever came twice: then it counts as missing.
+        values hardly ever occur twice: then it counts as missing.
         """
         known = self._features.known
         return dict(zip(known.names, known.kinds, strict=True))

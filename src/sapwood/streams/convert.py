@@ -291,9 +291,11 @@ def _booleans(array: pa.Array) -> tuple[FloatArray, Bad]:
 def _seconds(array: pa.Array, time_format: str | None) -> tuple[FloatArray, Bad]:
     kind = array.type
     if time_format in UNITS and not is_time(kind):
-        counts, bad = _numbers(array)
-        others = {row: bad_rows.NO_TIME for row, why in bad.items() if why != bad_rows.NOT_FINITE}
-        return counts / UNITS[time_format], {**bad, **others}
+        counts, reasons = _numbers(array)
+        others = {
+            row: bad_rows.NO_TIME for row, why in reasons.items() if why != bad_rows.NOT_FINITE
+        }
+        return counts / UNITS[time_format], {**reasons, **others}
     if pa.types.is_boolean(kind) or (pa.types.is_integer(kind) and time_format is not None):
         array = array.cast(pa.string())
     if not pa.types.is_string(array.type):
