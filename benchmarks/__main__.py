@@ -27,12 +27,12 @@ from benchmarks import (
     observers_memory,
     observers_regret,
     observers_speed,
-    rooms,
     row_costs,
     scale,
     serving,
     sharing,
     sites,
+    source_size,
     targets,
     timings,
     transforms,
@@ -81,7 +81,7 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "scale": scale.run,
     "sites": sites.run,
     "targets": targets.run,
-    "rooms": rooms.run,
+    "source_size": source_size.run,
 }
 
 

@@ -34,12 +34,12 @@ def find_factory(name: str, complaint: Complaint) -> Callable[..., Any]:
     try:
         module = import_module(module_name)
     except Exception as error:  # whatever somebody else's code raises
-        words = f"module {module_name} cannot be imported: {_told(error)}"
+        words = f"module {module_name} cannot be imported: {_described(error)}"
         raise complaint(words) from error
     try:
         factory: Callable[..., Any] = attrgetter(path)(module)
     except Exception as error:
-        raise complaint(f"module {module_name} has no {path}: {_told(error)}") from error
+        raise complaint(f"module {module_name} has no {path}: {_described(error)}") from error
     if not callable(factory):
         raise complaint(f"{path} cannot be called")
     return factory
@@ -59,7 +59,7 @@ def make(
     try:
         return factory(*arguments, **parameters)
     except Exception as error:
-        raise complaint(f"making one failed: {_told(error)}") from error
+        raise complaint(f"making one failed: {_described(error)}") from error
 
 
 def see_current_folder() -> None:
@@ -68,5 +68,5 @@ def see_current_folder() -> None:
         sys.path.insert(0, "")
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

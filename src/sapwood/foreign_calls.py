@@ -45,11 +45,11 @@ class ForeignCalls:
 
     def _repr_html_(self) -> str:
         tree: Any = self
-        told = f"<b>{escape(repr(tree))}</b>"
+        title = f"<b>{escape(repr(tree))}</b>"
         if not hasattr(tree, "draw"):  # of several trees, none of which stands for all
-            return f"<div>{told}<pre>{escape(str(tree.summary))}</pre></div>"
+            return f"<div>{title}<pre>{escape(str(tree.summary))}</pre></div>"
         if tree.n_leaves == 1:
-            return f"<div>{told}<br>It has not split yet.</div>"
+            return f"<div>{title}<br>It has not split yet.</div>"
         drawn = tree.draw(SHOWN_DEPTH, orientation="right").svg
         below = f"<small>The top of the tree, to depth {SHOWN_DEPTH}; .draw() shows more.</small>"
-        return f'<div>{told}<div style="overflow-x:auto">{drawn}</div>{below}</div>'
+        return f'<div>{title}<div style="overflow-x:auto">{drawn}</div>{below}</div>'

@@ -10,4 +10,4 @@ __all__ = ["FAR", "MOST_ERROR", "MOST_ROWS", "MOST_WEIGHT", "NEAR", "ROUNDING", 
 MOST_WEIGHT, NEAR, FAR, SQUARE = 1e50, 4e100, 1e102, 1e205
 MOST_ROWS = 2.0**53
 ROUNDING = 1.001  # what it may add to a sum of weights
-MOST_ERROR = ROUNDING * MOST_WEIGHT * SQUARE  # of faded sums of squared errors
+MOST_ERROR = ROUNDING * MOST_WEIGHT * SQUARE  # of exponentially weighted sums of squared errors

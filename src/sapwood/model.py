@@ -124,7 +124,7 @@ class StoredModel(CopiedByBytes, ABC):
 
     kind: ClassVar[str]
     format: ClassVar[int]
-    all_or_nothing: ClassVar[bool] = True  # whether rows that are refused have changed nothing
+    all_or_nothing: ClassVar[bool] = True  # whether rejected rows have changed nothing
     _schema: Schema | None = None
 
     def __init__(self) -> None:
@@ -205,8 +205,8 @@ class StoredModel(CopiedByBytes, ABC):
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = os.path.join(folder, "my.sapwood")
         ...     tree.save(path)
-        ...     twin = sapwood.load(path)
-        >>> twin.predict_one({0: 1.5}) == tree.predict_one({0: 1.5})
+        ...     restored = sapwood.load(path)
+        >>> restored.predict_one({0: 1.5}) == tree.predict_one({0: 1.5})
         True
         """
         write_atomically(path, self.to_bytes())
@@ -285,7 +285,7 @@ class StoredModel(CopiedByBytes, ABC):
         return model
 
     def _take_schema(self, header: dict[str, Any]) -> None:
-        """Take the schema of a file; of an older one, what its formats and features tell."""
+        """Take the schema of a file; of an older file, the formats and features of its columns."""
         if header.get(SCHEMA) is not None:
             self.schema = Schema.from_header(header[SCHEMA])
         elif SCHEMA not in header and (FORMATS in header or not self.schema):
@@ -336,7 +336,7 @@ def load(path: StrPath) -> Any:
     Raises
     ------
     ModelFileError
-        If it is not a model, or damaged; the message says what is wrong.
+        If it is not a model, or damaged; the message names the fault.
     OSError
         If it cannot be read.
     """
@@ -378,9 +378,9 @@ def can_be_saved(model: Any) -> bool:
 
 
 def is_all_or_nothing(model: Any) -> bool:
-    """Whether a model that refuses rows has certainly learned none of them.
+    """Whether a model that rejects rows has certainly learned none of them.
 
-    Ours are; somebody else's class can say so by an attribute ``all_or_nothing = True``.
+    Ours are; another library's class can declare it by an attribute ``all_or_nothing = True``.
     """
     return getattr(model, "all_or_nothing", False) is True
 

@@ -1,7 +1,7 @@
 """Records that are declared once: names, types, bounds, and since which format a field exists.
 
-From the declaration follow the dtype of a table, what is refused of a table that comes from a file,
-and how one of an older format is brought up to date. Kernels declare the same memory as structs;
+The declaration defines the dtype of a table, the checks of a table that was read from a file, and
+the conversion of tables of older formats. Kernels declare the same memory as structs;
 `tests/test_records.py` compares their names, types and places with the declarations.
 
 >>> import numpy as np
@@ -93,7 +93,7 @@ class Field(NamedTuple):
         What is wrong where it is not, with {name}, {place} and {value}; that of the record by
         default.
     below : str
-        The same for what is too small, where that is told in other words.
+        The same for values that are too small, if they have a message of their own.
     since : int
         The format of files since which it exists.
     before : str
@@ -159,7 +159,7 @@ class Record:
         table : array
             Of this dtype.
         limits : object
-            What bounds that are functions are told.
+            The argument of bounds that are functions.
         """
         if self._finite:
             for field in self.fields:
@@ -180,7 +180,7 @@ class Record:
 
 
 def _depends(field: Field) -> bool:
-    """Say whether the bounds of a field are other fields, which are checked first."""
+    """Whether the bounds of a field are other fields, which are checked first."""
     return isinstance(field.low, Times) or isinstance(field.high, Times)
 
 

@@ -122,7 +122,7 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
         Raises
         ------
         ValueError, OverflowError
-            If a value is not as said; nothing is changed then.
+            If a value is not valid; nothing is changed then.
 
         Examples
         --------
@@ -469,7 +469,7 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
         if bad >= 0:
             _refuse(names, values[bad], weights[bad], bad if len(values) > 1 or not names else None)
         if len(plan.starts(self._is_limited)) > 1 and not self._has_room(plan, names, weights):
-            # There is room for all that is new, or none of the rows is learned: a copy shows it.
+            # Either all new names and labels fit, or no row is learned: a copy finds out.
             copy = self.copy()
             copy._learn_parts(plan.for_features(copy._features), names, values, weights)
         self._learn_parts(plan, names, values, weights, predictions=predictions, **own)
@@ -506,9 +506,15 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
                 )
                 part, matrix, register = slice(first.stop, part.stop), matrix[1:], None
             own = {name: array[part] for name, array in arrays.items()}
-            said = None if predictions is None else predictions[part].reshape(-1)
+            out = None if predictions is None else predictions[part].reshape(-1)
             self._kernel.learn(
-                matrix, values[part].reshape(-1), weights[part], said, register, asked=asked, **own
+                matrix,
+                values[part].reshape(-1),
+                weights[part],
+                out,
+                register,
+                asked=asked,
+                **own,
             )
 
     @property
@@ -517,7 +523,7 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
 
     @abstractmethod
     def _has_room(self, plan: EncodedRows, names: tuple[Label, ...], weights: FloatArray) -> bool:
-        """Return whether there is room for what rows bring, however the model grows meanwhile.
+        """Return whether new names and labels of rows fit, however the model grows meanwhile.
 
         Parameters
         ----------
@@ -581,10 +587,10 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        twin: Self = self._of_same_rows(super().copy())
+        made: Self = self._of_same_rows(super().copy())
         if self._growth_of is not None:
-            twin._use_growth(self._growth_of)
-        return twin
+            made._use_growth(self._growth_of)
+        return made
 
     def _use_growth(self, growth_of: GrowthOf) -> None:
         """Grow by other rules from now on; they are copied with the model, but not saved."""
@@ -626,7 +632,7 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
         """What each feature is: "number" or "category".
 
         It is "unknown" if it was always missing, and "identifier" if it is a category whose
-        values hardly ever came twice: then it counts as missing.
+        values hardly ever occur twice: then it counts as missing.
         """
         known = self._features.known
         kinds = dict(zip(known.names, known.kinds, strict=True))

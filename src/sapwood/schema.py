@@ -51,8 +51,8 @@ class Rule:
     name : str
         The column.
     role : {"number", "boolean", "time", "category", "undecided"}
-        What its values become: booleans 0 and 1, times seconds since 1970, in UTC. What is not
-        decided yet is a number, a boolean or a time, as its first value will tell.
+        What its values become: booleans 0 and 1, times seconds since 1970, in UTC. The first value
+        of an undecided column decides whether it is a number, a boolean or a time.
     time_format : str, optional
         The format of times that are text, or the unit of those that are numbers; ISO 8601 if not
         given.

@@ -1,4 +1,4 @@
-"""The one validation for input: what is refused, with which words, before any state changes."""
+"""Validation of all input, with its error messages, before any state changes."""
 
 import math
 import sys
@@ -69,7 +69,7 @@ WEIGHT_OF_BOTH = "the weights of both together would exceed the largest double"
 
 
 def column(values: ArrayLike, name: str) -> FloatArray:
-    """Return values as a one-dimensional float64 array, or say why they cannot be."""
+    """Return values as a one-dimensional float64 array; raise ValueError if that is impossible."""
     array = floats(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}: one dimension is expected")
@@ -224,12 +224,12 @@ def whole(value: Any, name: str, low: int, high: int) -> int:
 
 
 def floats(values: ArrayLike, name: str) -> FloatArray:
-    """Return values as a float64 array of their own shape, or say why they cannot be."""
+    """Return values as a float64 array of their own shape; raise ValueError if impossible."""
     array = np.asarray(values)
     if array.size == 0:
         return array.astype(np.float64)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
-        array = np.asarray(values, dtype=object)  # numbers beside text became text
+        array = np.asarray(values, dtype=object)  # as numbers mixed with text became text
     if array.dtype.kind not in "biufO":
         raise ValueError(
             f"{name} holds {array.dtype}, e.g. {array.flat[0]!r}: numbers are expected"
@@ -280,7 +280,7 @@ def _target_name(y: FloatArray, target: int) -> str:
 
 
 class Unfit(ValueError):  # noqa: N818 - it is made a sentence before anybody sees it
-    """The rule that a value breaks; whoever knows its place tells it by `feature_sentence`."""
+    """The rule that a value breaks; `feature_sentence` makes a message of it with the place."""
 
 
 def plain(value: Any) -> Plain:

@@ -8,7 +8,7 @@ from naive_targets import NaiveTargets
 from sapwood import HoeffdingTreeRegressor
 from sapwood.classify.growth import ClassGrowth, least_evidence
 from target_cases import NAMES
-from target_twin_cases import learned, same_leaves, same_splits
+from target_reference_cases import learned, same_leaves, same_splits
 
 
 def gini_units(together):

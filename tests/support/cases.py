@@ -80,25 +80,25 @@ def assert_moments(moments, y, w=None):
     assert close(moments.m2, m2, m2)
 
 
-def assert_like_twin(observer, twin):
-    """Elements, thresholds, merits and the sides of the best cut are those of the twin."""
-    assert len(observer) == len(twin)
+def assert_like_reference(observer, reference):
+    """Elements, thresholds, merits and the sides of the best cut are those of the reference."""
+    assert len(observer) == len(reference)
     thresholds, merits = observer.candidates()
-    np.testing.assert_array_equal(thresholds, twin.thresholds())
-    if len(twin) < 2:
+    np.testing.assert_array_equal(thresholds, reference.thresholds())
+    if len(reference) < 2:
         assert observer.best_split() is None
         return
-    exact = twin.merits()
-    scale = naive.variance(twin.y, twin.w)
+    exact = reference.merits()
+    scale = naive.variance(reference.y, reference.w)
     assert all(close(*pair, scale) for pair in zip(merits, exact, strict=True))
     split = observer.best_split()
     cut = thresholds.tolist().index(split.threshold)
     # Merits that are equal in truth may differ in their last bits, and so change places.
-    assert cut == twin.best_cut() or close(exact[cut], max(exact), scale, 1e-15)
+    assert cut == reference.best_cut() or close(exact[cut], max(exact), scale, 1e-15)
     assert close(split.merit, exact[cut], exact[cut] + scale / 1000)
-    left = twin.left_of(cut)
-    assert_moments(split.left, twin.y[left], twin.w[left])
-    assert_moments(split.right, twin.y[~left], twin.w[~left])
+    left = reference.left_of(cut)
+    assert_moments(split.left, reference.y[left], reference.w[left])
+    assert_moments(split.right, reference.y[~left], reference.w[~left])
 
 
 def assert_finite_answers(observer):

@@ -1,4 +1,4 @@
-"""What the tests of the exports share: trees, rows for them, and a slow twin of the flat arrays."""
+"""What the tests of the exports share: trees, rows for them, and a slow reference of the flat arrays."""
 
 from functools import cache
 from typing import Any, NamedTuple

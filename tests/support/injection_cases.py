@@ -131,11 +131,11 @@ class TreeCase(Case):
     ):
         self.before, self.rows, self.more, self.learn = tree.to_bytes(), rows, more, learn
         self.rows_before = tree.summary.rows
-        twin = self.start()
+        reference = self.start()
         self.states = {self.before: 0}
         for number, row in enumerate(rows, 1):
-            learn(twin, [row])
-            self.states[twin.to_bytes()] = number
+            learn(reference, [row])
+            self.states[reference.to_bytes()] = number
         whole = self.start()
         self.act(whole)
         assert self.states[whole.to_bytes()] == len(self.states) - 1 == len(rows)
@@ -159,10 +159,10 @@ class TreeCase(Case):
         _use(tree, self.rows)
         if tree.to_bytes() != data:
             raise BrokenError("changed by looking at it")
-        twin = model.from_bytes(data)
-        if twin.to_bytes() != data:
+        restored = model.from_bytes(data)
+        if restored.to_bytes() != data:
             raise BrokenError("changed by loading it")
-        for each in (tree, twin):
+        for each in (tree, restored):
             self._go_on(each, learned)
             if each.to_bytes() != self.end:
                 raise BrokenError(
@@ -552,10 +552,10 @@ class ClassCase(Case):
         data = classifier.to_bytes()
         if data not in (self.before, self.after):
             raise BrokenError("neither without the rows nor with them")
-        twin = self.kind.from_bytes(data)
-        for each in (classifier, twin):
+        restored = self.kind.from_bytes(data)
+        for each in (classifier, restored):
             each.learn_one({"a": 1.0, "new": 2.0}, "one more")
-        if classifier.to_bytes() != twin.to_bytes():
+        if classifier.to_bytes() != restored.to_bytes():
             raise BrokenError("it goes on otherwise than what was saved")
         return "before" if data == self.before else "after"
 
@@ -583,10 +583,10 @@ class PruneCase(Case):
         data = tree.to_bytes()
         if data not in (self.before, self.after):
             raise BrokenError("neither as before nor as after")
-        twin = model.from_bytes(data)
-        for each in (tree, twin):
+        restored = model.from_bytes(data)
+        for each in (tree, restored):
             each.prune(0)
-        if tree.to_bytes() != twin.to_bytes():
+        if tree.to_bytes() != restored.to_bytes():
             raise BrokenError("it goes on otherwise than what was saved")
         tree.predict_one({"a": 1.0, "new": 2.0})
         return "before" if data == self.before else "after"
@@ -676,9 +676,9 @@ class ObserverCase(Case):
         found = observer.to_bytes()
         if found not in (self.old, self.new):
             raise BrokenError("neither as before nor as after")
-        twin = self.kind.from_bytes(found)
+        restored = self.kind.from_bytes(found)
         size = len(observer)
-        if size != len(twin) or repr(observer.best_split()) != repr(twin.best_split()):
+        if size != len(restored) or repr(observer.best_split()) != repr(restored.best_split()):
             raise BrokenError("another than it says")
         self._go_on(observer)
         if observer.to_bytes() != self.ends[found == self.new]:

@@ -1,8 +1,8 @@
 """A machine of Hypothesis that calls a model in any order.
 
-Beside the model goes a twin that is saved and loaded, copied or pickled now and then, and takes its
-own place; after every call, both have to be the same to the last bit, and so has a third that is
-loaded from what was saved just now.
+A second model makes the same calls, and is saved and loaded, copied or pickled from time to time.
+After every call both have to be bit-identical. A third one, loaded from the bytes just saved, has to
+be bit-identical too.
 """
 
 from collections import Counter
@@ -23,13 +23,13 @@ from state_cases import COPIES, batches, by_bytes, by_file, outcome
 
 
 class ModelStates(RuleBasedStateMachine):
-    """A model, and its twin that comes from files."""
+    """A model, and a copy of it that was restored from files."""
 
     seen: ClassVar[Counter] = Counter()
 
     def begin(self, model):
         self.model = model
-        self.twin = by_bytes(model)
+        self.restored = by_bytes(model)
 
     def labels(self, y):
         """What is learned where y is to be; a machine of several targets has more of them."""
@@ -41,7 +41,7 @@ class ModelStates(RuleBasedStateMachine):
     def both(self, work):
         """Let both do the same, with the same outcome."""
         found = outcome(work, self.model)
-        assert outcome(work, self.twin) == found
+        assert outcome(work, self.restored) == found
         self.seen["refused"] += isinstance(found, tuple)
 
     @rule(batch=batches())
@@ -88,19 +88,19 @@ class ModelStates(RuleBasedStateMachine):
 
     @rule(way=st.sampled_from(COPIES))
     def copy(self, way):
-        self.twin = way(self.twin)
+        self.restored = way(self.restored)
         self.seen["copied"] += 1
 
     @rule()
     def save_and_load(self):
-        self.twin = by_file(self.twin)
+        self.restored = by_file(self.restored)
         self.seen["files"] += 1
 
     @invariant()
     @precondition(lambda self: hasattr(self, "model"))
     def saved_and_loaded(self):
         data = self.model.to_bytes()
-        assert self.twin.to_bytes() == data
+        assert self.restored.to_bytes() == data
         loaded = type(self.model).from_bytes(data)
         assert loaded.to_bytes() == data
         assert loaded.nbytes == self.model.nbytes

@@ -1,6 +1,6 @@
-"""Slow and obvious twins of the moments and the observers, in exact rational arithmetic.
+"""Slow and obvious references of the moments and the observers, in exact rational arithmetic.
 
-A twin keeps every row. Asked for its cuts, it groups the rows by key, and computes each merit
+A reference keeps every row. Asked for its cuts, it groups the rows by key, and computes each merit
 from the rows on either side.
 """
 
@@ -53,7 +53,7 @@ def merit(y, w, left_mask):
     return sum(shares) / len(shares)
 
 
-class Twin:
+class Reference:
     """Keeps all rows; a subclass says which key a row has, and where a cut lies."""
 
     def __init__(self, x, y, w=None):
@@ -94,7 +94,7 @@ class Twin:
         return exact_moments(np.array(self.x)[mask], self.w[mask])[1]
 
 
-class QuantizerTwin(Twin):
+class QuantizerTwin(Reference):
     """The paper's quantizer: rows whose x has the same floor(x / radius)."""
 
     def __init__(self, x, y, w=None, *, radius, cut="border"):
@@ -117,7 +117,7 @@ class QuantizerTwin(Twin):
         return border
 
 
-class AutoTwin(Twin):
+class AutoTwin(Reference):
     """The quantizer that needs no radius, row by row: slots are (lower, upper) borders."""
 
     def __init__(self, x, y, w=None, *, slots):
@@ -206,7 +206,7 @@ def cell(x, level):
     return math.floor(Fraction(float(x)) / Fraction(2) ** level)
 
 
-class EBSTTwin(Twin):
+class EBSTTwin(Reference):
     """An element for each different x, and cuts midway between neighbours."""
 
     def key(self, x):

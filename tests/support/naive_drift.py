@@ -1,4 +1,4 @@
-"""A slow and obvious twin of the detector of change."""
+"""A slow and obvious reference of the detector of change."""
 
 import math
 from collections import Counter

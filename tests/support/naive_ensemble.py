@@ -1,7 +1,7 @@
-"""Slow and obvious twins of the forest and of the adaptive tree: trees, loops and NumPy.
+"""Slow and obvious references of the forest and of the adaptive tree: trees, loops and NumPy.
 
 The trees are the library's own, each with the weights that splitmix64 draws for it; how they are
-combined and replaced is written down a second time. The last layer has a twin of its own.
+combined and replaced is written down a second time. The last layer has a reference of its own.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""A slow and obvious twin of the evaluation: errors by their definitions, labels by a list."""
+"""A slow and obvious reference of the evaluation: errors by their definitions, labels by a list."""
 
 import math
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""A slow and obvious twin of the bounds around predictions."""
+"""A slow and obvious reference of the bounds around predictions."""
 
 import math
 from statistics import NormalDist

@@ -1,4 +1,4 @@
-"""The tree of several targets once more, slow and obvious: a plain twin for each target.
+"""The tree of several targets once more, slow and obvious: a plain reference for each target.
 
 Each face of the tree predicts and learns one target. They have the same shape, as none of them
 decides when to split, and where: that they do together, by the mean of the shares of variance that

@@ -1,4 +1,4 @@
-"""Slow and obvious twins: the rows of a text letter by letter, and what their fields mean."""
+"""Slow and obvious references: the rows of a text letter by letter, and what their fields mean."""
 
 import csv
 import io

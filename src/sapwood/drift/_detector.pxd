@@ -16,7 +16,7 @@ cdef struct Side:
 
 cdef struct Detector:
     double rows       # of all
-    double known      # rows since the detector last began anew
+    double known      # rows since the detector was last reset
     double mean       # of about the last rows
     double variance
     Side sides[SIDES]

@@ -12,8 +12,8 @@ change and with independent values the mean of R is about the number of rows, so
 is passed after N rows on average, or later. Errors of models depend on each other, and tails are
 heavy: this is a rule that was measured, not a proof.
 
-Beside each R goes the largest of the products alone (Page's statistic). It began with the row at
-which a change most likely happened.
+For each R the largest of its products is kept too (Page's statistic). The row at which that product
+began is the row at which a change most likely happened.
 """
 
 from libc.math cimport exp, sqrt
@@ -83,7 +83,7 @@ cdef inline double gather(
 cdef inline void tell(
     const Detector* own, Py_ssize_t first, Py_ssize_t last, Found* found
 ) noexcept nogil:
-    """Say since when the mean is another one, by the side with most evidence."""
+    """Find the row since when the mean has changed, by the side with most evidence."""
     cdef Py_ssize_t side, most = first
     for side in range(first + 1, last):
         most = side if own.sides[side].evidence > own.sides[most].evidence else most
@@ -154,7 +154,7 @@ def watch(
     Py_ssize_t first,
     Py_ssize_t last,
 ):
-    """Take values in, up to the first that cannot be, or at which a change is told.
+    """Update the detector with values, up to the first at which a change is detected.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def watch(
     values : array of float
         Finite numbers, not beyond `LARGEST`.
     limit : float
-        What the evidence has to pass.
+        The threshold of the evidence.
     first, last : int
         Which sides are looked at: 0 to 2 are upwards, 3 to 5 downwards.
 

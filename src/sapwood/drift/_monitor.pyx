@@ -1,18 +1,18 @@
-"""The distributions of columns, lately against before.
+"""The distributions of columns: recent rows compared with the rows before them.
 
-A column is watched by bins: of a number, nine edges between the quantiles of its first rows make
-ten, of which the outer two are beyond what was seen; of a category each label has one; and one is
-that of missing values. Of any two rows one is counted, now the first, now the second, in blocks
-of BLOCK rows. With p the shares of bins before, and q those of the last RECENT blocks (drawn
-towards p), a block of counts c is more
-likely under q than under p by the product of (q / p)^c. The evidence for a change is gathered as
-in _detector.pyx,
+The values of a column are counted by bins. A number has ten bins: nine edges at the quantiles of
+its first rows separate them, and the outer two hold the values beyond those rows. A category has
+one bin per label. Each column has one more bin for missing values. One row of each pair is
+counted, the first or the second in turn, in blocks of BLOCK rows. Let p be the shares of bins in
+the rows before, and q the shares in the last RECENT blocks, shrunk towards p. A block of counts c
+is more likely under q than under p by the product of (q / p)^c. The evidence for a change is
+accumulated as in _detector.pyx,
 
-    R ← (1 + R) exp((Σ c log(q / p) - toll) / unrest),
+    R ← (1 + R) exp((Σ c log(q / p) - toll) / overdispersion),
 
-where the toll makes up for what is not known of p. The unrest is the factor by which counts vary
-more than those of independent rows (overdispersion), so that a slow or seasonal column needs more
-evidence than a shuffled one. It is the largest of these:
+where the toll accounts for the uncertainty of p. The overdispersion (`unrest` in the code and in
+saved files) is the factor by which counts vary more than those of independent rows, so that a slow
+or seasonal column needs more evidence than a shuffled one. It is the largest of these:
 
 - For spans of 1, 4, 16, ... blocks, the mean of chi² / degrees of freedom of the counts of a span
   against those of all other rows. Where it still grows with the length of the span, the longest
@@ -48,7 +48,7 @@ cdef enum:
     NUMBER_BINS = 11    # of missing values, below the edges, between them, and above
     CUTS = 9            # edges of a number
     SAMPLED = 4
-    FIRST_ROWS = 500    # that tell the edges
+    FIRST_ROWS = 500    # from which the edges are estimated
     CATEGORY_KIND = 0
     NUMBER_KIND = 1
     WAITING_KIND = 2    # for the first rows of a number
@@ -63,25 +63,25 @@ cdef double MEMORY = 1e6        # rows that are before
 cdef double PRIOR = 0.5         # of each bin
 cdef double DRAWN = 100.0       # rows of p in q
 cdef double SPAN_MEMORY = 50.0  # spans of a length
-cdef double LARGEST_JUMP = 8.0  # of the unrest, by one span
+cdef double LARGEST_JUMP = 8.0  # of the overdispersion, by one span
 cdef double LARGEST_U = 4.0     # deviations of an error
 cdef double LEAST_KNOWN = 200.0  # errors, before sums count
 cdef double LEAST_SUMS = 6.0
 cdef double SUSPICION = 100.0     # evidence from which on values beyond the edges are kept apart
 cdef double CAUTION = 0.75      # of the gain that blocks of a slow column have without a change
-cdef double DOUBT = 0.5         # standard errors of the growth of unrest that are left out
+cdef double DOUBT = 0.5         # standard errors subtracted from the growth of overdispersion
 cdef double USUAL_ROWS = 1000.0
 
 
 cdef struct Column:
-    double known          # rows since it began anew
+    double known          # rows since the last reset
     double weight         # of the rows before
     double evidence
     double likeliest
     double since          # the row with which that began, counted from 1
     double turns          # neighbours in different bins
     double last_bin       # of the last row that was counted
-    double unrest[SPANS]  # of spans of each length
+    double unrest[SPANS]  # overdispersion of spans of each length
     double spans[SPANS]   # how many there were
     double filled[SPANS]  # spans of the next shorter length in the one that is being filled
     double blocks         # that were recent, or still are
@@ -104,7 +104,7 @@ cdef struct Sums:
     double rows           # in the sum that is being filled
     double total          # of them, each in deviations from the mean
     double last           # the sum before
-    double unrest         # by which factor sums vary more than those of independent errors
+    double unrest         # overdispersion: variance of sums / variance if errors were independent
     double count          # of sums
 
 
@@ -151,7 +151,7 @@ cdef inline double in_units(double residual, double size, Errors* errors) noexce
 cdef inline double calm_of_errors(
     const Detector* own, Errors* errors, double size
 ) noexcept nogil:
-    """Take an error in; return one over the unrest of errors, or 0 as long as that is unknown."""
+    """Add an error; return one over the overdispersion of errors, or 0 while it is unknown."""
     cdef Py_ssize_t length
     cdef double u, found, most = 1.0, rows = BLOCK_ROWS
     cdef Sums* sums
@@ -250,13 +250,13 @@ cdef double diversity(const Column* own, Py_ssize_t bins) noexcept nogil:
 
 
 cdef inline double certainty(double spans, Py_ssize_t used) noexcept nogil:
-    """Return the share of a ratio of unrests that is left when its standard error is left out."""
+    """Return the factor that reduces a ratio of overdispersions by its standard error."""
     cdef double freedom = min(spans, SPAN_MEMORY) * max(used - 1.0, 1.0)
     return 1.0 - DOUBT * sqrt(2.0 / freedom) if freedom > 0.0 else 0.0
 
 
 cdef double unrest_of(const Column* own, Py_ssize_t used, Py_ssize_t bins) noexcept nogil:
-    """Return by which factor counts vary more than those of independent rows."""
+    """Return the overdispersion: the factor by which counts vary more than independent rows."""
     cdef Py_ssize_t length, longest = 0
     cdef double most = 1.0, growth, share, turns
     for length in range(SPANS):
@@ -427,19 +427,19 @@ def watch_rows(
     double limit,
     double error_limit,
 ):
-    """Take rows in, up to the end of a block in which a column has changed, or errors have.
+    """Update the columns with rows, up to the end of a block in which drift is detected.
 
     Parameters
     ----------
     columns : array of float, shape (columns, COLUMN_FIELDS)
-        What is known of each column. Changed.
+        The records of columns. Changed.
     error : array of float
         The detector of the sizes of errors. Changed.
     scale : array of float, shape (SCALE_FIELDS,)
         How many errors there were, their usual size, and how their sums vary. Changed.
     targets : array of float, shape (rows, 2)
-        y, and its distance to what was predicted; NaN where missing. The latter is changed: it is
-        in units of the usual size, as a model that learns is no change.
+        y, and the residual of its prediction; NaN where missing. The residual is changed to units
+        of the usual size of errors, so that the progress of a model is not reported as drift.
     rows : array of float, shape (rows, other columns)
         Numbers, or codes of labels; NaN where missing.
     in_block : int
@@ -447,7 +447,7 @@ def watch_rows(
     row : float
         How many rows there were before.
     limit, error_limit : float
-        What the evidence of a column, in blocks, and that of errors, in rows, has to pass.
+        Thresholds of the evidence of a column, in blocks, and of that of errors, in rows.
 
     Returns
     -------
@@ -458,7 +458,7 @@ def watch_rows(
     changed : list of int
         Which columns have changed.
     found : tuple of float, optional
-        Since when errors are larger, from what to what.
+        The row since when errors are larger, and their mean before and after.
     """
     cdef Py_ssize_t count = columns.shape[0], place, column, taken = 0, total = rows.shape[0]
     cdef int32_t bins[BLOCK_ROWS]

@@ -25,14 +25,14 @@ LAST = ("row", "since", "before", "after")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that was noticed.
+    """A change of the mean that was detected.
 
     Parameters
     ----------
     row : int
-        With which value it was noticed, counted from 1.
+        The value at which it was detected, counted from 1.
     since : int
-        With which value it most likely began.
+        The value at which it most likely began.
     before, after : float
         The mean until then, and the mean from then on.
     """
@@ -48,24 +48,24 @@ class Change:
 
 
 class ChangeDetector(StoredModel):
-    """Says when the mean of a stream of numbers has changed.
+    """Detects changes of the mean of a stream of numbers.
 
     Values are compared with the mean and the deviation of about the last 2,000, and the evidence
     for a change is gathered after Shiryaev and Roberts for changes by 0.1, 0.2 and 0.4
-    deviations at once. After an alarm the detector is reset.
+    deviations at once. After a change was detected, the detector is reset.
 
     Parameters
     ----------
     once_in : float
-        There is at most one false alarm in so many values, on average.
+        Expected number of values between false alarms.
     direction : {"both", "up", "down"}
-        Which changes are looked for. For errors of a model, "up".
+        The direction of the changes to detect. For errors of a model, "up".
 
     Notes
     -----
-    The rate of false alarms is that of independent values whose distribution does not change;
-    where values depend on their neighbours, longer runs above the mean are usual, and alarms too.
-    The first 200 values, and those after an alarm, only tell what is usual.
+    The rate of false alarms holds for independent values whose distribution does not change.
+    Autocorrelated values have longer runs above the mean, and therefore more false alarms.
+    The first 200 values, and the first 200 after each change, only estimate mean and deviation.
 
     References
     ----------
@@ -120,14 +120,14 @@ class ChangeDetector(StoredModel):
 
     @property
     def evidence(self) -> float:
-        """How near to an alarm it is: a change is reported at 1."""
+        """The evidence for a change, relative to the threshold: a change is reported at 1."""
         first, last = SIDES[self._direction]
         own = self._state[FIRST_SIDE:].reshape(-1, SIDE)[first:last, 0]
         return float(own.mean()) / self._once_in
 
     @property
     def last(self) -> Change | None:
-        """The last change that was noticed."""
+        """The last change that was detected."""
         return self._seen[1]
 
     @property
@@ -135,7 +135,7 @@ class ChangeDetector(StoredModel):
         return self._seen[0]
 
     def update(self, value: float) -> bool:
-        """Take a value in.
+        """Update the detector with a value.
 
         Parameters
         ----------
@@ -145,12 +145,12 @@ class ChangeDetector(StoredModel):
         Returns
         -------
         bool
-            Whether a change was noticed; see `last`.
+            Whether a change was detected; see `last`.
         """
         return bool(self.update_many([validation.number(value, "value")]))
 
     def update_many(self, values: ArrayLike) -> list[Change]:
-        """Take many values in: the same as `update` in a loop, or nothing at all.
+        """Update the detector with many values, as `update` in a loop, or with none of them.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class ChangeDetector(StoredModel):
         Returns
         -------
         list of Change
-            The changes that were noticed, in order.
+            The changes that were detected, in order.
         """
         array = np.array(validation.column(values, "values"), order="C")
         bad = np.flatnonzero(~(np.abs(array) <= LARGEST))
@@ -187,8 +187,8 @@ class ChangeDetector(StoredModel):
         return int(self._state.nbytes) + 8 * (len(LAST) if self.last is not None else 0)
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        return f"<ChangeDetector({told}): {self.rows} values>"
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"<ChangeDetector({parameters}): {self.rows} values>"
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ def check_state(state: NDArray[np.float64]) -> None:
     _check(bool(np.isfinite(state).all()), "its state has a number that is not finite")
     rows, known = state[ROWS], state[KNOWN]
     whole = 0 <= known <= rows <= MOST_ROWS and rows == int(rows) and known == int(known)
-    _check(whole, f"it cannot have seen {rows:g} values, {known:g} of them lately")
+    _check(whole, f"it cannot have seen {rows:g} values, {known:g} of them since its last reset")
     _check(abs(state[MEAN]) <= LARGEST and state[VARIANCE] >= 0, "its mean or variance is wrong")
     sides = state[FIRST_SIDE:].reshape(-1, SIDE)
     _check(bool((sides[:, 0] >= 0).all()), "its evidence is negative")

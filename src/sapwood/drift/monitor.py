@@ -1,4 +1,7 @@
-"""A monitor of a stream beside any model: it says what changed, since when, from what to what."""
+"""A drift monitor of a stream, independent of the model that learns it.
+
+A drift event names the quantity that changed, the row since when, and its value before and after.
+"""
 
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -11,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import validation
 from sapwood.drift import _monitor
 from sapwood.drift.detector import check_state
-from sapwood.drift.words import Changed, stability_index, tell_error, tell_feature
+from sapwood.drift.messages import Changed, describe_error, describe_feature, stability_index
 from sapwood.model import State, StoredModel, check_unchanged
 from sapwood.rows.features import CATEGORY, OTHERS, Features
 
@@ -21,10 +24,10 @@ FloatArray = NDArray[np.float64]
 
 PARTS = _monitor.column_parts()
 OWN = ("y", "bias")  # columns before the features
-KEPT = 400  # last rows, by which an alarm is told
+KEPT = 400  # last rows, from which the message of an event is made
 LARGEST = 1e140
 SEVERITIES = ("minor", "moderate", "major")
-LEAST_PSI = (0.1, 0.25)  # of what is moderate, and major
+LEAST_PSI = (0.1, 0.25)  # of a moderate and of a major event
 LEAST_GROWTH = (0.1, 0.5)
 FIRST_SPANS = 25
 FIRST_FORMAT = (
@@ -54,11 +57,11 @@ class DriftEvent:
     name : str
         Of the feature or the target; else the same as `what`.
     row : int
-        With which row it was noticed, counted from 1.
+        The row at which it was detected, counted from 1.
     since : int
-        With about which row it began.
+        The row at which it began, approximately.
     words : str
-        What has changed, from what to what.
+        The quantity that has changed, with its value before and after.
     effect : float
         The size of the change: for y, a bias or a feature the population stability index (PSI) of
         its distribution; for errors the relative growth of their mean size, 1 if it has doubled.
@@ -112,18 +115,19 @@ class DriftEvent:
 
 
 class Monitor(StoredModel):
-    """Watches a stream, and the errors of a model on it, and says when something has changed.
+    """Detects concept drift in a stream and in the errors of a model on it.
 
     Watched are the sizes of errors, their mean (a bias), y, and each feature: its quantiles or the
     shares of its categories, missing values, categories that are new, and values beyond what was
-    seen. What was lately is compared with what was before; after an alarm, that part is reset.
+    seen. Recent rows are compared with the rows before them. After a drift event, the monitor of
+    the column that changed is reset.
 
     Parameters
     ----------
     once_in : float
-        There is at most one false alarm in so many rows, on average, of all parts together.
+        Expected number of rows between false alarms, of all columns together.
     target : str
-        What y is called in words.
+        The name of y in messages.
 
     Notes
     -----
@@ -140,8 +144,8 @@ class Monitor(StoredModel):
     >>> X = {"temperature": rng.normal(12, 3, 20_000), "city": rng.choice(["Oslo", "Rome"], 20_000)}
     >>> X["temperature"][15_000:] += 18.0
     >>> monitor = Monitor(once_in=100_000)
-    >>> for alarm in monitor.update_many(X, rng.normal(size=20_000)):
-    ...     print(alarm)
+    >>> for event in monitor.update_many(X, rng.normal(size=20_000)):
+    ...     print(event)
     temperature: median 11.9 → 30.4 since row 15,001, major
     """
 
@@ -176,8 +180,8 @@ class Monitor(StoredModel):
         return sum(int(table.nbytes) for table in tables) + first + self._features.nbytes
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        return f"<Monitor({told}): {self.rows} rows of {len(self._features.names)} features>"
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"<Monitor({parameters}): {self.rows} rows of {len(self._features.names)} features>"
 
     @property
     def rows(self) -> int:
@@ -196,7 +200,7 @@ class Monitor(StoredModel):
         prediction: float | None = None,
         time: float | None = None,
     ) -> list[DriftEvent]:
-        """Take a row in; return what has changed by it.
+        """Update the monitor with a row; return the drift events detected at it.
 
         Parameters
         ----------
@@ -205,13 +209,14 @@ class Monitor(StoredModel):
         y : float
             The target.
         prediction : float, optional
-            What was predicted for it.
+            The prediction of a model for the row.
         time : float, optional
-            Its time in seconds since 1970, which alarms report.
+            The time of the row in seconds since 1970, which drift events report.
         """
-        told = None if prediction is None else [prediction]
+        predictions = None if prediction is None else [prediction]
         times = None if time is None else [time]
-        return self.update_many({name: [value] for name, value in x.items()}, [y], told, times)
+        columns = {name: [value] for name, value in x.items()}
+        return self.update_many(columns, [y], predictions, times)
 
     def update_many(
         self,
@@ -220,7 +225,7 @@ class Monitor(StoredModel):
         predictions: ArrayLike | None = None,
         times: ArrayLike | None = None,
     ) -> list[DriftEvent]:
-        """Take many rows in: the same as `update` in a loop.
+        """Update the monitor with many rows: the same as `update` in a loop.
 
         Parameters
         ----------
@@ -229,54 +234,54 @@ class Monitor(StoredModel):
         y : array_like of float
             The targets; NaN where there is none.
         predictions : array_like of float, optional
-            What was predicted.
+            The predictions of a model.
         times : array_like of float, optional
-            The times of rows in seconds since 1970, which alarms report; NaN where unknown.
+            The times of rows in seconds since 1970, which drift events report; NaN where unknown.
 
         Returns
         -------
         list of DriftEvent
-            What has changed, in order.
+            The drift events, in order.
         """
         targets = _numbers(validation.column(y, "y"))
-        said = np.full(len(targets), np.nan)
+        predicted = np.full(len(targets), np.nan)
         if predictions is not None:
-            said = _numbers(validation.column(predictions, "predictions"))
+            predicted = _numbers(validation.column(predictions, "predictions"))
         clock = None if times is None else validation.column(times, "times")
         if clock is not None and len(clock) != len(targets):
             raise ValueError(f"y has {len(targets)} rows and times has {len(clock)}")
         plan = self._features.read(X, learn=True)
-        if not len(plan.matrix) == len(targets) == len(said):
+        if not len(plan.matrix) == len(targets) == len(predicted):
             raise ValueError(
                 f"X has {len(plan.matrix)} rows, y has {len(targets)} and predictions "
-                f"{len(said)}: the lengths must agree"
+                f"{len(predicted)}: the lengths must agree"
             )
-        twin = self._twin()
-        twin._features.known = plan.known()
-        twin._grow()
+        scratch = self._scratch_copy()
+        scratch._features.known = plan.known()
+        scratch._grow()
         own = np.empty((len(targets), len(OWN)))
         own[:, 0] = targets
-        residuals = np.subtract(targets, said, out=own[:, 1])
-        alarms = twin._take(own, plan.matrix, np.abs(residuals), clock)
-        self.__dict__ = twin.__dict__  # all at once
-        return alarms
+        residuals = np.subtract(targets, predicted, out=own[:, 1])
+        events = scratch._take(own, plan.matrix, np.abs(residuals), clock)
+        self.__dict__ = scratch.__dict__  # all at once
+        return events
 
-    def _twin(self) -> Self:
-        """Return a monitor that shares with this one nothing that changes."""
-        twin = type(self).__new__(type(self))
-        twin.__dict__ = dict(self.__dict__)
-        twin._features = self._features.copy()
-        twin._columns, twin._error = self._columns.copy(), self._error.copy()
-        twin._scale = self._scale.copy()
-        twin._first = [list(values) for values in self._first]
-        return twin
+    def _scratch_copy(self) -> Self:
+        """Return a copy of this monitor; no state that changes is shared between the two."""
+        scratch = type(self).__new__(type(self))
+        scratch.__dict__ = dict(self.__dict__)
+        scratch._features = self._features.copy()
+        scratch._columns, scratch._error = self._columns.copy(), self._error.copy()
+        scratch._scale = self._scale.copy()
+        scratch._first = [list(values) for values in self._first]
+        return scratch
 
     # -- rows -------------------------------------------------------------------------------------
 
     def _take(
         self, own: FloatArray, rows: FloatArray, errors: FloatArray, times: FloatArray | None
     ) -> list[DriftEvent]:
-        alarms: list[DriftEvent] = []
+        events: list[DriftEvent] = []
         start = 0
         watched = len(self._columns) + 1
         limit = watched * self._once_in
@@ -308,13 +313,13 @@ class Monitor(StoredModel):
             self._rows += taken
             start += taken
             if found is not None:
-                alarms.append(self._error_alarm(*found))
+                events.append(self._error_event(*found))
             for column in changed:
-                alarms.append(self._alarm(column))
+                events.append(self._column_event(column))
                 self._begin(column)
             if self._in_block == 0:
                 self._set_edges(waiting)
-        return alarms
+        return events
 
     def _note_times(self, times: FloatArray) -> None:
         """Remember the times of some rows, and of the last one."""
@@ -332,7 +337,7 @@ class Monitor(StoredModel):
         return float(self._clock[place, 1]) if place >= 0 else None
 
     def _set_edges(self, waiting: NDArray[Any]) -> None:
-        """Let numbers be watched of which enough rows were seen."""
+        """Set the edges of the numbers of which enough rows were seen, and start watching them."""
         for column in waiting.tolist():
             if len(self._first[column]) < _monitor.FIRST:
                 continue
@@ -348,7 +353,7 @@ class Monitor(StoredModel):
             self._first[column] = []
 
     def _grow(self) -> None:
-        """Let there be a record for each column."""
+        """Add a record for each new column."""
         count = len(OWN) + len(self._features.names)
         fresh = count - len(self._columns)
         if not fresh:
@@ -366,7 +371,7 @@ class Monitor(StoredModel):
             self._begin(column)
 
     def _begin(self, column: int) -> None:
-        """Let a column begin anew."""
+        """Reset the record of a column."""
         own = self._columns[column]
         own[:] = 0.0
         own[PARTS["kind"]] = _monitor.CATEGORY if self._is_category(column) else _monitor.WAITING
@@ -376,10 +381,10 @@ class Monitor(StoredModel):
         place = column - len(OWN)
         return place >= 0 and self._features.kinds[place] == CATEGORY
 
-    # -- alarms -----------------------------------------------------------------------------------
+    # -- drift events -----------------------------------------------------------------------------
 
     def _changed(self, column: int, since: int) -> Changed:
-        """Return what is known of a column before and after a row."""
+        """Return the distribution of a column before and after a row."""
         own = self._columns[column]
         place = column - len(OWN)
         after = self._last[max(0, len(self._last) - (self._rows - since + 1)) :, column]
@@ -393,23 +398,23 @@ class Monitor(StoredModel):
             else None,
         )
 
-    def _alarm(self, column: int) -> DriftEvent:
+    def _column_event(self, column: int) -> DriftEvent:
         since = max(1, int(self._columns[column, PARTS["since"]][0]))
         changed = self._changed(column, since)
         what = ["target", "bias"][column] if column < len(OWN) else "feature"
         effect = stability_index(changed)
-        return self._told(
-            DriftEvent(what, changed.name, self._rows, since, tell_feature(changed), effect),
+        return self._rated(
+            DriftEvent(what, changed.name, self._rows, since, describe_feature(changed), effect),
             LEAST_PSI,
         )
 
-    def _told(self, alarm: DriftEvent, least: tuple[float, float]) -> DriftEvent:
-        """Return an alarm with its severity and its times."""
-        severity = SEVERITIES[int(np.searchsorted(least, alarm.effect, side="right"))]
-        time, since_time = self._time_of(alarm.row), self._time_of(alarm.since)
-        return replace(alarm, severity=severity, time=time, since_time=since_time)
+    def _rated(self, event: DriftEvent, least: tuple[float, float]) -> DriftEvent:
+        """Return an event with its severity and its times."""
+        severity = SEVERITIES[int(np.searchsorted(least, event.effect, side="right"))]
+        time, since_time = self._time_of(event.row), self._time_of(event.since)
+        return replace(event, severity=severity, time=time, since_time=since_time)
 
-    def _error_alarm(self, since: float, before: float, after: float) -> DriftEvent:
+    def _error_event(self, since: float, before: float, after: float) -> DriftEvent:
         rows = self._rows - int(since) + 1
         features = [
             (
@@ -420,11 +425,11 @@ class Monitor(StoredModel):
             for column in range(len(OWN), len(self._columns))
             if self._columns[column, PARTS["kind"]] != _monitor.WAITING
         ]
-        words = tell_error(before, after, features, self._last_errors[-rows:])
+        words = describe_error(before, after, features, self._last_errors[-rows:])
         growth = after / before - 1.0 if before > 0 else LARGEST_EFFECT
         effect = float(min(growth, LARGEST_EFFECT))
-        alarm = DriftEvent("error", "error", self._rows, int(since), words, effect)
-        return self._told(alarm, LEAST_GROWTH)
+        event = DriftEvent("error", "error", self._rows, int(since), words, effect)
+        return self._rated(event, LEAST_GROWTH)
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -508,7 +513,7 @@ def _moment(seconds: float) -> str:
 
 
 def _few_labels(features: Any) -> Any:
-    """Return what a header tells of features, without labels that share a bin.
+    """Return the features of a header without the labels that share a bin.
 
     Files of the first release may have more labels than there are bins.
     """

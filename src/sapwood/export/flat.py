@@ -48,17 +48,18 @@ class ExportError(ValueError):
 
 @dataclass(frozen=True)
 class Tracking:
-    """What the last layer makes of a prediction p of the tree, at the moment of the export.
+    """The error-correction layer at the time of the export, which corrects a prediction p.
 
-    The candidates are, for each rate, ``level + slope * (p - outlook)``, and the transfer model:
-    p, plus ``coefficients`` times ``known - p`` for each value that is known, and ``p - first``,
-    held within its bounds. Each adds its weight times its distance from p, and the
-    sum is held within p and all candidates, and then within the range of y that was seen.
+    There is a candidate for each rate, ``level + slope * (p - weighted_mean)``, with the
+    exponentially weighted mean of predictions. The last candidate is the transfer model: p, plus
+    ``coefficients`` times ``known - p`` for each known value and times ``p - first``, clipped to
+    its bounds. Each candidate adds its weight times its distance from p. The sum is clipped to the
+    range of p and all candidates, and then to the range of y that was seen.
     """
 
     level: list[float]
     slope: list[float]
-    outlook: list[float]
+    weighted_mean: list[float]
     coefficients: list[float]
     known: list[float]
     first: float
@@ -69,20 +70,20 @@ class Tracking:
     greatest: float
 
     def corrected(self, predictions: FloatArray) -> FloatArray:
-        """Return what becomes of predictions."""
+        """Return predictions after the correction."""
         p = np.asarray(predictions, dtype=np.float64)
-        rates = zip(self.level, self.slope, self.outlook, strict=True)
-        candidates = [level + slope * (p - outlook) for level, slope, outlook in rates]
+        rates = zip(self.level, self.slope, self.weighted_mean, strict=True)
+        candidates = [level + slope * (p - mean) for level, slope, mean in rates]
         terms = [*(known - p for known in self.known), p - self.first]
         a, b, c, d = (k * term for k, term in zip(self.coefficients, terms, strict=True))
         transferred = (p + a + b) + (c + d)  # in the order of the kernel
         candidates.append(np.clip(transferred, self.lowest, self.highest))
-        said = p
+        total = p
         for weight, candidate in zip(self.weights, candidates, strict=True):
-            said = said + weight * (candidate - p)
+            total = total + weight * (candidate - p)
         together = np.array([p, *candidates])
-        said = np.clip(said, together.min(axis=0), together.max(axis=0))
-        corrected: FloatArray = np.clip(said, self.least, self.greatest)
+        total = np.clip(total, together.min(axis=0), together.max(axis=0))
+        corrected: FloatArray = np.clip(total, self.least, self.greatest)
         return corrected
 
 
@@ -319,9 +320,9 @@ def _listed(kernel: TreeKernel) -> list[int]:
 
 
 def tracking_of(kernel: TreeKernel | EnsembleKernel) -> Tracking | None:
-    """Return what the last layer does; None if there is none, or nothing that it does.
+    """Return the error-correction layer; None if there is none, or if it changes nothing.
 
-    Means of y are within its range, so that nothing holds them to it.
+    Means of y are within its range, so that nothing clips them to it.
     """
     layer = kernel.layer_table
     part = {name: layer[start : start + size].tolist() for name, start, size in layer_parts()}
@@ -333,7 +334,7 @@ def tracking_of(kernel: TreeKernel | EnsembleKernel) -> Tracking | None:
     return Tracking(
         level=part["level"],
         slope=part["slope"],
-        outlook=part["outlook"],
+        weighted_mean=part["outlook"],
         coefficients=part["coefficient"],
         known=part["known"],
         first=part["first"][0],
@@ -442,7 +443,7 @@ def encode(tree: Readable, X: Any) -> FloatArray:
 
 
 def needed(module: str, package: str, function: str) -> Any:
-    """Import a module of another package, or tell how to get it."""
+    """Import a module of another package; raise an error with the install command without it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

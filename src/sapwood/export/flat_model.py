@@ -25,10 +25,11 @@ __all__ = ["FlatModel", "flatten_model"]
 
 @dataclass(frozen=True, eq=False)
 class FlatModel:
-    """Trees, and what becomes of their predictions.
+    """Trees, and how their predictions are combined.
 
-    These are summed up by their shares, the sum is held within the least and the greatest of them,
-    and the last layer of an ensemble makes its own of that; a tree's own is with the tree.
+    Predictions are averaged by their shares, the mean is clipped to the range of the predictions,
+    and the error-correction layer of an ensemble corrects the result. The layer of a single tree is
+    part of that tree.
     """
 
     names: list[Label]  # of the columns of `encode`
@@ -105,7 +106,7 @@ def _flattened(ensemble: Any) -> FlatModel:
     shares, tracking = kernel.weights(), tracking_of(kernel)
     if kernel.rows == kernel.begun:  # the first tree alone is not new
         shares, tracking = [1.0], None
-    if shares[-1] == 0.0:  # the tree that waits has no say
+    if shares[-1] == 0.0:  # the candidate tree has no weight
         shares = shares[:-1]
     trees = [ensemble._as_tree(place) for place in range(len(shares))]
     many = np.flatnonzero(trees[0]._kernel.columns.place_table >= 0).tolist()

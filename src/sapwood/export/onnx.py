@@ -31,7 +31,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
-# TreeEnsemble came with version 5 of the one, in the release that had version 21 of the other.
+# TreeEnsemble exists since version 5 of ai.onnx.ml, of the ONNX release with version 21 of ai.onnx.
 OPSETS = {"ai.onnx.ml": 5, "": 21}
 IR_VERSION = 10
 MOST_BYTES = 2**31 - 2**20  # of a model: protobuf ends at 2 GiB
@@ -81,8 +81,8 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
     >>> x = np.arange(3000.0) % 100
     >>> tree.learn_many({"x": x}, np.where(x < 30, 2 * x, 60 - x))
     >>> session = onnxruntime.InferenceSession(to_onnx(tree).SerializeToString())
-    >>> (twin,) = session.run(None, {"X": encode(tree, {"x": x})})
-    >>> np.allclose(twin, tree.predict_many({"x": x}), rtol=1e-12)
+    >>> (exported,) = session.run(None, {"X": encode(tree, {"x": x})})
+    >>> np.allclose(exported, tree.predict_many({"x": x}), rtol=1e-12)
     True
     """
     graph = _Graph(needed("onnx", "onnx", "to_onnx"))
@@ -97,12 +97,12 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
 
 
 def _predicted(graph: "_Graph", flat: FlatModel) -> str:
-    """Add what a model of one target predicts, (rows, 1)."""
-    said = [
-        _said(graph, each, _columns(graph, flat, each, levels))
+    """Add the predictions of a model of one target, (rows, 1)."""
+    predictions = [
+        _tree_prediction(graph, each, _columns(graph, flat, each, levels))
         for each, levels in zip(flat.trees, flat.levels, strict=True)
     ]
-    result = _together(graph, said, flat.shares) if len(said) > 1 else said[0]
+    result = _together(graph, predictions, flat.shares) if len(predictions) > 1 else predictions[0]
     return result if flat.tracking is None else _track(graph, flat.tracking, result)
 
 
@@ -131,7 +131,7 @@ def _classifier_of(graph: "_Graph", classifier: Classifier) -> tuple[Any, dict[s
 
 
 def _check_size(trees: list[FlatTree]) -> None:
-    """Raise if trees have no room in a model."""
+    """Raise if trees are too large for a model."""
     size = 0
     for flat in trees:
         tables = [] if flat.models is None else list(vars(flat.models).values())
@@ -225,8 +225,8 @@ def _columns(graph: _Graph, flat: FlatModel, tree: FlatTree, levels: dict[int, F
     return graph.add("Concat", *parts, axis=1)
 
 
-def _said(graph: _Graph, flat: FlatTree, x: str) -> str:
-    """Add what a tree predicts of what it reads, (rows, 1)."""
+def _tree_prediction(graph: _Graph, flat: FlatTree, x: str) -> str:
+    """Add the predictions of a tree for its columns x, (rows, 1)."""
     if flat.models is None:
         return _walk(graph, flat, x, flat.constants("ONNX")[flat.is_leaf])
     leaf = _walk(graph, flat, x, np.arange(len(flat.models.base)))
@@ -234,12 +234,14 @@ def _said(graph: _Graph, flat: FlatTree, x: str) -> str:
     return result if flat.tracking is None else _track(graph, flat.tracking, result)
 
 
-def _together(graph: _Graph, said: list[str], shares: list[float]) -> str:
-    """Add what trees predict by their shares; see `FlatModel`."""
-    both = graph.add("Concat", *said, axis=1)
+def _together(graph: _Graph, predictions: list[str], shares: list[float]) -> str:
+    """Add the predictions of trees combined by their shares; see `FlatModel`."""
+    both = graph.add("Concat", *predictions, axis=1)
     total = graph.add("MatMul", both, graph.constant(np.array(shares)[:, None]))
     return graph.add(
-        "Min", graph.add("Max", total, graph.add("Min", *said)), graph.add("Max", *said)
+        "Min",
+        graph.add("Max", total, graph.add("Min", *predictions)),
+        graph.add("Max", *predictions),
     )
 
 
@@ -287,7 +289,7 @@ def _walk(graph: _Graph, flat: FlatTree, x: str, values: NDArray[Any]) -> str:
 def _terms(
     graph: _Graph, x: str, levels: FloatArray, is_category: BoolArray
 ) -> tuple[str, IntArray]:
-    """Add what linear models read, levels in place of codes; and tell which column is which."""
+    """Add the terms of linear models, levels in place of codes; return the columns' features."""
     numbers, categories = np.flatnonzero(~is_category), np.flatnonzero(is_category)
     if not len(categories):
         return x, numbers
@@ -331,7 +333,7 @@ def _predict(graph: _Graph, flat: FlatTree, models: LeafModels, x: str, leaf: st
 
 
 def _track(graph: _Graph, tracking: Tracking, p: str) -> str:
-    """Add what the last layer makes of predictions; see `Tracking`."""
+    """Add the error-correction layer after predictions p; see `Tracking`."""
 
     def line(start: str, factor: float, distance: str) -> str:
         return graph.add("Add", start, graph.add("Mul", graph.constant(factor), distance))
@@ -342,21 +344,19 @@ def _track(graph: _Graph, tracking: Tracking, p: str) -> str:
     def beyond(value: float) -> str:
         return graph.add("Sub", p, graph.constant(value))
 
-    rates = zip(tracking.level, tracking.slope, tracking.outlook, strict=True)
-    candidates = [
-        line(graph.constant(level), slope, beyond(outlook)) for level, slope, outlook in rates
-    ]
+    rates = zip(tracking.level, tracking.slope, tracking.weighted_mean, strict=True)
+    candidates = [line(graph.constant(level), slope, beyond(mean)) for level, slope, mean in rates]
     terms = [*map(from_p, tracking.known), beyond(tracking.first)]
     transferred = p
     for coefficient, term in zip(tracking.coefficients, terms, strict=True):
         transferred = line(transferred, coefficient, term)
     transferred = graph.add("Max", transferred, graph.constant(tracking.lowest))
     candidates.append(graph.add("Min", transferred, graph.constant(tracking.highest)))
-    said = p
+    total = p
     for weight, candidate in zip(tracking.weights, candidates, strict=True):
-        said = line(said, weight, graph.add("Sub", candidate, p))
-    said = graph.add("Max", said, graph.add("Min", p, *candidates))
-    said = graph.add("Min", said, graph.add("Max", p, *candidates))
+        total = line(total, weight, graph.add("Sub", candidate, p))
+    total = graph.add("Max", total, graph.add("Min", p, *candidates))
+    total = graph.add("Min", total, graph.add("Max", p, *candidates))
     for name, bound in (("Max", tracking.least), ("Min", tracking.greatest)):
-        said = graph.add(name, said, graph.constant(bound)) if np.isfinite(bound) else said
-    return said
+        total = graph.add(name, total, graph.constant(bound)) if np.isfinite(bound) else total
+    return total

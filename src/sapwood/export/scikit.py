@@ -44,8 +44,8 @@ def to_sklearn(tree: Readable) -> Any:
     >>> tree = HoeffdingTreeRegressor(leaf="mean")
     >>> x = np.arange(2000.0)[:, None] % 100
     >>> tree.learn_many(x, np.where(x[:, 0] < 30, 1.0, 4.0))
-    >>> twin = to_sklearn(tree)
-    >>> np.array_equal(twin.predict(x), tree.predict_many(x))
+    >>> exported = to_sklearn(tree)
+    >>> np.array_equal(exported.predict(x), tree.predict_many(x))
     True
     """
     flat = flatten(tree)

@@ -33,7 +33,7 @@ def to_shap(tree: Readable) -> dict[str, Any]:
     ------
     ExportError
         If leaves are linear models, a split on categories is not a cut between their codes, or
-        what the trees of an ensemble say together is more than a sum.
+        the prediction of an ensemble is not the sum of its trees' predictions.
 
     Notes
     -----
@@ -74,7 +74,7 @@ def _as_dict(flat: FlatTree) -> dict[str, Any]:
 
 
 def _just_below(thresholds: FloatArray) -> FloatArray:
-    """Return t' such that x <= t', as SHAP has it, says x < t, also if both become float32.
+    """Return t' such that SHAP's test x <= t' is equivalent to x < t, also in float32.
 
     That is the largest float32 below t, or the largest double where t is too large or too small
     for a float32.

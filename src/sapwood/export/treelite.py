@@ -31,8 +31,8 @@ def to_treelite(tree: Readable) -> Any:
     Raises
     ------
     ExportError
-        If leaves are linear models, or what the trees of an ensemble say together is more than a
-        sum.
+        If leaves are linear models, or the prediction of an ensemble is not the sum of its trees'
+        predictions.
 
     Examples
     --------
@@ -42,8 +42,8 @@ def to_treelite(tree: Readable) -> Any:
     >>> tree = HoeffdingTreeRegressor(leaf="mean")
     >>> tree.learn_many({"city": ["Oslo", "Rome", "Lima"] * 500}, [2.0, 8.0, 1.0] * 500)
     >>> X = {"city": ["Rome", "Lima", "Bonn", None]}
-    >>> twin = treelite.gtil.predict(to_treelite(tree), encode(tree, X))[:, 0, 0]
-    >>> np.array_equal(twin, tree.predict_many(X))
+    >>> exported = treelite.gtil.predict(to_treelite(tree), encode(tree, X))[:, 0, 0]
+    >>> np.array_equal(exported, tree.predict_many(X))
     True
     """
     model = flatten_model(tree)
@@ -72,7 +72,7 @@ def to_treelite(tree: Readable) -> Any:
 
 
 def _add_tree(builder: Any, flat: FlatTree) -> None:
-    """Tell the builder of a tree."""
+    """Add a tree to the builder."""
     builder.start_tree()
     values, weight = flat.constants(NAME).tolist(), flat.weight.tolist()
     for node, kind in enumerate(flat.kind.tolist()):
@@ -88,7 +88,7 @@ def _add_tree(builder: Any, flat: FlatTree) -> None:
 
 
 def _test(builder: Any, flat: FlatTree, node: int) -> None:
-    """Tell the builder what a node asks."""
+    """Add the test of a node to the builder."""
     ways = {
         "feature_id": int(flat.feature[node]),
         "default_left": bool(flat.missing_left[node]),

@@ -10,11 +10,12 @@ y - m on d over exponentially weighted rows,
 held within ±1, twice: with a long memory, shrunk towards a prior c, and with a short one that is
 shrunk towards the first v. The prior is `START`: 0, the mean of both, or -1, the batch model alone,
 where that is a fitted model of the user's. Backtests move it: predictions of rows that were never
-issued, by models that had learned no row since the batch model came into use. They are a ridge
+issued, by models that had learned no row since the batch model was put into use. They are a ridge
 regression of their own, which is shrunk towards `START` and decays with each row that was issued.
-The short memory is the guard: it reacts to a member that fails within some thirty rows. r is PRECISION times the squared error of the stage. Errors of
-neighbouring rows resemble each other, and the later labels are, the less the errors of one block
-say about the next: r grows with the mean delay of labels.
+The short memory is the guard: it reacts within some thirty rows to a member that fails. r is
+PRECISION times the squared error of the stage. Errors of neighbouring rows are correlated, and the
+later labels are, the less the errors of one block predict those of the next: r grows with the mean
+delay of labels.
 
 Apart from the prior only predictions that were issued count: d, m and the error are those of the
 moment of the prediction.
@@ -238,7 +239,7 @@ def learn(
         0 if the row is predicted now, just before it is learned; 1 if it was predicted before; 2 if
         it never was: then its label changes at most the prior.
     tests : ndarray of float, shape (n, targets * MEMBERS), optional
-        Backtests: as members, of models that have learned no row since the batch model came into
+        Backtests: as members, of models that have learned no row since the batch model was put into
         use; NaN of a row that has none.
     """
     cdef Py_ssize_t row, target, targets = state.shape[0]

@@ -56,7 +56,7 @@ class FrozenModel:
         Parameters
         ----------
         rows : StreamRows
-            The rows as they came.
+            The rows as they were received.
         matrix : ndarray of float
             The same, encoded.
         targets : int

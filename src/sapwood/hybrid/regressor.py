@@ -90,11 +90,11 @@ class HybridRegressor(Stage):
     last fit are saved; give the learner again by `attach` after loading, which repeats that fit. A
     fit that was under way is started again on the same rows.
 
-    Labels of rows that were never predicted train all models. What would have been predicted just
-    before such a row says little about rows that are predicted far ahead. So the weights learn from
-    backtests: copies of the online models, made when a batch model comes into use, predict one in
-    four of the rows that follow. A fitted model of the user's predicts alone until labels are in
-    favour of the others.
+    Labels of rows that were never predicted train all models. The error of a prediction made just
+    before such a row is no estimate of the error of rows that are predicted far ahead. Therefore
+    the weights learn from backtests: copies of the online models, made when a batch model is put
+    into use, predict one in four of the rows that follow. A fitted model of the user predicts alone
+    until labels are in favour of the others.
 
     Examples
     --------
@@ -496,7 +496,7 @@ class HybridRegressor(Stage):
         -------
         dict
             ``rows`` learned; ``batch_weight`` now, and ``best_batch_weight`` so far;
-            ``batch_rmse`` and ``rmse`` lately, of the batch model and of the hybrid;
+            ``batch_rmse`` and ``rmse`` of recent rows, of the batch model and of the hybrid;
             ``best_batch_rmse`` so far; ``correction_gain``, the share of the batch model's squared
             error that the hybrid avoids; ``drift_events``, when the batch model's errors grew.
         """

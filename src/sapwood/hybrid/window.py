@@ -80,8 +80,8 @@ class Window:
     """The latest rows of a stream, at most so many and so many bytes.
 
     A window never changes: `appended` returns another one. Both share arrays, in which rows are
-    written once, behind each other, and moved to new ones when there is no room. So of windows that
-    were made of the same one, only one can be used further.
+    written once, one after the other, and moved to new arrays when these are full. Therefore only
+    one of the windows that were made from the same one can be appended to.
 
     Parameters
     ----------
@@ -112,12 +112,12 @@ class Window:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows; the arrays have room for at most twice as many."""
+        """Bytes of the rows; the arrays have space for at most twice as many."""
         return self.latest().nbytes
 
     def most_rows(self, width: int) -> int:
         """Return how many rows of so many features there may be."""
-        # Twice as many have room, so that each is moved once.
+        # The arrays have space for twice as many, so that each row is moved once.
         within = self._max_bytes // (2 * 8 * (width + self._targets + 1))
         return max(LEAST_ROWS, min(self._most, within))
 
@@ -152,7 +152,7 @@ class Window:
         return made
 
     def _move(self, width: int, needed: int, most: int) -> None:
-        """Let the rows have a new place with room for more."""
+        """Move the rows to new arrays with space for more."""
         places = min(2 * most, max(FIRST_PLACES, 2 * needed))
         kept = slice(self._start, self._end)
         X, y = np.full((places, width), np.nan), np.empty((places, self._targets))

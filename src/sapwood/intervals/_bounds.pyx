@@ -1,24 +1,25 @@
-"""Bounds around predictions, learned from the errors of what was said, by region.
+"""Prediction intervals, learned from the errors of issued predictions, by region.
 
-A region r (a leaf, or whatever else tells where a row belongs) keeps the faded mean size of its
-errors, and for each level two quantiles of errors in units of that size, which move by a small
-step whenever an error falls beyond them, or not. Over all regions there are the faded mean size,
-to which a young region is held, how large errors have been lately in units of what is usual where
-they were made, and for each level a factor that grows when bounds are missed too often:
+A region r (a leaf, or any other part of the space of rows) keeps the exponentially weighted mean
+size of its errors. For each level it keeps two quantiles of errors in units of that size, which
+move by a small step with each error, depending on whether it is beyond them. Three more statistics
+are kept over all regions: the exponentially weighted mean size, towards which a region with few
+rows is shrunk; the size of recent errors in units of the usual size in their regions (`lately`);
+and for each level a factor that grows when rows are outside of intervals too often:
 
     usual = (total_r + PRIOR mean) / (weight_r + PRIOR)
     unit = √(π/2) usual ⁴√lately factor
     lower, upper = prediction + low_r unit, prediction + high_r unit
 
-The size says where errors are large, `lately` when, the quantiles what their distribution is like,
-and the factor holds the level whatever comes. A region that was split off from another starts with
-half of its sums, and its quantiles.
+The size of a region describes where errors are large, `lately` when they are, and the quantiles
+their distribution. The factor keeps the coverage at the nominal level in any case. A region that
+was split off from another starts with half of its sums, and its quantiles.
 
-What was *said* of a row is a record: the prediction, what was usual, and the bounds of all levels.
-A row is judged by it when its y comes, however late that is. Until then further rows are predicted
-by the same factors and quantiles, and the errors of all of them would move these alike. So steps
-shrink with the lateness of labels, the exponentially weighted mean number of labels between a
-prediction and its own:
+The record of an issued prediction (`said`) holds the prediction, the usual error, and the bounds of
+all levels. A row is scored against it when its label arrives, however late. Until then further rows
+are predicted with the same factors and quantiles, and all of their errors would move these in the
+same direction. Therefore steps shrink with the lateness of labels, the exponentially weighted mean
+number of labels between a prediction and its own:
 
     share = LATE / (LATE + lateness)
 
@@ -51,14 +52,14 @@ cdef enum:
 # Of all regions together; a factor for each level follows.
 cdef enum:
     ROWS         # errors that were seen
-    TOTAL        # their faded sum
+    TOTAL        # their exponentially weighted sum
     WEIGHT
     LATELY
     LOWEST       # y so far, and how often
     LOWEST_SEEN
     HIGHEST
     HIGHEST_SEEN
-    LATENESS     # labels that lately came between a prediction and its own
+    LATENESS     # recent labels between a prediction and its own, exponentially weighted mean
     FACTOR
 
 # Of a region; the low and the high quantile of each level follow.
@@ -68,7 +69,7 @@ cdef enum:
     OWN_ROWS
     QUANTILE
 
-# Of what was said; the lower and the upper bound of each level follow.
+# Of an issued prediction; the lower and the upper bound of each level follow.
 cdef enum:
     PREDICTION
     USUAL        # NaN before enough was known
@@ -78,7 +79,7 @@ FIRST_LEVEL, FIRST_QUANTILE, FIRST_BOUND, MOST_LEVELS = FACTOR, QUANTILE, BOUND,
 LATENESS_PLACE, MOST_GROUPS = LATENESS, GROUPS
 NOT_MET = -1.0
 
-cdef double FIRST_ROWS = 20.0     # before bounds are told
+cdef double FIRST_ROWS = 20.0     # before bounds are issued
 cdef double OWN_FADE = 0.98
 cdef double FADE = 0.999
 cdef double LATELY_FADE = 0.85
@@ -93,7 +94,7 @@ cdef double LEAST_STEP = 0.02     # of a quantile, in units of the distance of b
 cdef double YOUNG = 20.0          # rows; until then steps are larger
 cdef double LEAST_DISTANCE = 1e-4
 cdef double FARTHEST = 1e6        # of a quantile; of the factor, and one over it
-cdef double SEEN_OFTEN = 10.0     # from then on, the least or largest y bounds what is told
+cdef double SEEN_OFTEN = 10.0     # times; from then on, intervals end at the least or largest y
 cdef double HEAVIEST = 10.0       # a weight by which the factor moves
 cdef double LARGEST_Y = 1e140
 cdef double LATE = 10.0           # labels by which steps are half as large
@@ -144,10 +145,10 @@ cdef inline void say(
 cdef inline void tell(
     const double* said, const double* overall, Py_ssize_t levels, double* bounds
 ) noexcept nogil:
-    """Let wider levels contain narrower ones, and none go beyond what y never passes.
+    """Let wider levels contain narrower ones, and clip all to the range of y.
 
-    Where the narrowest lies beyond that as a whole, as it may if most y are there, all stay as
-    they are: pulled to it they would contain too many.
+    If the narrowest interval is entirely beyond that range, as it may be if most y are at its end,
+    all stay as they are: clipped intervals would contain too many y.
     """
     cdef double lowest = overall[LOWEST], highest = overall[HIGHEST], lower, upper
     cdef bint floor = overall[LOWEST_SEEN] >= SEEN_OFTEN and said[BOUND + 1] >= lowest
@@ -170,7 +171,7 @@ cdef inline void judge(
     double* own, double* overall, double* group, const double* levels, const double* moves,
     Py_ssize_t count, const double* said, double y, double w, double age, double groups,
 ) noexcept nogil:
-    """Learn what came of what was said; a region that has just been met was prepared before.
+    """Score an issued prediction and learn from it; a new region was prepared before.
 
     `group` is NULL for rows without one. `moves` are those of a row of weight 1, from `set_moves`;
     `age` is the number of labels since the row was predicted, `groups` how many groups there
@@ -319,14 +320,14 @@ def predict_intervals(
     double[:, ::1] factors=None,
     const int32_t[::1] groups=None,
 ):
-    """Say the bounds of rows; nothing but `said` is changed.
+    """Predict the intervals of rows; nothing but `said` is changed.
 
     Parameters
     ----------
     table : array of float, shape (targets times regions, 3 + 2 levels)
-        What is known of regions: those of one target after those of another.
+        The records of regions: those of one target after those of another.
     overall : array of float, shape (targets, 9 + levels)
-        What is known of all together.
+        The statistics over all regions.
     levels : array of float
         Ascending.
     parents : array of int32
@@ -334,7 +335,7 @@ def predict_intervals(
     regions : array of int32
         Of each row.
     predictions : array of float, shape (rows, targets)
-        What was predicted.
+        The predictions of the model.
     said : array of float, shape (rows, targets times 2 + 2 levels)
         Gets the records of each row.
     factors : array of float, shape (64 times targets, levels), optional
@@ -372,7 +373,7 @@ def publish(
     double[:, ::1] overall not None,
     double[:, ::1] bounds not None,
 ):
-    """Turn predictions of rows into bounds: nested, and not beyond what y never passes.
+    """Turn the records of rows into bounds: nested, and clipped to the range of y.
 
     Parameters
     ----------
@@ -415,26 +416,26 @@ def learn(
     const int32_t[::1] groups=None,
     Py_ssize_t known_groups=0,
 ):
-    """Say the bounds of rows, then judge them, row by row.
+    """Predict the intervals of rows, then score them, row by row.
 
     Parameters
     ----------
     table, overall, levels, parents, regions, predictions
         As for `predict_intervals`; the first two are changed.
     y : array of float, shape (rows, targets)
-        What came, not beyond `LARGEST`; NaN where a target is missing: then nothing that is known
-        of it changes.
+        The actual values, not beyond `LARGEST`; NaN where a target is missing: then nothing changes
+        for that target.
     w : array of float
         The weights of rows.
     pending : Notes, optional
-        The predictions that wait for their labels; a row that has none is judged by what is said
-        now.
+        The predictions that wait for their labels; a row that has none is scored against the
+        interval predicted now.
     keys : array of uint64, optional
         Under which rows were predicted; without them they were not.
     labels : array of float, shape (1,), optional
         How many labels are known; those of these rows are added.
     bounds : array of float, shape (rows, targets times 2 levels), optional
-        Gets the bounds as `publish` would tell them, if they were told now.
+        Gets the bounds as `publish` would return them now.
     factors, groups : arrays, optional
         As for `predict_intervals`; `factors` is changed.
     known_groups : int
@@ -573,7 +574,7 @@ cdef class OneRow:
         set_moves(&levels[0], self.count, self.moves)
 
     def say(self, Py_ssize_t region, double prediction, uint64_t key, Py_ssize_t group=0):
-        """Say the bounds of a row, and keep them under a key until the label comes."""
+        """Predict the interval of a row, and keep it under a key until the label arrives."""
         cdef double* room
         self.look(region, prediction, group)
         if fabs(prediction) < INFINITY:
@@ -604,7 +605,7 @@ cdef class OneRow:
         self, Py_ssize_t region, double prediction, double y, double w, uint64_t key,
         Py_ssize_t group=0, Py_ssize_t known_groups=0,
     ):
-        """Learn the label of a row by what was said of it, or by what is said now.
+        """Learn the label of a row by its issued interval, or by the one predicted now.
 
         Parameters
         ----------

@@ -19,9 +19,9 @@ IntArray = NDArray[np.int32]
 KeyArray = NDArray[np.uint64]
 
 MOST_PENDING = 8192  # predictions that wait for their labels; the oldest go first
-LATELY, LOWEST, HIGHEST = 3, 4, 6
+RECENT, LOWEST, HIGHEST = 3, 4, 6
 WEIGHT_OF_REGION, ROWS = 1, 2  # of a region, after the sum of its errors
-ROOM = 64  # regions at first
+FIRST_REGIONS = 64  # regions at first
 
 
 def checked_levels(levels: Iterable[float]) -> FloatArray:
@@ -48,7 +48,7 @@ class BoundTable:
 
     Attributes
     ----------
-    table : array of float, shape (targets, room for regions, numbers)
+    table : array of float, shape (targets, capacity for regions, numbers)
         What is known of each region.
     overall : array of float, shape (targets, numbers)
         What is known of all together.
@@ -67,10 +67,10 @@ class BoundTable:
         first = np.zeros(_bounds.FIRST_QUANTILE + 2 * count)
         first[_bounds.FIRST_QUANTILE :: 2] = [-reach for reach in spread]
         first[_bounds.FIRST_QUANTILE + 1 :: 2] = spread
-        self.table = np.full((targets, ROOM, len(first)), _bounds.NOT_MET)
+        self.table = np.full((targets, FIRST_REGIONS, len(first)), _bounds.NOT_MET)
         self.table[:, 0] = first
         self.overall = np.zeros((targets, _bounds.FIRST_LEVEL + count))
-        self.overall[:, LATELY] = 1.0
+        self.overall[:, RECENT] = 1.0
         self.overall[:, LOWEST], self.overall[:, HIGHEST] = np.inf, -np.inf
         self.overall[:, _bounds.FIRST_LEVEL :] = 1.0
         self.pending = Notes(1 + targets * self.record, MOST_PENDING)
@@ -117,7 +117,7 @@ class BoundTable:
 
     @property
     def record(self) -> int:
-        """How many numbers are said of a target of a row: its prediction, what is usual, bounds."""
+        """Numbers in the record of a target of a row: prediction, usual error, and bounds."""
         return _bounds.FIRST_BOUND + 2 * len(self.levels)
 
     @property
@@ -135,14 +135,14 @@ class BoundTable:
         made.factors = self.factors[place : place + 1].copy()
         return made
 
-    def say(
+    def predict(
         self,
         parents: IntArray,
         regions: IntArray,
         predictions: FloatArray,
         groups: IntArray | None = None,
     ) -> FloatArray:
-        """Return what is said of rows; nothing is changed.
+        """Return the records of rows with their intervals; nothing is changed.
 
         Parameters
         ----------
@@ -158,9 +158,9 @@ class BoundTable:
         Returns
         -------
         array of float, shape (rows, targets, `record`)
-            The prediction, what is usual, and the lower and the upper bound of each level.
+            The prediction, the usual error, and the lower and the upper bound of each level.
         """
-        said = np.empty((len(predictions), self.targets * self.record))
+        issued = np.empty((len(predictions), self.targets * self.record))
         parents, predictions = np.ascontiguousarray(parents), np.ascontiguousarray(predictions)
         table = _flat(self._roomy(len(parents)))
         _bounds.predict_intervals(
@@ -170,13 +170,13 @@ class BoundTable:
             parents,
             regions,
             predictions,
-            said,
+            issued,
             _flat(self.factors),
             groups,
         )
-        return said.reshape(len(said), self.targets, self.record)
+        return issued.reshape(len(issued), self.targets, self.record)
 
-    def judge(
+    def score(
         self,
         parents: IntArray,
         regions: IntArray,
@@ -194,7 +194,7 @@ class BoundTable:
         Parameters
         ----------
         parents, regions, predictions
-            As for `say`.
+            As for `predict`.
         y : array of float, shape (rows, targets)
             NaN where a target is missing: nothing is learned of it then.
         w : array of float
@@ -202,9 +202,9 @@ class BoundTable:
         keys : array of uint64, optional
             Under which the rows were predicted, by `remember`.
         bounds : array of float, shape (rows, targets, levels, 2), optional
-            Gets the bounds that would be told just before.
+            Gets the bounds that would be issued just before.
         groups : array of int, optional
-            As for `say`.
+            As for `predict`.
         known_groups : int
             How many groups there were before; a new one has the next number.
         """
@@ -229,28 +229,28 @@ class BoundTable:
             known_groups,
         )
 
-    def remember(self, keys: KeyArray, said: FloatArray) -> None:
-        """Keep what was said of rows until their labels come, but for what is no number."""
-        records = np.empty((len(said), self.pending.width))
-        records[:, 0], records[:, 1:] = self.labels[0], _joined(said)
-        good = np.isfinite(said[:, :, 0]).all(axis=1)
+    def remember(self, keys: KeyArray, issued: FloatArray) -> None:
+        """Keep the records of rows until their labels arrive, except predictions that are not finite."""
+        records = np.empty((len(issued), self.pending.width))
+        records[:, 0], records[:, 1:] = self.labels[0], _joined(issued)
+        good = np.isfinite(issued[:, :, 0]).all(axis=1)
         if not good.all():
             keys, records = keys[good], records[good]
         self.pending.leave_keys(np.ascontiguousarray(keys), records)
 
-    def told(self, said: FloatArray) -> FloatArray:
-        """Return the bounds of all levels as they are told, of shape (rows, targets, levels, 2)."""
-        bounds = np.empty((len(said), self.targets * 2 * len(self.levels)))
-        _bounds.publish(_joined(np.ascontiguousarray(said)), self.overall, bounds)
-        return bounds.reshape(len(said), self.targets, len(self.levels), 2)
+    def published(self, issued: FloatArray) -> FloatArray:
+        """Return the bounds of all levels as they are published, (rows, targets, levels, 2)."""
+        bounds = np.empty((len(issued), self.targets * 2 * len(self.levels)))
+        _bounds.publish(_joined(np.ascontiguousarray(issued)), self.overall, bounds)
+        return bounds.reshape(len(issued), self.targets, len(self.levels), 2)
 
-    def between(self, said: FloatArray, level: float) -> FloatArray:
+    def between(self, issued: FloatArray, level: float) -> FloatArray:
         """Return the bounds of a level, interpolated along a normal distribution.
 
         Parameters
         ----------
-        said : array of float
-            As `say` returned it.
+        issued : array of float
+            As `predict` returned it.
         level : float
             At most the largest of `levels`.
 
@@ -259,7 +259,7 @@ class BoundTable:
         array of float, shape (rows, targets, 2)
             Lower and upper.
         """
-        bounds = self.told(said)
+        bounds = self.published(issued)
         known = np.flatnonzero(self.levels == level)
         if len(known):
             return bounds[:, :, known[0]]
@@ -268,14 +268,14 @@ class BoundTable:
         if place:
             inner = bounds[:, :, place - 1]
         else:
-            inner = np.clip(said[:, :, :1], outer[:, :, :1], outer[:, :, 1:])
+            inner = np.clip(issued[:, :, :1], outer[:, :, :1], outer[:, :, 1:])
         reach = [NormalDist().inv_cdf((1 + each) / 2) for each in (*self.levels, level)]
         start = reach[place - 1] if place else 0.0
         share = (reach[-1] - start) / (reach[place] - start)
         return np.asarray(inner + share * (outer - inner))
 
     def reachable(self, level: float, name: str) -> float:
-        """Return a level, that of `levels` which is meant if rounding alone tells them apart.
+        """Return a level, or the one of `levels` that differs from it by rounding alone.
 
         Parameters
         ----------
@@ -293,9 +293,9 @@ class BoundTable:
         if abs(nearest - level) < 1e-9:
             return nearest
         if level > self.levels[-1]:
-            told = f"the level {level:.6g} of this q" if name == "q" else f"level = {level:.6g}"
+            given = f"the level {level:.6g} of this q" if name == "q" else f"level = {level:.6g}"
             raise ValueError(
-                f"{told} is beyond the widest of levels, {self.levels[-1]:g}: name it there, as "
+                f"{given} is beyond the widest of levels, {self.levels[-1]:g}: name it there, as "
                 "intervals are learned from errors"
             )
         return level
@@ -334,7 +334,7 @@ class BoundTable:
         return self._roomy(regions)[:, :regions]
 
     def _roomy(self, regions: int) -> FloatArray:
-        """Return the table, with room for so many regions."""
+        """Return the table, with space for so many regions."""
         if regions <= self.table.shape[1]:
             return self.table
         targets, _, numbers = self.table.shape
@@ -353,9 +353,9 @@ def _together(regions: FloatArray) -> FloatArray:
     return found
 
 
-def _joined(told: FloatArray) -> FloatArray:
-    """Return what is told of rows with all numbers of a row in one dimension."""
-    return told.reshape(len(told), math.prod(told.shape[1:]))
+def _joined(rows: FloatArray) -> FloatArray:
+    """Return an array with all numbers of a row in one dimension."""
+    return rows.reshape(len(rows), math.prod(rows.shape[1:]))
 
 
 def _flat(table: FloatArray) -> FloatArray:

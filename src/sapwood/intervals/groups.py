@@ -138,7 +138,7 @@ class Groups:
         return np.where(self._sorted[at] == values, self._numbers[at], np.int32(0))
 
     def _learned(self, value: Any) -> int:
-        """Let a value become known, if it may and there is room; return its group."""
+        """Add a value, if it is allowed and there is space; return its group."""
         if isinstance(value, Real):
             value = float(value)
         elif isinstance(value, str):

@@ -25,15 +25,15 @@ Bounded = TypeVar("Bounded", bound="IntervalRegressor")
 TABLE, OVERALL, MODEL, ERRORS, FACTORS = "regions", "overall", "model", "errors", "groups"
 HEADER = ("levels", "labels", "by", "grouped_by", "group_values")
 PENDING = ("pending_sizes", "pending_keys", "pending_ages", "pending")
-SAID = ("said_keys", "said_lengths", "said_records")  # instead, in older formats
-ROWS, TOTAL, WEIGHT, LATELY, LOWEST, LOWEST_SEEN, HIGHEST, HIGHEST_SEEN, LATENESS = range(9)
+OLDER_PENDING = ("said_keys", "said_lengths", "said_records")  # instead, in older formats
+ROWS, TOTAL, WEIGHT, RECENT, LOWEST, LOWEST_SEEN, HIGHEST, HIGHEST_SEEN, LATENESS = range(9)
 MOST_ROWS = 2.0**53
 WITHOUT_IDS, WITHOUT_GROUPS = 2, 3  # the last such formats
 FARTHEST = 1e6
 
 
 def parts_of(own: Bounded, inner: Any) -> tuple[type[Bounded], Any, dict[str, Any], dict[str, Any]]:
-    """Return the class, a model in place of the one that is wrapped, and all beside it."""
+    """Return the class, a model in place of the wrapped one, and the state of the intervals."""
     own._meet_targets()
     own._follow_pruning()
     errors, bounds = own._wrapped.errors, own._bounds
@@ -86,7 +86,7 @@ def restore(kind: type[Bounded], state: State, format: int) -> Bounded:
 
 
 def fill(own: "IntervalRegressor", header: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Give a model that nobody has seen yet what is known beside the one that is wrapped."""
+    """Fill a newly made model with the state of its intervals."""
     errors = _data(arrays[ERRORS], ERRORS)
     inner = own.model
     if errors:
@@ -144,7 +144,7 @@ def _with_ids(state: State) -> State:
     """
     header, arrays = state
     _check(header.keys() == {"levels"}, "its header has other entries than levels")
-    expected = {TABLE, OVERALL, MODEL, ERRORS, *SAID}
+    expected = {TABLE, OVERALL, MODEL, ERRORS, *OLDER_PENDING}
     _check(arrays.keys() == expected, f"its arrays are not {', '.join(sorted(expected))}")
     levels = header["levels"]
     count = len(levels) if isinstance(levels, list) else 0
@@ -155,7 +155,7 @@ def _with_ids(state: State) -> State:
     rows = wide[:, ROWS].max() if len(wide) else 0.0
     _check(0 <= rows <= MOST_ROWS, f"it cannot have seen {rows:g} rows")
     bounds = BoundTable(np.sort(np.array(levels, np.float64)), max(1, len(wide)))
-    kept = {name: array for name, array in arrays.items() if name not in SAID}
+    kept = {name: array for name, array in arrays.items() if name not in OLDER_PENDING}
     pending = dict(zip(PENDING, bounds.pending.state(), strict=True))
     return State(
         {"levels": levels, "labels": int(rows)}, {**kept, OVERALL: wide.reshape(-1), **pending}
@@ -205,7 +205,7 @@ def _check_overall(overall: Array) -> None:
     rows, seen = overall[ROWS], overall[[LOWEST_SEEN, HIGHEST_SEEN]]
     _check(0 <= rows <= MOST_ROWS and rows == int(rows), f"it cannot have seen {rows:g} rows")
     _check(bool(((seen >= 0) & (seen <= rows)).all()), "y were seen more often than rows")
-    sums = overall[[TOTAL, WEIGHT, LATELY]]
+    sums = overall[[TOTAL, WEIGHT, RECENT]]
     _check(bool(((sums >= 0) & (sums < np.inf)).all()), "a sum of all regions is wrong")
     _check(rows == 0 or overall[WEIGHT] > 0, "its rows have no weight")
     late = overall[LATENESS]

@@ -1,4 +1,4 @@
-"""Bounds around the predictions of any model."""
+"""Prediction intervals for any model."""
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +38,7 @@ HEAVIEST = 1e50  # weight of a row
 
 
 class Interval(NamedTuple):
-    """A prediction and its bounds, NaN before enough is known."""
+    """A prediction and its lower and upper bound, NaN before enough errors are known."""
 
     lower: float
     prediction: float
@@ -46,14 +46,14 @@ class Interval(NamedTuple):
 
 
 class IntervalRegressor(TransparentStage):
-    """Any model, with bounds around its predictions that are learned from its errors.
+    """Any model, with prediction intervals that are learned from its errors.
 
-    It is itself a model: it learns and predicts as the one that it is given, to the last bit, and
-    watches how far off that was. Bounds adapt to *where* errors are large, by the leaves of a tree,
-    and for other models by those of a small tree that learns the size of errors; to *when*, as
-    they follow the last errors; and to how errors are distributed. Each row is scored by the
-    interval that was issued when it was predicted, however late its y comes, and each level is
-    corrected until its coverage is the nominal one.
+    It is itself a model: it learns and predicts exactly as the wrapped model, bit for bit, and
+    records its errors. Intervals adapt to *where* errors are large, by the leaves of a tree, and for
+    other models by the leaves of a small tree that learns the size of errors; to *when* errors are
+    large, as they follow the most recent ones; and to the distribution of errors. Each row is scored
+    against the interval that was issued when it was predicted, however late its label arrives, and
+    each level is corrected until its coverage is the nominal one.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class IntervalRegressor(TransparentStage):
         self._followed = len(renumbered)
 
     def _one(self, region: int) -> _bounds.OneRow:
-        """Return what handles one row of a region."""
+        """Return the object that handles one row of a region."""
         if len(self._renumbered) != self._followed:
             self._follow_pruning()
         return self._bounds.one(self._parents, region)
@@ -234,7 +234,7 @@ class IntervalRegressor(TransparentStage):
 
             def finish() -> None:
                 self._wrapped.finish_many(columns, own, weights, before)
-                self._judge(columns, before, own.values, weights, keys=keys)
+                self._score(columns, before, own.values, weights, keys=keys)
 
             self._both(learn, finish, self._is_due())
 
@@ -260,8 +260,8 @@ class IntervalRegressor(TransparentStage):
     def _place_one(self, x: dict[Any, Any], given: int = 0, record: bool = True) -> tuple[Any, int]:
         """Predict one row, with its region; given the key of its id, or 0."""
         if self._bounds.targets > 1 and record:
-            said, region = self._say_one(x, given)
-            return self._named(said[0, :, 0].tolist()), region
+            issued, region = self._issue_one(x, given)
+            return self._named(issued[0, :, 0].tolist()), region
         x, inner = self._encoded_one(x), self._wrapped
         with self._turns:
             key = given or (key_of_row(x) if record else 0)
@@ -275,8 +275,8 @@ class IntervalRegressor(TransparentStage):
         self, X: Any, keys: Any = None, record: bool = True
     ) -> tuple[FloatArray, IntArray]:
         """Predict many rows, with their regions; given the keys of their ids, or None."""
-        said, regions = self._say_many(X, keys, record)
-        return self._plain(said[:, :, 0], said[:, :, 1:])[0], regions
+        issued, regions = self._issue_many(X, keys, record)
+        return self._plain(issued[:, :, 0], issued[:, :, 1:])[0], regions
 
     def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
         """Learn many rows: the same as `learn_one` in a loop.
@@ -303,7 +303,7 @@ class IntervalRegressor(TransparentStage):
             As for `predict_one`.
         """
         keys = None if ids is None else keys_of(ids)
-        return self._in_kind(X, self._say_many(X, keys, record)[0][:, :, 0])
+        return self._in_kind(X, self._issue_many(X, keys, record)[0][:, :, 0])
 
     def predict_learn_many(
         self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
@@ -380,7 +380,7 @@ class IntervalRegressor(TransparentStage):
 
             def finish() -> None:
                 self._wrapped.finish_many(X, own, weights, before)
-                self._judge(X, before, own.values, weights, keys=keys, bounds=bounds)
+                self._score(X, before, own.values, weights, keys=keys, bounds=bounds)
 
             self._both(learn, finish, self._is_due())
         return before, bounds
@@ -396,9 +396,9 @@ class IntervalRegressor(TransparentStage):
         """Predict the rows of a batch, with regions and intervals; see `sapwood.stages`."""
         with self._turn():
             predictions, regions = self._wrapped.predict_many(batch.columns, batch.token, True)
-            said = self._say(regions, predictions, self._groups_of(batch.columns))
-            self._bounds.remember(batch.token, said)
-            values, intervals = self._plain(said[:, :, 0], self._bounds.told(said))
+            issued = self._issue(regions, predictions, self._groups_of(batch.columns))
+            self._bounds.remember(batch.token, issued)
+            values, intervals = self._plain(issued[:, :, 0], self._bounds.published(issued))
         return Prediction(values, batch.token, regions, intervals)
 
     def learn(self, batch: EncodedBatch, y: Any, w: ArrayLike | None = None) -> None:
@@ -414,7 +414,7 @@ class IntervalRegressor(TransparentStage):
 
             def finish() -> None:
                 self._wrapped.finish_many(batch.columns, own, weights, before)
-                self._judge(batch.columns, before, own.values, weights, keys=batch.token)
+                self._score(batch.columns, before, own.values, weights, keys=batch.token)
 
             self._both(learn, finish, self._is_due())
 
@@ -435,8 +435,8 @@ class IntervalRegressor(TransparentStage):
         bounds : ndarray of float, shape (levels, 2), or dict of such
             The lower and the upper bound of each of `levels`; of several targets, for each.
         """
-        said, _ = self._say_one(x, 0 if id is None else key_of(id))
-        return self._named(said[0, :, 0].tolist()), self._named(self._bounds.told(said)[0])
+        issued, _ = self._issue_one(x, 0 if id is None else key_of(id))
+        return self._named(issued[0, :, 0].tolist()), self._named(self._bounds.published(issued)[0])
 
     def predict_intervals_many(
         self, X: Any, *, ids: Any = None, record: bool = True
@@ -457,8 +457,8 @@ class IntervalRegressor(TransparentStage):
         predictions, bounds : ndarrays of float
             Of the shapes that `predict_learn_intervals` returns.
         """
-        said, _ = self._say_many(X, None if ids is None else keys_of(ids), record)
-        return self._plain(said[:, :, 0], self._bounds.told(said))
+        issued, _ = self._issue_many(X, None if ids is None else keys_of(ids), record)
+        return self._plain(issued[:, :, 0], self._bounds.published(issued))
 
     def predict_interval_one(self, x: dict[Any, Any], level: float = 0.9, *, id: Any = None) -> Any:
         """Predict one row, with its bounds.
@@ -480,10 +480,10 @@ class IntervalRegressor(TransparentStage):
             targets, for each.
         """
         share = self._bounds.reachable(validation.between(level, "level", 1e-9, 1.0), "level")
-        said, _ = self._say_one(x, 0 if id is None else key_of(id))
-        bounds = self._bounds.between(said, share)[0].tolist()
-        told = zip(bounds, said[0, :, 0].tolist(), strict=True)
-        return self._named([Interval(lower, own, upper) for (lower, upper), own in told])
+        issued, _ = self._issue_one(x, 0 if id is None else key_of(id))
+        bounds = self._bounds.between(issued, share)[0].tolist()
+        pairs = zip(bounds, issued[0, :, 0].tolist(), strict=True)
+        return self._named([Interval(lower, own, upper) for (lower, upper), own in pairs])
 
     def predict_interval_many(self, X: Any, level: float = 0.9, *, ids: Any = None) -> Any:
         """Return the bounds of many rows: the same as of `predict_interval_one` in a loop.
@@ -505,8 +505,8 @@ class IntervalRegressor(TransparentStage):
             a mapping a dict of arrays of shape (n, 2), for all else one of shape (n, targets, 2).
         """
         share = self._bounds.reachable(validation.between(level, "level", 1e-9, 1.0), "level")
-        said, _ = self._say_many(X, None if ids is None else keys_of(ids))
-        bounds = self._bounds.between(said, share)
+        issued, _ = self._issue_many(X, None if ids is None else keys_of(ids))
+        bounds = self._bounds.between(issued, share)
         if not self.targets:
             bounds = bounds[:, 0]
             return frames.frame_like(X, {"lower": bounds[:, 0], "upper": bounds[:, 1]}, bounds)
@@ -538,11 +538,11 @@ class IntervalRegressor(TransparentStage):
         """
         share = validation.between(q, "q", 1e-9, 1.0)
         level = self._bounds.reachable(abs(2 * share - 1), "q")
-        said, _ = self._say_one(x, 0 if id is None else key_of(id))
-        bounds = self._bounds.between(said, level)[0]
+        issued, _ = self._issue_one(x, 0 if id is None else key_of(id))
+        bounds = self._bounds.between(issued, level)[0]
         return self._named(bounds[:, 0 if share < 0.5 else 1].tolist())
 
-    # -- what is said, and what comes of it -------------------------------------------------------
+    # -- issuing and scoring intervals ------------------------------------------------------------
 
     def _checked(
         self, y: targets.Targets, w: ArrayLike | None
@@ -569,9 +569,9 @@ class IntervalRegressor(TransparentStage):
             validation.refuse_large_row(values[bad], weights[bad], _bounds.LARGEST, bad)
         return targets.Targets(None, values.reshape(-1, 1)), weights
 
-    def _named(self, told: Any) -> Any:
-        """Return what is told of each target, by name; of one target, that alone."""
-        return told[0] if self._bounds.targets == 1 else _named(tuple(self.targets), told)
+    def _named(self, results: Any) -> Any:
+        """Return the results of targets by name; of one target, its result alone."""
+        return results[0] if self._bounds.targets == 1 else _named(tuple(self.targets), results)
 
     def _in_kind(self, X: Any, predictions: FloatArray) -> Any:
         names = tuple(self.targets)
@@ -580,51 +580,51 @@ class IntervalRegressor(TransparentStage):
         return frames.like(X, np.ascontiguousarray(predictions[:, 0]))
 
     def _plain(self, predictions: FloatArray, bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what is told of rows; of one target, without a dimension of targets."""
+        """Return predictions and bounds; of one target, without a dimension of targets."""
         if self.targets:
             return np.ascontiguousarray(predictions), bounds
         return np.ascontiguousarray(predictions[:, 0]), bounds[:, 0]
 
-    def _say_one(self, x: dict[Any, Any], given: int = 0) -> tuple[FloatArray, int]:
-        """Return what is predicted for a row, with its bounds, and its region."""
+    def _issue_one(self, x: dict[Any, Any], given: int = 0) -> tuple[FloatArray, int]:
+        """Return the prediction of a row with its bounds, and its region."""
         x = self._encoded_one(x)
         with self._turn():
             prediction, region = self._wrapped.predict_one(x, given, True)
             groups = np.array([self._group_of(x)], np.int32)
-            said = self._say(np.array([region], np.int32), _row(prediction, 1), groups)
-            self._bounds.remember(np.array([given or key_of_row(x)], np.uint64), said)
-        return said, region
+            issued = self._issue(np.array([region], np.int32), _row(prediction, 1), groups)
+            self._bounds.remember(np.array([given or key_of_row(x)], np.uint64), issued)
+        return issued, region
 
-    def _say_many(
+    def _issue_many(
         self, X: Any, given: Any = None, record: bool = True
     ) -> tuple[FloatArray, IntArray]:
-        """Return what is predicted for rows, with their bounds, and their regions."""
+        """Return the predictions of rows with their bounds, and their regions."""
         X = self._encoded(frames.lasting(X))
         with self._turn():
             predictions, regions = self._wrapped.predict_many(X, given, record)
-            said = self._say(regions, predictions, self._groups_of(X))
+            issued = self._issue(regions, predictions, self._groups_of(X))
             if record:
-                keys = self._keys(X, len(said)) if given is None else given
-                self._bounds.remember(keys, said)
-        return said, regions
+                keys = self._keys(X, len(issued)) if given is None else given
+                self._bounds.remember(keys, issued)
+        return issued, regions
 
-    def _say(
+    def _issue(
         self, regions: IntArray, predictions: FloatArray, groups: IntArray | None = None
     ) -> FloatArray:
         if predictions.shape[1] != self._bounds.targets:
             self._meet_targets()
         self._follow_pruning()
-        return self._bounds.say(self._parents(), regions, predictions, groups)
+        return self._bounds.predict(self._parents(), regions, predictions, groups)
 
     def _parents(self) -> IntArray:
         return self._wrapped.parents
 
     def _keys(self, X: Any, rows: int) -> Any:
-        """Return by what rows are known that have no ids: their own values."""
+        """Return the keys of rows that have no ids: hashes of their values."""
         batch = EncodedBatch.of(X, names=getattr(self.model, "features", ()))
         return batch.token if len(batch.columns) else keys_of_columns({}, rows)
 
-    def _judge(
+    def _score(
         self,
         X: Any,
         before: Before,
@@ -639,7 +639,7 @@ class IntervalRegressor(TransparentStage):
             keys = None
         self._follow_pruning()
         known, groups = len(self._groups), self._groups_of(X, True)
-        self._bounds.judge(
+        self._bounds.score(
             self._parents(),
             before.regions,
             before.predictions,
@@ -748,10 +748,10 @@ class IntervalRegressor(TransparentStage):
         """
         parents = self._wrapped.parents
         leaves = np.setdiff1d(np.arange(len(parents), dtype=np.int32), parents)
-        said = self._say(leaves, np.zeros((len(leaves), max(1, len(self.targets)))))
-        found = np.zeros((said.shape[1], len(leaves)), WIDTH_RECORD)
+        issued = self._issue(leaves, np.zeros((len(leaves), max(1, len(self.targets)))))
+        found = np.zeros((issued.shape[1], len(leaves)), WIDTH_RECORD)
         found["region"], found["rows"] = leaves, self._bounds.rows_of(leaves)
-        found["width"] = (said[:, :, -1] - said[:, :, -2]).T
+        found["width"] = (issued[:, :, -1] - issued[:, :, -2]).T
         return self._named(found)
 
     @property
@@ -761,8 +761,8 @@ class IntervalRegressor(TransparentStage):
         return int(self._bounds.nbytes + errors + getattr(self.model, "nbytes", 0))
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{level:g}" for level in self.levels)
-        return f"<IntervalRegressor({self.model!r}, levels=({told}))>"
+        levels = ", ".join(f"{level:g}" for level in self.levels)
+        return f"<IntervalRegressor({self.model!r}, levels=({levels}))>"
 
     def of_target(self, target: Label) -> Self:
         """Return a copy for one of several targets, with its bounds.
@@ -776,7 +776,7 @@ class IntervalRegressor(TransparentStage):
             Its name.
         """
         if target not in self.targets:
-            self.model.of_target(target)  # which says what is wrong
+            self.model.of_target(target)  # raises an error that names the targets
         made = type(self)(self.model, self.levels, self._by)
         made._groups, made._grouped = self._groups.copy(), self._grouped
         made._wrapped = self._wrapped.of_target(target)
@@ -829,15 +829,15 @@ class IntervalRegressor(TransparentStage):
 
 
 def pickled(kind: type[Model], model: Any, header: dict[str, Any], arrays: dict[str, Any]) -> Model:
-    """Return a model with bounds of the model itself and all that is known beside it."""
+    """Return a model with prediction intervals, made of the wrapped model and its own state."""
     made = kind(model, header["levels"], header["by"])
     interval_state.fill(made, header, arrays)
     return made
 
 
-def _named(names: tuple[Label, ...], told: Any) -> Any:
-    """Return what is told of each target, by name; of one target, that alone."""
-    return dict(zip(names, told, strict=True)) if names else told[0]
+def _named(names: tuple[Label, ...], results: Any) -> Any:
+    """Return the results of targets by name; of one target, its result alone."""
+    return dict(zip(names, results, strict=True)) if names else results[0]
 
 
 def _row(prediction: Any, targets: int) -> FloatArray:

@@ -236,9 +236,9 @@ def _size_one(y: Any, prediction: Any) -> Any:
     if not isinstance(y, Mapping):
         size = abs(y - prediction)
         return size if size <= LARGEST else 0.0
-    told = prediction if isinstance(prediction, Mapping) else dict.fromkeys(y, prediction)
+    predicted = prediction if isinstance(prediction, Mapping) else dict.fromkeys(y, prediction)
     return {
-        name: own if own != own else _size_one(own, told[name])  # noqa: PLR0124
+        name: own if own != own else _size_one(own, predicted[name])  # noqa: PLR0124
         for name, own in y.items()
     }
 
@@ -364,7 +364,7 @@ def _rows(X: Any) -> Iterator[dict[Any, Any]]:
 
 
 def _matrix(X: Any) -> NDArray[Any]:
-    """Return rows as an array of numbers; the features are in the order in which they came."""
+    """Return rows as an array of numbers, with features in the order of their appearance."""
     if not isinstance(X, Mapping) and frames.frame_of(X) is None:
         return np.asarray(X)
     return np.column_stack([np.asarray(column, np.float64) for column in _columns(X).values()])

@@ -142,9 +142,10 @@ cdef class GridStore(Store):
         return result
 
     cdef void find_promise(self, double* promise) noexcept nogil:
-        """Judge the cut after each slot: 1 if it is useless, BEST if none is better.
+        """Score the cut after each slot: 1 if it is useless, BEST if none is better.
 
-        In between it is inverse to what the merit lacks; INFINITY where slots may not be merged.
+        In between, the score is inverse to the distance of the merit from the best one. It is
+        INFINITY where slots may not be merged.
         """
         cdef Py_ssize_t row, target, cuts = self.count - 1
         cdef double best = 0.0, upper
@@ -184,7 +185,7 @@ cdef class GridStore(Store):
             left += self.table[row, WEIGHT]
             total += self.table[row, WEIGHT] * ((cell[PIVOT] - pivot) + cell[SHIFT] - mean)
             share = (total / left) * (total / (weight - left)) / (m2 / weight)
-            # Where the right side weighs nothing beside the left, rounding decides.
+            # Where the right side weighs nothing compared with the left, rounding decides.
             explained[row] += share if share <= 1.0 else 1.0
 
     cdef bint reaches_neighbour(self, Py_ssize_t row, double lower, double upper) noexcept nogil:

@@ -12,11 +12,11 @@ LAYOUT = (WEIGHT, PROTOTYPE, CELLS, CELL)
 
 
 cdef class Store:
-    """Keys and their rows. A subclass says how a key is found, and what else it holds.
+    """Keys and their rows. A subclass defines how a key is found, and adds arrays of its own.
 
-    `take` and `take_one` stop, changing nothing, at a row for which there is no room; the caller
-    then calls `grow` and goes on. Memory may be short at that moment: what has to happen as a whole
-    or not at all is done with a `twin`, which the store then becomes.
+    `take` and `take_one` stop, changing nothing, at a row for which there is no space; the caller
+    then calls `grow` and continues. That may raise MemoryError. An operation that has to succeed as
+    a whole or not at all works on a copy (`twin`), which then replaces the store.
     """
 
     def __init__(self, Py_ssize_t targets):

@@ -7,7 +7,7 @@ cdef class Watch:
     cdef readonly Store _store
     cdef readonly double _weight
     cdef double* reach  # of each target, as in sapwood/_validation.pxd
-    cdef double* trial  # a copy of it, for what may be refused
+    cdef double* trial  # a copy of it, for rows that may be rejected
     cdef double* row    # the targets of one observation
     cdef bint ready     # set up, and its tables not about to change
 

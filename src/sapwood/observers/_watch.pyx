@@ -16,7 +16,7 @@ cdef Py_ssize_t MANY_ROWS = 256
 
 
 cdef inline double number(object value, str name) except? -1.0:
-    """A number as a double; anything else is refused."""
+    """A number as a double; anything else is rejected."""
     try:
         return value
     except (TypeError, OverflowError):
@@ -70,14 +70,14 @@ cdef class Watch:
         x : float
             The feature's value: any finite number.
         y : float or sequence of float
-            The target, or as many as `targets` says.
+            The target, or `targets` many of them.
         w : float
             The weight of the observation, positive and finite.
 
         Raises
         ------
         ValueError
-            If a value is not as said; nothing is changed then.
+            If a value is not valid; nothing is changed then.
         OverflowError
             If y is so far from the other values that their squares would exceed the largest
             double; nothing is changed then.
@@ -149,8 +149,8 @@ cdef class Watch:
                 )
             if good < rows:
                 validation.refuse_row(x[good], y[good], w[good], good)
-            # Where memory may run short half-way, the rows are taken aside. Beside many rows a copy
-            # of the store costs less than to find out.
+            # Where memory may run out half-way, a copy of the store takes the rows. For many rows,
+            # the copy costs less than to find out whether memory suffices.
             finds_room = rows < MANY_ROWS or 2 * rows < self._store.count
             if finds_room:
                 with nogil:

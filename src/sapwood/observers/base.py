@@ -148,7 +148,7 @@ class TableObserver(CopiedByBytes, Watch):
         return observer
 
     def _more_numbers(self) -> list[FloatArray]:
-        """Return arrays that belong to the state beside keys and table."""
+        """Return arrays that belong to the state in addition to keys and table."""
         return []
 
     @abstractmethod

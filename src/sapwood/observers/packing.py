@@ -84,8 +84,8 @@ def check_state(keys: FloatArray, table: FloatArray, weight: float, reach: Float
             check((np.square(pivot - first) <= LIMIT).all(), "y is spread too far")
             check((squares <= LIMIT).all(), "y is spread too far")
             total = float(m2.sum()) + float(weights @ squares)
-        # It may exceed what validation has counted: a mean is as exact as the distances that it
-        # came from, however far they were, and the square of its error counts with its weight.
+        # It may exceed the sum that validation has counted: a mean is as exact as the distances it
+        # was computed from, however large, and the square of its error counts with its weight.
         check(total <= LIMIT * (1 + 1e-6), "y is spread too far")
         check(0 <= spread <= LIMIT, "y is spread too far")
 

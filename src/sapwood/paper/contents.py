@@ -23,7 +23,7 @@ class Picture(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of the report: a title, what is to be said, and what is to be seen."""
+    """A part of the report: a title, paragraphs, pictures and tables."""
 
     title: str
     texts: list[str]

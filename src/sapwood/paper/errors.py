@@ -1,7 +1,7 @@
-"""What goes wrong in a study and is not a fault of the program."""
+"""Errors of a study that are not faults of the program."""
 
 __all__ = ["StudyError"]
 
 
 class StudyError(Exception):
-    """The study cannot go on; the message is one line and says what to do about it."""
+    """The study cannot continue; the message is one line and names the remedy."""

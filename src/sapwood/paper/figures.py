@@ -114,7 +114,7 @@ def draw_differences(averages: pd.DataFrame, observers: Sequence[str]) -> Figure
 
 
 def draw_ranks(comparisons: Sequence[Comparison], observers: Sequence[str]) -> Figure:
-    """Draw a critical-difference diagram for each metric, with the paper's ranks beside ours.
+    """Draw a critical-difference diagram for each metric, with the paper's ranks and ours.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the results say, in tables and sentences: all of it is computed, none of it is fixed."""
+"""Findings of the study as tables and sentences, all of them computed from the results."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -30,7 +30,7 @@ LARGE_SAMPLE = 1_000
 
 
 class Check(NamedTuple):
-    """A claim, whether it holds, and the figures that say so."""
+    """A claim, whether it holds, and the figures that support or refute it."""
 
     claim: str
     holds: bool
@@ -38,7 +38,7 @@ class Check(NamedTuple):
 
 
 def paper_table(comparison: Comparison) -> Table:
-    """Set the paper's average ranks beside ours.
+    """Compare the paper's average ranks with ours.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def rank_table(comparisons: Sequence[Comparison], observers: Sequence[str]) -> T
 
 
 def describe_ranks(comparison: Comparison) -> str:
-    """Say in which order the observers come, and whether the paper's do so too.
+    """Describe the order of the observers, and whether it is the order in the paper.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def describe_ranks(comparison: Comparison) -> str:
 
 
 def describe_metrics(averages: pd.DataFrame, observers: Sequence[str]) -> str:
-    """Say what the observers cost at the largest sample size, and what they found there.
+    """Describe the costs and the merits of the observers at the largest sample size.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def difference_table(averages: pd.DataFrame, observers: Sequence[str]) -> Table:
 
 
 def describe_differences(averages: pd.DataFrame) -> str:
-    """Say whose split points are nearest to E-BST's.
+    """Describe which observers' split points are nearest to those of E-BST.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def regret_table(with_regret: pd.DataFrame, observers: Sequence[str]) -> Table:
 
 
 def describe_regret(with_regret: pd.DataFrame) -> str:
-    """Say what the quantizer that finds its own radius loses and takes beside the others.
+    """Compare the regret and the memory of the quantizer with automatic radius with the others.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def check_study(
 
 
 def describe_verdict(checks: Sequence[Check], cells: int) -> str:
-    """Say how many of the claims hold, and whether this is the study that they are about.
+    """State how many of the claims hold, and whether this is the study that they are about.
 
     Parameters
     ----------

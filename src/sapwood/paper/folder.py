@@ -84,7 +84,7 @@ class StudyFolder(NamedTuple):
         return settings
 
     def has_part(self, kind: str, cell: Cell) -> bool:
-        """Say whether a cell is done.
+        """Return whether a cell is done.
 
         Parameters
         ----------

@@ -12,7 +12,7 @@ PACKAGES = ("sapwood", "numpy", "scipy", "scikit-posthocs", "matplotlib", "panda
 
 
 def describe_machine() -> dict[str, str]:
-    """Return the processor, the system and the versions of all that has a say in the results."""
+    """Return the processor, the system and the versions of all software that affects results."""
     return {
         "processor": _processor(),
         "cores": str(system.cores),

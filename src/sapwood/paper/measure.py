@@ -177,9 +177,9 @@ class _Stopwatch:
         turn : int
             The first one, 0, goes on until it is known how many calls make a turn.
         subjects : callable
-            Makes as many observers as it is told, before the time starts.
+            Makes the given number of observers, before the timer starts.
         call : callable
-            What to time; it is given an observer.
+            The function to time; it is called with an observer.
         """
         if self._spent >= LONG_ENOUGH:
             return
@@ -234,7 +234,7 @@ class _Stopwatches:
 
 @contextmanager
 def _naming(factory: Factory, cell: Cell, run: int) -> Iterator[None]:
-    """Turn whatever an observer raises into a message that says which, and on what."""
+    """Turn any error of an observer into a message that names the observer and the data."""
     try:
         yield
     except Exception as error:

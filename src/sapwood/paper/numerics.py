@@ -154,7 +154,7 @@ def measure_numerics() -> pd.DataFrame:
     -------
     pandas.DataFrame
         With the largest relative error of a side's variance, the share of variances
-        that came out negative, and the regret: the share of the best merit that is lost by
+        that are negative, and the regret: the share of the best merit that is lost by
         choosing the cut with that method's variances.
     """
     return pd.DataFrame(_rows())
@@ -232,7 +232,7 @@ def _draw_row(panels: Sequence[mpl.axes.Axes], points: pd.DataFrame, name: str, 
 
 
 def describe_numerics(measured: pd.DataFrame) -> str:
-    """Say how wrong each method gets, and from which offset on it chooses a worse cut.
+    """Describe the error of each method, and from which offset on it chooses a worse cut.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ RANKS: dict[str, dict[str, float]] = {
 
 
 def differ_in_paper(metric: str, first: str, second: str) -> bool:
-    """Say whether the paper finds two observers significantly different.
+    """Return whether the paper finds two observers significantly different.
 
     Parameters
     ----------

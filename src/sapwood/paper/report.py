@@ -79,7 +79,7 @@ def _html_entry(entry: str) -> str:
 
 
 def render_markdown(title: str, sections: Sequence[Section]) -> str:
-    """Return the report as Markdown, its pictures beside it.
+    """Return the report as Markdown, with links to picture files in the same folder.
 
     Parameters
     ----------

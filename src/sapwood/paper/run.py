@@ -42,11 +42,11 @@ class _Pass(NamedTuple):
     kind : str
         The name of its part files.
     doing : str
-        What to tell who waits.
+        The text of the progress report.
     measure : callable
         Makes the rows of a cell.
     overhead : float
-        What a run costs however few rows it has, in rows.
+        The fixed cost of a run, in rows.
     alone : bool
         Whether one process runs at a time.
     """
@@ -86,7 +86,7 @@ def run_study(
     observers : sequence of str
         Names for `find_contender`.
     report_progress : callable
-        Is told of every cell that is done.
+        Called for every cell that is done.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def run_study(
 
 
 def _missing(folder: StudyFolder, kind: str, cells: Sequence[Cell], rows: int) -> list[Cell]:
-    """Return the cells that are not done; a damaged part is told of before anything is run."""
+    """Return the cells that are not done; raise for a damaged part before anything is run."""
     missing = []
     for cell in cells:
         if folder.has_part(kind, cell):

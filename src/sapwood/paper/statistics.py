@@ -72,7 +72,7 @@ class Comparison(NamedTuple):
         return pd.Series(self.ranking.ranks, index=list(self.ranking.models))
 
     def differ(self, first: str, second: str) -> bool:
-        """Say whether two observers differ significantly.
+        """Return whether two observers differ significantly.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class Comparison(NamedTuple):
         return bool(self.tests.pair_p[*places] < ALPHA)
 
     def ahead(self, first: str, second: str) -> bool:
-        """Say whether one observer is significantly better than another.
+        """Return whether one observer is significantly better than another.
 
         Parameters
         ----------

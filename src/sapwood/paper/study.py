@@ -1,4 +1,4 @@
-"""The whole study: run, compared, drawn and told, in one folder."""
+"""The whole study in one folder: runs, comparisons, figures and the report."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -43,13 +43,13 @@ def reproduce(
     Parameters
     ----------
     path : Path
-        The folder. An interrupted study in it is gone on with.
+        The folder. An interrupted study in it is resumed.
     plan : Plan
         `protocol.FULL` or `protocol.QUICK`.
     more_observers : sequence of str
-        Observers beside the paper's five and ours, as ``module:factory``.
+        Observers in addition to the paper's five and ours, as ``module:factory``.
     report_progress : callable
-        Is told how far the study is.
+        Called with the progress of the study.
 
     Raises
     ------

@@ -30,9 +30,9 @@ from sapwood.plot.style import (
     label_axes,
     legend,
     looks_of,
-    say,
+    note,
+    right_axis,
     short,
-    twin,
 )
 from sapwood.streams.stream import MOST_ROWS
 from sapwood.validation import shown
@@ -44,7 +44,7 @@ MEASURES = ("mae", "rmse", "r2")
 
 LARGEST = 1e200  # what an axis can still be scaled to
 NEAR = 3.0  # a baseline whose error is so many times as large would hide the rest
-PEAK = 8.0  # a point so many times the median is beyond the axis, which tells it in words
+PEAK = 8.0  # a point so many times the median is beyond the axis, where a note states it
 HEADROOM = 1.12  # of an axis, for a note at its top
 FAR, FAR_R2 = 5.0, 1.5  # times the least error, below the largest R²: no contender
 LEAST_R2 = -1.0  # where the axis of R² ends at the latest
@@ -93,7 +93,7 @@ def learning_curve(
     ax = axis(ax)
     looks = looks_of(list(named)) if looks is None else looks
     alone = len(named) == 1
-    faded: list[Line2D] = []
+    weighted: list[Line2D] = []
     total: list[Line2D] = []
     rivals: list[Line2D] = []
     best = None
@@ -110,19 +110,19 @@ def learning_curve(
             rival = {"color": GREEN, "linestyle": "-.", "linewidth": 1.2}
             rivals = _line(ax, x, error, label=f"{BASELINES[best]}, exp. weighted", **rival)
         look: dict[str, Any] = {"color": colour, "marker": "" if alone else marker}
-        faded += _line(ax, x, values, label="exponentially weighted", **look)
+        weighted += _line(ax, x, values, label="exponentially weighted", **look)
         look = {"color": ORANGE if alone else colour, "linestyle": "--", "linewidth": 1.2}
         total += _line(ax, x, points[measure], label="all rows", **look)
     targets = {evaluation.target for evaluation in named.values()}
     unit = f"units of {plain(targets.pop(), 18)}" if len(targets) == 1 else "units of y"
     label_axes(ax, "rows", "R²" if measure == "r2" else f"{measure.upper()} ({unit})")
-    _limit(ax, [*faded, *total, *rivals], measure == "r2", along)
+    _limit(ax, [*weighted, *total, *rivals], measure == "r2", along)
     start_axis(ax, along)
-    handles: list[Artist] = [*faded, *total, *rivals]
+    handles: list[Artist] = [*weighted, *total, *rivals]
     labels = ["exponentially weighted", "all rows", *(BASELINES[best] for _ in rivals if best)]
     if not alone:
         ways = [Line2D([], [], color=MUTED, linestyle=dash) for dash in ("-", "--")]
-        handles = [*faded, *ways]
+        handles = [*weighted, *ways]
         labels = [*(plain(name, 24) for name in named), *labels]
     if measure == "r2":
         handles.append(ax.axhline(0.0, color=MUTED, linestyle=":", linewidth=1.2))
@@ -213,7 +213,7 @@ def size(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     ax = leaves(evaluation, ax)
     curve = evaluation.curve
     if len(curve) and curve["bytes"][-1] >= 0:
-        other = memory(evaluation, twin(ax))
+        other = memory(evaluation, right_axis(ax))
         lines = [*ax.get_lines()[:1], *other.get_lines()[:1]]
         legend(ax, lines, ["leaves", "memory"][-len(lines) :])
     return ax
@@ -233,7 +233,7 @@ def rejected(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     ax = axis(ax)
     where = evaluation.rejected.where
     if evaluation.rejected.count == 0 or len(where) == 0:
-        say(ax, "no row was rejected")
+        note(ax, "no row was rejected")
     else:
         ax.stairs(where[:, 1], np.append(0, where[:, 0]), fill=True, color=ORANGE)
         ax.set_xlim(0, where[-1, 0])
@@ -287,7 +287,7 @@ def _draw_size(ax: Axes, evaluation: Evaluation, values: Any, label: str, **look
         _line(ax, x, values, label=label, **look)
         start_axis(ax, along)
     else:
-        say(ax, "the model does not report it")
+        note(ax, "the model does not report it")
     ax.set_ylim(bottom=0)
     mark_changes(ax, evaluation, along)
 
@@ -306,7 +306,7 @@ def _limit(ax: Axes, lines: list[Line2D], share: bool = False, along: Along = "r
     shown = [points for line in lines if len(points := _drawn_points(line))]
     ax.set_xlim(left=0)
     if not shown:
-        say(ax, "nothing was measured")
+        note(ax, "nothing was measured")
         ax.set_ylim(0, 1)
         return
     points, near = np.concatenate(shown), np.concatenate(_contenders(shown, share))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from sapwood.plot.style import BLUE, GREEN, MUTED, ORANGE, axis, label_axes, legend, say
+from sapwood.plot.style import BLUE, GREEN, MUTED, ORANGE, axis, label_axes, legend, note
 
 __all__ = ["hybrid_errors", "hybrid_weights"]
 
@@ -26,7 +26,7 @@ def hybrid_weights(model: Any, ax: Axes | None = None) -> Axes:
     label_axes(ax, "rows", "weight")
     history = model.weight_history
     if not len(history["row"]):
-        say(ax, "fewer than 200 rows")
+        note(ax, "fewer than 200 rows")
         return ax
     handles = []
     for name, colour in COLOURS.items():
@@ -62,7 +62,7 @@ def hybrid_errors(model: Any, ax: Axes | None = None) -> Axes:
     }
     known = np.isfinite(history["rmse"])
     if not known.any():
-        say(ax, "no prediction was scored yet")
+        note(ax, "no prediction was scored yet")
         return ax
     handles, names = [], []
     for column, (name, colour) in lines.items():

@@ -19,7 +19,7 @@ from sapwood.plot.clock import (
     places_of,
     places_of_recent,
 )
-from sapwood.plot.style import BLUE, MUTED, ORANGE, axis, label_axes, legend, looks_of, say
+from sapwood.plot.style import BLUE, MUTED, ORANGE, axis, label_axes, legend, looks_of, note
 
 __all__ = ["band", "coverage", "prediction_intervals"]
 
@@ -48,7 +48,7 @@ def band(evaluation: Evaluation, ax: Axes | None = None, most: int = 150) -> Axe
     label_axes(ax, "rows", plain(evaluation.target, 24))
     intervals = evaluation.intervals
     if intervals is None or len(intervals.recent) < 2:
-        say(ax, NOTHING)
+        note(ax, NOTHING)
         return ax
     rows = intervals.recent[-most:]
     along = along_of_rows(rows)
@@ -80,7 +80,7 @@ def prediction_intervals(evaluation: Evaluation, ax: Axes | None = None, most: i
     label_axes(ax, "rows", plain(evaluation.target, 24))
     intervals = evaluation.intervals
     if intervals is None or len(intervals.sample) < 2:
-        say(ax, NOTHING)
+        note(ax, NOTHING)
         return ax
     rows = intervals.sample[thinned(len(intervals.sample), most)]
     along = along_of(evaluation)
@@ -145,7 +145,7 @@ def coverage(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     label_axes(ax, "rows", "coverage, exp. weighted")
     intervals = evaluation.intervals
     if intervals is None or not len(intervals.curve):
-        say(ax, NOTHING)
+        note(ax, NOTHING)
         return ax
     along = along_of(evaluation)
     x = places_of(intervals.curve["row"], evaluation.beside["time"], along)

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from sapwood.evaluate.result import Evaluation, MemberHistory
 from sapwood.plot.clock import along_of, places_of_rows, start_axis
-from sapwood.plot.style import BLUE, GREEN, MUTED, ORANGE, axis, label_axes, legend, say
+from sapwood.plot.style import BLUE, GREEN, MUTED, ORANGE, axis, label_axes, legend, note
 
 __all__ = ["member_ages", "member_errors"]
 
@@ -29,7 +29,7 @@ def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     label_axes(ax, "rows", "recent RMSE" if len(curve) else "recent RMSE, standardized")
     history = evaluation.members
     if history is None:
-        say(ax, "the model has no members")
+        note(ax, "the model has no members")
         return ax
     along = along_of(evaluation)
     x = places_of_rows(history.rows, evaluation, along)
@@ -75,7 +75,7 @@ def member_ages(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     label_axes(ax, "rows", "age in rows")
     history = evaluation.members
     if history is None:
-        say(ax, "the model has no members")
+        note(ax, "the model has no members")
         return ax
     along = along_of(evaluation)
     x = places_of_rows(history.rows, evaluation, along)

@@ -28,8 +28,8 @@ from sapwood.plot.style import (
     axis,
     label_axes,
     legend,
-    say,
-    twin,
+    note,
+    right_axis,
 )
 from sapwood.validation import shown
 
@@ -67,7 +67,7 @@ def importances(model: Any, ax: Axes | None = None) -> Axes:
     ax = axis(ax, height=max(1.6, 0.6 + 0.22 * len(names)))
     ax.set_xlabel("permutation importance, share (%)")
     if not any(values):
-        say(ax, "the tree has not split yet")
+        note(ax, "the tree has not split yet")
         ax.set_yticks([])
         return ax
     places = range(len(names))
@@ -145,9 +145,9 @@ def observer(watched: Observer, ax: Axes | None = None) -> Axes:
     ax.set_ylim(bottom=0)
     best = watched.best_split()
     if best is None:
-        say(ax, "nothing to cut yet")
+        note(ax, "nothing to cut yet")
         return ax
-    right = twin(ax)
+    right = right_axis(ax)
     label_axes(right, "", "merit (variance removed)")
     marker = "." if len(thresholds) <= 60 else ""
     handles += right.plot(thresholds, merits, color=ORANGE, linewidth=1.6, marker=marker)
@@ -239,8 +239,8 @@ def tree(
     ax.set_axis_off()
     ax.set(xlim=(-draw.MARGIN, width - draw.MARGIN), ylim=(height - draw.MARGIN, -draw.MARGIN))
     ax.set_aspect("equal")
-    room = ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted())
-    scale = min(room.width / width, room.height / height) * 72
+    space = ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted())
+    scale = min(space.width / width, space.height / height) * 72
     below = picture.below
     means = [below.mean[box.node] for box in boxes if box.look != "split"]
     finite = list(filter(math.isfinite, means))

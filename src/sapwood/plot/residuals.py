@@ -23,7 +23,7 @@ from sapwood.plot.clock import (
     places_of_rows,
     start_axis,
 )
-from sapwood.plot.style import BLUE, COLOURS, MUTED, ORANGE, axis, label_axes, legend, say
+from sapwood.plot.style import BLUE, COLOURS, MUTED, ORANGE, axis, label_axes, legend, note
 
 __all__ = [
     "actual_vs_predicted",
@@ -61,7 +61,7 @@ def predictions(evaluation: Evaluation, ax: Axes | None = None, most: int = 500)
     ax = axis(ax)
     sample = evaluation.sample
     if sample is None or not len(sample.rows):
-        say(ax, NOTHING)
+        note(ax, NOTHING)
         label_axes(ax, "rows", plain(evaluation.target, 24))
         return ax
     along = along_of(evaluation)
@@ -88,7 +88,7 @@ def recent(evaluation: Evaluation, ax: Axes | None = None, most: int = 300) -> A
     ax = axis(ax)
     rows = evaluation.recent[-most:]
     if not len(rows):
-        say(ax, NOTHING)
+        note(ax, NOTHING)
         label_axes(ax, "rows", plain(evaluation.target, 24))
         return ax
     along = along_of_rows(rows)
@@ -115,7 +115,7 @@ def actual_vs_predicted(evaluation: Evaluation, ax: Axes | None = None, most: in
     label_axes(ax, f"predicted {target}", f"actual {target}")
     sample = evaluation.sample
     if sample is None or len(sample.rows) < LEAST_ROWS:
-        say(ax, "too few rows")
+        note(ax, "too few rows")
         return ax
     rows = sample.rows[thinned(len(sample.rows), most)]
     ax.plot(
@@ -155,12 +155,12 @@ def residual_histogram(evaluation: Evaluation, ax: Axes | None = None, bins: int
     label_axes(ax, f"residual: prediction − {plain(evaluation.target, 18)}", "rows (%)")
     sample = evaluation.sample
     if sample is None or len(sample.rows) < LEAST_ROWS:
-        say(ax, "too few rows")
+        note(ax, "too few rows")
         return ax
     residuals = sample.rows["prediction"] - sample.rows["y"]
     low, high = np.percentile(residuals, [0.5, 99.5])
     if not low < high:
-        say(ax, "all residuals are equal")
+        note(ax, "all residuals are equal")
         return ax
     counts, edges = np.histogram(np.clip(residuals, low, high), bins, (low, high))
     ax.stairs(100 * counts / len(residuals), edges, fill=True, color=BLUE, alpha=0.75)
@@ -204,11 +204,11 @@ def bias(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     points = evaluation.beside
     label_axes(ax, "rows", f"prediction − {plain(evaluation.target, 18)}")
     if not len(points):
-        say(ax, NOTHING)
+        note(ax, NOTHING)
         return ax
     along = along_of(evaluation)
     x = places_of(evaluation.curve["row"], points["time"], along)
-    faded = ax.plot(
+    weighted = ax.plot(
         x, points["faded_bias"], color=BLUE, linewidth=1.7, label="exponentially weighted"
     )
     total = ax.plot(
@@ -217,7 +217,7 @@ def bias(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     none = ax.axhline(0.0, color=MUTED, linestyle=":", linewidth=1.2)
     far = float(np.nanpercentile(np.abs([points["faded_bias"], points["bias"]]), 98)) or 1.0
     ax.set_ylim(-1.25 * far, 1.25 * far)
-    legend(ax, [*faded, *total, none], ["exponentially weighted", "all rows", "none"])
+    legend(ax, [*weighted, *total, none], ["exponentially weighted", "all rows", "none"])
     label_along(ax, along)
     mark_changes(ax, evaluation, along)
     return ax
@@ -239,7 +239,7 @@ def errors_by_prediction(evaluation: Evaluation, ax: Axes | None = None) -> Axes
     label_axes(ax, f"predicted {target}", f"prediction − {target}")
     sample, errors = evaluation.sample, evaluation.errors_by
     if sample is None or errors is None or len(sample.rows) < LEAST_ROWS:
-        say(ax, "too few rows")
+        note(ax, "too few rows")
         return ax
     parts = grouped(errors.predictions, BINS)
     order = np.argsort(sample.rows["prediction"], kind="stable")
@@ -265,7 +265,7 @@ def errors_by_hour(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     label_axes(ax, "hour of the day (UTC)", f"prediction − {plain(evaluation.target, 18)}")
     sample, errors = evaluation.sample, evaluation.errors_by
     if not has_hours(evaluation) or sample is None or errors is None:
-        say(ax, "the stream has no times of day")
+        note(ax, "the stream has no times of day")
         return ax
     known = np.flatnonzero(errors.hours["rows"])
     times = sample.rows["time"]
@@ -313,7 +313,7 @@ def importances_over_time(evaluation: Evaluation, ax: Axes | None = None) -> Axe
     label_axes(ax, "rows", "share (%)")
     moments = evaluation.importances
     if not moments or not any(moments[-1][1].values()):
-        say(ax, "the tree has not split yet" if moments else "the model does not report it")
+        note(ax, "the tree has not split yet" if moments else "the model does not report it")
         return ax
     last = moments[-1][1]
     names = sorted(last, key=lambda name: -last[name])[:FEATURES]
@@ -346,7 +346,7 @@ def changes(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
     label_axes(ax, "rows", "leaves gained, lost")
     curve = evaluation.curve
     if len(curve) < 2 or curve["leaves"][-1] < 0:
-        say(ax, "the model does not report it")
+        note(ax, "the model does not report it")
         return ax
     steps = np.diff(curve["leaves"], prepend=1)
     edges = np.unique(np.linspace(0, curve["row"][-1], STEPS + 1).astype(np.int64))

@@ -1,4 +1,4 @@
-"""How the pictures look: colours that all eyes and grey printers tell apart, and plain axes."""
+"""Style of the plots: colours that are distinguishable in print and for all eyes, plain axes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,9 +24,9 @@ __all__ = [
     "label_axes",
     "legend",
     "looks_of",
-    "say",
+    "note",
+    "right_axis",
     "short",
-    "twin",
 ]
 
 INK, MUTED, RULE = "#222222", "#767676", "#dddddd"
@@ -79,7 +79,7 @@ def axis(ax: Axes | None, width: float = 4.6, height: float = 2.9) -> Axes:
     return made
 
 
-def twin(ax: Axes) -> Axes:
+def right_axis(ax: Axes) -> Axes:
     """Return a second axis at the right, which looks like the first."""
     made = ax.twinx()
     made.spines["top"].set_visible(ax.spines["top"].get_visible())
@@ -97,7 +97,7 @@ def twin(ax: Axes) -> Axes:
 
 
 def label_axes(ax: Axes, x: str, y: str) -> None:
-    """Say what the axes are of, with whole and short numbers at them."""
+    """Label the axes, with whole and short numbers at their ticks."""
     ax.set_xlabel(x, parse_math=False)
     ax.set_ylabel(y, parse_math=False)
     for along in (ax.xaxis, ax.yaxis):
@@ -141,19 +141,19 @@ def _columns(ax: Axes, labels: Sequence[str]) -> int:
     font = FontProperties(size=LETTERS - 0.5)
     widths = [text_to_path.get_text_width_height_descent(each, font, False)[0] for each in labels]
     figure = ax.get_figure(root=True)
-    room = 72 * (4.6 if figure is None else figure.get_figwidth()) - MARGIN
+    space = 72 * (4.6 if figure is None else figure.get_figwidth()) - MARGIN
     for columns in (2, 1) if len(labels) == 4 else (3, 2, 1):
         lines = -(-len(labels) // columns)
         parts = [widths[start : start + lines] for start in range(0, len(widths), lines)]
         own = (LETTERS - 0.5) * (HANDLE + 0.8)
         spaces = (LETTERS - 0.5) * SPACING * (len(parts) - 1)
-        if sum(max(part) + own for part in parts) + spaces <= room:
+        if sum(max(part) + own for part in parts) + spaces <= space:
             return columns
     return 1
 
 
-def say(ax: Axes, words: str) -> None:
-    """Say in the middle of an axis why it is empty."""
+def note(ax: Axes, words: str) -> None:
+    """Write in the middle of an axis why it is empty."""
     ax.text(
         0.5,
         0.5,

@@ -20,7 +20,7 @@ ANSWER_SECONDS = 4  # within which a scheduler has to answer
 
 
 class Engine:
-    """An executor that is opened anew when its workers are lost.
+    """An executor that is opened again when its workers are lost.
 
     Parameters
     ----------

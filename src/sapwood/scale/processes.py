@@ -107,7 +107,7 @@ class ProcessExecutor(Executor):
     def _feed(self) -> None:
         """Hand calls to a worker, and to another one if that is lost, until there are no more."""
         worker: _Worker | None = None
-        with suppress(BaseException):  # else the first call is told why
+        with suppress(BaseException):  # hiring is tried again with the first call, which reports it
             worker = self._hire()
         while (call := self._calls.get()) is not None:
             worker = self._answer(call, worker)
@@ -168,7 +168,7 @@ class _Worker:
         return is_good, answer
 
     def kill(self) -> None:
-        """End it in the midst of a call; whoever waits for the answer is told."""
+        """End it, even during a call; the caller that waits for the answer gets an error."""
         self._process.kill()
 
     def end(self) -> None:
@@ -192,18 +192,20 @@ def _work(pipe: Connection, prepare: Callable[[], None] | None) -> None:
         except EOFError:
             return
         except BaseException as error:  # what cannot be read here
-            answer = (False, _told(error))
+            answer = (False, _with_traceback(error))
         else:
             try:
                 answer = (True, function(*arguments, **named))
             except BaseException as error:
-                answer = (False, _told(error))
+                answer = (False, _with_traceback(error))
         try:
             pipe.send(answer)
         except OSError:
             os._exit(1)  # nobody is there who waits for it
         except BaseException as error:  # what cannot be sent
-            pipe.send((False, _told(RuntimeError(f"a worker's answer cannot be sent: {error}"))))
+            pipe.send(
+                (False, _with_traceback(RuntimeError(f"a worker's answer cannot be sent: {error}")))
+            )
 
 
 def _leave_with_parent() -> None:
@@ -214,7 +216,7 @@ def _leave_with_parent() -> None:
         os._exit(1)
 
 
-def _told(error: BaseException) -> BaseException:
+def _with_traceback(error: BaseException) -> BaseException:
     """Return an error with a note of where it was raised."""
     error.add_note(f"in a worker:\n{format_exc()}")
     return error

@@ -22,11 +22,11 @@ class RoundReport:
     done : float
         The share of the source that is read.
     bytes_out, bytes_in : int
-        What went to all workers, and what came back.
+        Bytes sent to all workers, and bytes received from them.
     driver_seconds, seconds : float
-        What the driver worked, and how long the round took.
+        Working time of the driver, and duration of the round.
     worker_seconds : dict of str to float
-        What workers did, all of them together.
+        Working time by activity, summed over all workers.
     lost : int
         How often workers were lost.
     """
@@ -46,12 +46,12 @@ class RoundReport:
 
 @dataclass
 class Trained:
-    """What became of a source.
+    """The result of training on a source.
 
     Parameters
     ----------
     model : HoeffdingTreeRegressor or ForestRegressor
-        That has learned it.
+        The trained model.
     rows_read, rows_learned, rows_without_target : int
         How many rows there were, how many were learned, and how many have no target.
     refused : Counter of str
@@ -59,7 +59,7 @@ class Trained:
     rounds : int
         How many there were.
     seconds : float
-        How long it took, that before a checkpoint not counted.
+        Duration, without the time before the checkpoint from which training resumed.
     scores : array
         The sums of errors of all rows; each was predicted before its worker learned it: of a
         forest, by the members of the first worker. See `r2`.

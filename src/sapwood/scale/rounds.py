@@ -44,9 +44,9 @@ SHARE = 0.1
 LATER, LATER_SHARE = 1_000_000, 5.0
 """From so many rows on a round has so many times that share, as trees grow slowly by then."""
 FIRST, LEAST = 1_000_000, 2_000
-"""Rows that one worker learns first, and that a round has at least. A round costs the driver and
-each worker some 40 ms beside its rows, in which a worker learns 60,000: that pays when it has
-several times as many, so from about a million rows on."""
+"""Rows that one worker learns first, and least rows of a round. A round has an overhead of about
+40 ms for the driver and each worker. A worker learns 60,000 rows in that time, so a round pays off
+when it has several times as many: from about a million rows on."""
 FIRST_OF_FORESTS, LAST_OF_FORESTS = 10_000, 5_000
 """Of a forest: rows that one worker learns with all members before they are shared out, and, about,
 at the end, by which it finds how they are weighed."""
@@ -59,7 +59,7 @@ MOST_UNPACKED = 4
 MOST_LOSSES = 5
 """How often workers may be lost in one round."""
 LOSSES = ("KilledWorker", "NodeDiedError", "OwnerDiedError", "WorkerCrashedError")
-"""By what name Dask and Ray tell that a worker was lost, once they have tried again themselves."""
+"""Names of the errors by which Dask and Ray report a lost worker, after their own retries."""
 
 
 class Rounds:
@@ -216,7 +216,7 @@ class Rounds:
     def _end_round(
         self, begun: float, driver: float, done: list[ShardDone], *, rows: int, bytes_out: int
     ) -> None:
-        """Count a round, and tell how it went."""
+        """Count a round, and report it to the listener."""
         self.trained.rounds += 1
         if self._listener is None:
             return
@@ -338,9 +338,9 @@ class Rounds:
     def _collected(self, snapshot: bytes, lists: list[list[Piece]]) -> list[ShardDone]:
         """Return what workers have made of all shards.
 
-        Where rows have several lines, a piece may have begun within a row. Each piece says where
-        its last row ended, so that is found out from the first piece on, and such a shard is done
-        again.
+        Where rows have several lines, a piece may begin within a row. Each piece reports where its
+        last row ended. Comparing these from the first piece on finds the shards that began within
+        a row, and they are done again.
         """
         skip = self._skip_bad
         calls = {
@@ -417,15 +417,15 @@ class Rounds:
         state, model, scores = found
         self._cursor = Cursor(**state["cursor"])
         read, learned, without = state["rows"]
-        refused, rounds = Counter(state["refused"]), state["rounds"]
+        rejected, rounds = Counter(state["refused"]), state["rounds"]
         if self._members is not None:
             model = self._members.resume(model, state["parts"])
         tree = models.from_bytes(model)
-        self.trained = Trained(tree, read, learned, without, refused, rounds, 0.0, scores)
+        self.trained = Trained(tree, read, learned, without, rejected, rounds, 0.0, scores)
 
 
 def _is_loss(error: BaseException) -> bool:
-    """Whether an error says that a worker is gone, rather than that it has found a fault."""
+    """Whether an error means that a worker was lost, rather than that the worker found a fault."""
     return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ in LOSSES
 
 

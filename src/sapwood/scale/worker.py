@@ -121,14 +121,14 @@ def learn_first(model: bytes, source: Source, pieces: list[Piece], skip_bad: boo
 
 
 class _ScoredTree:
-    """A tree that is scored by what it says of rows before it learns them."""
+    """A tree that is scored by its predictions of rows before it learns them."""
 
     def __init__(self, tree: Any) -> None:
         self.tree, self.scores = tree, np.zeros(len(SCORES))
 
     def predict_learn_many(self, columns: Any, y: Any) -> None:
-        said = self.tree.predict_learn_many(columns, y)
-        self.scores = joined_scores(self.scores, scores_of(y, said))
+        predicted = self.tree.predict_learn_many(columns, y)
+        self.scores = joined_scores(self.scores, scores_of(y, predicted))
 
 
 def _learn_all(
@@ -143,14 +143,14 @@ def _learn_all(
             for chunk in read.chunks():
                 reading += time.perf_counter() - begun
                 begun = time.perf_counter()
-                refused = _learn(learner, chunk, read.unit, done)
-                done.bad += [(place, row) for row in sorted([*chunk.bad, *refused], key=_number)]
+                rejected = _learn(learner, chunk, read.unit, done)
+                done.bad += [(place, row) for row in sorted([*chunk.bad, *rejected], key=_number)]
                 learning += time.perf_counter() - begun
                 begun = time.perf_counter()
                 if done.bad and not skip_bad:
-                    done.pieces.append(read.told())
+                    done.pieces.append(read.progress())
                     return False
-            done.pieces.append(read.told())
+            done.pieces.append(read.progress())
             reading += time.perf_counter() - begun
             begun = time.perf_counter()
     finally:
@@ -163,7 +163,7 @@ def _number(row: BadRow) -> int:
 
 
 def _learn(learner: Any, chunk: Chunk, unit: Unit, done: ShardDone) -> list[BadRow]:
-    """Learn the rows of a chunk that have a target; return those that the model refuses."""
+    """Learn the rows of a chunk that have a target; return those that the model rejects."""
     if chunk.y is None or not len(chunk):
         return []
     columns, y, numbers = chunk.columns, chunk.y, chunk.numbers
@@ -182,16 +182,16 @@ def _learn(learner: Any, chunk: Chunk, unit: Unit, done: ShardDone) -> list[BadR
 
 
 def _learn_singly(learner: Any, chunk: Chunk, unit: Unit, done: ShardDone) -> list[BadRow]:
-    """Learn rows one by one, as some of them are refused."""
-    refused = []
+    """Learn rows one by one, because the model rejects some of them."""
+    rejected = []
     for row in range(len(chunk)):
         columns, y = chunk.part(row, row + 1)
         try:
             learner.predict_learn_many(EncodedColumns(columns), y)
             done.learned += 1
         except ValueError as error:
-            refused.append(BadRow(chunk.source, unit, int(chunk.numbers[row]), str(error)))
-    return refused
+            rejected.append(BadRow(chunk.source, unit, int(chunk.numbers[row]), str(error)))
+    return rejected
 
 
 def _chosen(column: Any, rows: Any) -> Any:
@@ -252,7 +252,7 @@ class _PieceReader:
             if chunk.done >= piece.end:
                 return
 
-    def told(self) -> PieceRead:
+    def progress(self) -> PieceRead:
         """Return what was read."""
         return PieceRead(self._piece, self._start, self._end, self._rows, self._lines)
 

@@ -114,7 +114,7 @@ class Rejected(Exception):  # noqa: N818 - it becomes an answer
 
 
 def status_of(error: Exception) -> int | None:
-    """Return the status that tells what was wrong with a request, None if nothing was."""
+    """Return the HTTP status of an expected error, None for any other error."""
     statuses: tuple[tuple[type[Exception] | tuple[type[Exception], ...], int], ...] = (
         (BodyError, 400),
         (ConflictError, 409),
@@ -342,14 +342,14 @@ class Handlers:
     # -- operation --------------------------------------------------------------------------------
 
     async def healthz(self, request: Request) -> Response:
-        """Tell whether the process has to be restarted."""
+        """Report whether the process has to be restarted."""
         failure = self._service.failure
         if failure is not None:
             return error_response(request.scope, 503, failure)
         return json_response({"status": "ok"})
 
     async def readyz(self, request: Request) -> Response:
-        """Tell whether requests may be sent."""
+        """Report whether the service accepts requests."""
         reason = self._service.unready
         if reason is not None:
             return error_response(request.scope, 503, reason)

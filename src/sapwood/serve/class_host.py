@@ -86,7 +86,7 @@ class ClassHost(ModelHost):
         return Predicted(probabilities, None, self.classes[: probabilities.shape[1]])
 
     def issued(self, values: list[list[float]], bounds: list[Any]) -> Predicted:
-        """Return predictions that were issued before; classes that came later have 0."""
+        """Return predictions that were issued before; classes that were new since then have 0."""
         table = np.zeros((len(values), max(map(len, values))))
         for row, known in zip(table, values, strict=True):
             row[: len(known)] = known

@@ -153,7 +153,7 @@ class ClassScoreboard(Scoreboard):
         """Score predictions; return drift events. See `Scoreboard.add`."""
         actual, values = y[:, 0], found.values
         known = values.shape[1]
-        padded = np.column_stack([values, np.zeros(len(values))])  # of classes that came later
+        padded = np.column_stack([values, np.zeros(len(values))])  # for classes new since then
         is_known = values.max(axis=1, initial=0.0) > 0.0
         predicted = np.where(is_known, padded.argmax(axis=1), NONE).astype(np.float64)
         own = padded[np.arange(len(actual)), np.minimum(actual, known).astype(np.int64)]

@@ -30,7 +30,7 @@ PAUSE = 0.2
 FIRST_RETRY, LAST_RETRY = 1.0, 60.0
 """Seconds before another attempt to read the topic; twice as many after each that has failed."""
 RECOVERED = 30.0
-"""Seconds after which an attempt counts as successful although no message came."""
+"""Seconds after which an attempt counts as successful although no message has arrived."""
 
 
 class TopicFollower:

@@ -28,7 +28,7 @@ BLOCK = 64
 TEXT = "scoring"
 
 Unwatched = tuple[dict[Any, Any], list[float], list[float], float]
-"""A row, its actual values, its predictions, and when its labels came."""
+"""A row, its actual values, its predictions, and when its labels arrived."""
 
 
 class Scoreboard:
@@ -82,7 +82,7 @@ class Scoreboard:
         y : ndarray of float, shape (rows, targets)
             The actual values.
         moment : float
-            When the labels came, in seconds since 1970.
+            When the labels arrived, in seconds since 1970.
         baselines : sequence, optional
             `baseline_predictions` when each prediction was issued, if that was before.
         """

@@ -105,7 +105,7 @@ def run(settings: Settings, follow: Any = None) -> None:
     StoreError, LogError, ModelFileError, OSError, TypeError
         If the model cannot be served.
     """
-    warnings.simplefilter("ignore")  # of rows, about which the answers tell
+    warnings.simplefilter("ignore")  # about rows: responses report these
     sys.setswitchinterval(SWITCHING)
     bound = bind(settings.host, settings.port)
     service = Service(settings)

@@ -71,7 +71,7 @@ class DriftWatch:
         y, values : ndarray of float
             The actual values, and the predictions as they were issued.
         times : ndarray of float
-            When the labels came, in seconds since 1970.
+            When the labels arrived, in seconds since 1970.
         """
         if self._monitor is None:
             return []
@@ -142,8 +142,8 @@ class TargetScores(DriftWatch):
         bounds : ndarray of float, shape (rows, levels, 2), optional
             The prediction intervals as they were issued.
         baselines : ndarray of float, shape (rows, 2), optional
-            What the baselines predicted when the predictions were issued. Without it, each row
-            was predicted just before its label came.
+            The predictions of the baselines when the predictions were issued. Without it, each
+            row was predicted just before its label arrived.
         """
         self.errors.update_many(np.ascontiguousarray(values), y)
         known = np.isfinite(y)

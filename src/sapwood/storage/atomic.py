@@ -1,4 +1,4 @@
-"""Files that are always whole: written beside their place, then moved into it."""
+"""Atomic writes: a file is written under a temporary name in its folder, then renamed."""
 
 import contextlib
 import errno
@@ -17,7 +17,7 @@ SHOWN = 32  # letters of a name that the name of its unfinished file begins with
 
 
 def write_atomically(path: StrPath, data: bytes) -> None:
-    """Write a file so that whoever looks finds the old content or the new, never a part.
+    """Write a file atomically: readers find the old content or the new one, never a part.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ def write_atomically(path: StrPath, data: bytes) -> None:
     Raises
     ------
     OSError
-        If the file cannot be written. The old file is then as it was, and nothing is left beside
-        it; only if the folder cannot be flushed is the new one already there.
+        If the file cannot be written. The old file is then unchanged, and no temporary file is
+        left. The only exception: if the folder cannot be flushed, the new file is already there.
 
     Notes
     -----
@@ -39,7 +39,7 @@ def write_atomically(path: StrPath, data: bytes) -> None:
     nothing reads, and `remove_unfinished` removes.
 
     A new file has the permissions that `open` would give it, an old one keeps those it had. An
-    old file that may not be written is refused, although its folder would let it be replaced.
+    old file without write permission raises an error, although its folder allows to replace it.
 
     Examples
     --------

@@ -13,9 +13,9 @@ written as version 1. An entry "written_by" holds the release that has written t
 people and is not used when the file is read.
 
 All parts start at a multiple of 8. Every version of the format has the same first 24 and last 16
-bytes, so that a newer file is told from a damaged one. A CRC-32 is sure to notice one flipped byte
-but lets one in 2**32 of larger damages pass; BLAKE2b lets one in 2**128 of any pass, which is as
-good as none, at the speed of the disk.
+bytes, which distinguishes a newer file from a damaged one. A CRC-32 always detects one flipped byte,
+but misses one in 2**32 of larger damages. BLAKE2b misses one in 2**128 of any damages, which is
+practically none, and is as fast as the disk.
 
 Reading runs no code and trusts nothing: each length is checked against the bytes that are really
 there before it is used. What the arrays mean is for the caller to check.
@@ -66,7 +66,7 @@ PLAIN = ("|b1", "|i1", "|u1", "<i2", "<u2", "<f2", "<i4", "<u4", "<f4", "<i8", "
 
 
 class ModelFileError(ValueError):
-    """A file is not a model that can be loaded; the message says why, and what helps."""
+    """A file is not a model that can be loaded; the message names the cause and the remedy."""
 
 
 def damaged(source: str, complaint: str) -> ModelFileError:
@@ -108,7 +108,7 @@ def write(path: StrPath, kind: str, header: dict[str, Any], arrays: Mapping[str,
 def read(path: StrPath, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the header and the arrays of a model file; see `write` for an example.
 
-    Parameters and errors are as for `unpack`; an OSError says that the file cannot be read.
+    Parameters and errors are as for `unpack`; an OSError is raised if the file cannot be read.
     """
     data, source = read_bytes(path)
     return unpack(data, kind, source)
@@ -305,7 +305,7 @@ def _header_text(document: dict[str, Any]) -> bytes:
 
 
 def _parse(text: str) -> Any:
-    """Return what a JSON text says; raise ValueError if that is doubtful or nested deeply."""
+    """Return the value of a JSON text; raise ValueError if it is ambiguous or nested deeply."""
     try:
         document = json.loads(
             text, object_pairs_hook=_distinct, parse_constant=_finite, parse_float=_finite
@@ -374,7 +374,7 @@ def _stored(name: Any, array: Any) -> tuple[Any, Array]:
 
 
 def _has_odd_bool(array: Array) -> bool:
-    """Say whether a boolean is neither 0 nor 1, which NumPy takes now for one, now the other."""
+    """Whether a boolean is neither 0 nor 1; NumPy treats such a byte inconsistently."""
     if array.dtype.names is not None:
         return any(_has_odd_bool(array[field]) for field in array.dtype.names)
     return array.dtype == np.bool_ and bool((array.view(np.uint8) > 1).any())

@@ -55,7 +55,7 @@ def hold(path: str) -> Iterator[bool]:
     """
     handle, is_sure = _locked(path)
     try:
-        with contextlib.suppress(OSError):  # of a full disk: then others cannot tell who holds it
+        with contextlib.suppress(OSError):  # of a full disk: the holder is then unknown to others
             os.ftruncate(handle, 0)
             os.lseek(handle, 0, os.SEEK_SET)
             os.write(handle, str(os.getpid()).encode())

@@ -176,7 +176,7 @@ def open_arff(path: str, wishes: ReadOptions) -> ArffStream:
     declared = {name: written for name, written in formats.items() if written is not None}
     others = {name: kept for name, kept in wishes.known_formats.items() if name not in formats}
     wishes = replace(wishes, time_formats={**declared, **wishes.time_formats}, known_formats=others)
-    # A pipe is not waited for, as the file says itself what its columns are.
+    # A pipe is not waited for, as the file declares the types of its columns.
     sample = {} if source.size is None else _sample(source, names, start)
     first = FirstRows(source.name, sample, found, wishes, declared=True)
     stream = ArffStream(source, first.schema, Quotes(b","), start)
@@ -194,7 +194,7 @@ def _header(source: TextSource) -> tuple[bytes, Position]:
             break
         if ended or len(text) >= LONGEST_LINE:
             raise StreamError(f"{source.name} has no line @data: check that it is an ARFF file")
-        # A pipe may have no more lines before a row comes in; a file is read anew each time.
+        # A pipe may have no more lines until a row arrives; a file is read again each time.
         lines = text.count(b"\n") + (1 if source.size is None else 10_000)
     start = {"byte": found.end(), "line": text.count(b"\n", 0, found.start()) + 2}
     return text[: found.start()].removeprefix(BOM), start
@@ -213,7 +213,7 @@ def _sample(source: TextSource, names: list[str], start: Position) -> dict[str, 
 
 
 def _attribute(place: str, line: str) -> tuple[str, str]:
-    """Return the name of an attribute, and what is told of its type."""
+    """Return the name of an attribute, and the declaration of its type."""
     found = ATTRIBUTE.fullmatch(line)
     if found is None:
         raise StreamError(f"{place}: {validation.shown(line)} is not @attribute, a name and a type")

@@ -109,7 +109,7 @@ class TextSource:
 
     @property
     def encoding(self) -> str:
-        """The encoding of the text, as it was told or found."""
+        """The encoding of the text, as it was given or found."""
         return self._encoding or UTF8
 
     def find_encoding(self, lines: int) -> None:

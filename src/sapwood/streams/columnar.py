@@ -1,14 +1,15 @@
 """Rows of tables in columns: Parquet and Arrow files, one of them or a folder.
 
-A folder is read file by file in the order of their names, in which numbers count by their values,
-folders within it too. Files and folders
-whose names begin with "." or "_" are passed over, and so are files of other kinds. What the names
-of folders say, such as "year=2026", is no column; links to folders are not followed. Each file
-must have all columns that are read, with values of the same look; others are left out.
+A folder and the folders within it are read file by file in the order of their names; numbers in
+names are ordered by their values. Files and folders whose names begin with "." or "_" are skipped,
+and so are files of other formats. A folder name such as "year=2026" does not become a column; links
+to folders are not followed. Each file must have all columns that are read, with values of the same
+kind; other columns are left out.
 
-Of a Parquet file only a few rows and pages are held at a time, of an Arrow file one record batch.
-Where a row group or a record batch begins the files say themselves, so that to go on from a
-position nothing before it is read; but for Arrow's streaming format, which is read up to there.
+Only a few rows and pages of a Parquet file are in memory at a time, or one record batch of an Arrow
+file. The files contain an index of their row groups or record batches, so that reading resumes at a
+position without reading the rows before it. Arrow's streaming format has no index and is read up to
+the position.
 """
 
 import hashlib
@@ -273,7 +274,7 @@ class _File(ABC):
     schema : pyarrow.Schema
         Its columns.
     rows : int, optional
-        How many there are, None if it does not say.
+        How many there are, None if the file does not contain their number.
     """
 
     path: str
@@ -318,7 +319,7 @@ class _ParquetFile(_File):
 @dataclass(frozen=True)
 class _ArrowFile(_File):
     streamed: bool
-    """Whether it is of the streaming format, which does not say where its batches are."""
+    """Whether it is of the streaming format, which has no index of its batches."""
 
     def batches(self, names: Sequence[str], start: Position, most_rows: int) -> Iterator[Batch]:
         row = start["row"]
@@ -370,7 +371,7 @@ def _check_column(column: pa.Array) -> None:
 
 @contextmanager
 def _readable(path: str) -> Iterator[None]:
-    """Tell what pyarrow says of a file that it cannot read."""
+    """Raise errors of pyarrow about a file that it cannot read as StreamError."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -1,6 +1,6 @@
-"""Arrow's columns become numbers, times and labels; the values that cannot are told.
+"""Convert Arrow columns to numbers, times and labels, and report the values that cannot be.
 
-What a value becomes depends on its column's role, and not on the format of its file:
+The result depends on the role of the column, and not on the format of the file:
 
 ==========  ==========================================================================
 number      A double. True is 1 and false 0, times and durations are seconds.
@@ -9,7 +9,7 @@ time        Seconds since 1970 in UTC; see `sapwood.streams.times`. A time of da
             seconds since midnight, a duration its seconds. Numbers are seconds too,
             unless the column has another unit ("milliseconds"); but whole numbers are
             text if it has a format ("%Y%m%d").
-undecided   A number, as long as no value has told that it is a boolean or a time.
+undecided   A number, until a value shows that the column is of booleans or times.
 category    A label. Text is itself; numbers, times and booleans are their text: 7 is
             "7", 7.0 "7.0", true "true". If the column was declared a category, what
             is a whole number of 64 bits is a label of its own: 7, 7.0, "7" and "7.0"
@@ -90,7 +90,7 @@ class Converted:
     faults : list of Fault
         One for each bad row, in order: the first in the order of the file's columns.
     ids : dict of columns
-        The columns that tell rows apart, as labels.
+        The columns of row identifiers, as labels.
     """
 
     columns: dict[str, Column]
@@ -104,7 +104,7 @@ class Converted:
 def convert(
     schema: Schema, table: Mapping[str, pa.Array | pa.ChunkedArray], rows: int
 ) -> Converted:
-    """Convert the columns of a table as a schema says.
+    """Convert the columns of a table according to a schema.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def convert(
         found.setdefault(rule.name, {}).update(bad)
     y = _always(schema.target, done)
     if y is not None and schema.target is not None:
-        _judge_target(found[schema.target.name])
+        _use_target_reasons(found[schema.target.name])
     seconds = _always(schema.time, done)
     if seconds is not None and schema.time is not None:
         for row in np.flatnonzero(np.isnan(seconds)).tolist():
@@ -188,13 +188,13 @@ def arrow_type(rule: Rule) -> pa.DataType:
 
 
 def read_column(rule: Rule, array: pa.Array) -> tuple[Read, Bad]:
-    """Return an array of `as_array` as a rule says, and the reasons of rows that have faults."""
+    """Return an array of `as_array` converted by a rule, and the reasons of bad rows."""
     if rule.role == "category":
         return labels_of(array, rule.declared)
     if rule.late:
         numbers, bad = read_column(replace(rule, late=False), array)
         others = {
-            row: bad_rows.NO_NUMBER for row, told in bad.items() if told != bad_rows.NOT_FINITE
+            row: bad_rows.NO_NUMBER for row, reason in bad.items() if reason != bad_rows.NOT_FINITE
         }
         return numbers, {**bad, **others}
     if pa.types.is_dictionary(array.type):
@@ -291,9 +291,11 @@ def _booleans(array: pa.Array) -> tuple[FloatArray, Bad]:
 def _seconds(array: pa.Array, time_format: str | None) -> tuple[FloatArray, Bad]:
     kind = array.type
     if time_format in UNITS and not is_time(kind):
-        counts, told = _numbers(array)
-        others = {row: bad_rows.NO_TIME for row, why in told.items() if why != bad_rows.NOT_FINITE}
-        return counts / UNITS[time_format], {**told, **others}
+        counts, reasons = _numbers(array)
+        others = {
+            row: bad_rows.NO_TIME for row, why in reasons.items() if why != bad_rows.NOT_FINITE
+        }
+        return counts / UNITS[time_format], {**reasons, **others}
     if pa.types.is_boolean(kind) or (pa.types.is_integer(kind) and time_format is not None):
         array = array.cast(pa.string())
     if not pa.types.is_string(array.type):
@@ -315,8 +317,8 @@ def _always(rule: Rule | None, done: Mapping[Rule, Read]) -> FloatArray | None:
     return numbers if isinstance(numbers, np.ndarray) else None
 
 
-def _judge_target(bad: Bad) -> None:
-    """Tell what is wrong with targets, in words of their own; they may be missing."""
+def _use_target_reasons(bad: Bad) -> None:
+    """Replace the reasons of bad rows by those for targets; targets may be missing."""
     for row, reason in bad.items():
         if reason != bad_rows.NOT_FINITE:
             bad[row] = bad_rows.TARGET_NO_NUMBER
@@ -332,8 +334,8 @@ def _faults(
     faults = []
     for row, (name, reason) in sorted(first.items()):
         value, flaw = _as_it_stood(arrays[name][row])
-        told = flaw or reason
-        faults.append(Fault(row, told, name, value, bad_rows.REMEDIES[told]))
+        cause = flaw or reason
+        faults.append(Fault(row, cause, name, value, bad_rows.REMEDIES[cause]))
     return faults
 
 

@@ -71,7 +71,7 @@ class DelimitedStream(TextStream):
     schema : Schema
         How to read its columns.
     quotes : Quotes
-        How fields are told apart.
+        How fields are separated and quoted.
     start : dict
         Where its first row is: "byte", and the number of the "line".
     """

@@ -6,10 +6,9 @@ Times of ISO 8601 need no format. Others are known by their shape: a date with i
 Oct 2012); and a time of day (9:00, 09:00:15.25, 9:00 PM), with a zone or without, behind a date or
 alone. All values have to be of one shape, but for one in ten.
 
-Whether the day or the month comes first is told by a part above 12. If the values have none,
-it is the reading by which they are in order; if both are, the one by which they are closer
-together; and if that is the same, the day is first. In all of these cases `Recognised.doubt` says
-so.
+A part above 12 shows whether the day or the month comes first. If there is none, the order is used
+by which the values ascend; if they ascend by both, the one by which they are closer together; and
+if there is no difference, the day is first. In all of these cases `Recognised.doubt` is set.
 
 Whole numbers are times only where something else speaks for it. Dates of digits alone are those of
 which every value is a date between 1900 and 2100: of other numbers of 8 digits one in 28 would be.

@@ -1,9 +1,10 @@
-"""In which encoding a text is: told by its first bytes, or by whoever knows.
+"""The encoding of a text: given by the caller, or detected from its first bytes.
 
-A text is UTF-8 unless its first lines say otherwise. A byte order mark tells UTF-16 and UTF-32, and
-so do zeros in every second byte. Where at least half of the letters beyond ASCII are in UTF-8, the
-text is, and others make their rows bad. Else it is taken for Windows-1252 (the superset of Latin-1
-that most programs mean by it), or for Latin-1 if it is none of that.
+A text is UTF-8 unless its first lines show otherwise. UTF-16 and UTF-32 are detected by a byte order
+mark or by zeros in every second byte. If at least half of the characters beyond ASCII are valid
+UTF-8, the text is read as UTF-8, and rows with invalid bytes are bad rows. Otherwise it is read as
+Windows-1252 (the superset of Latin-1 that most programs mean by Latin-1), or as Latin-1 if it has
+bytes that Windows-1252 does not define.
 """
 
 import codecs

@@ -1,4 +1,4 @@
-"""What the first rows of a file tell: what its columns hold, how it is written, and what to add."""
+"""Inference from the first rows of a file: types of columns, formats, and columns to derive."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from sapwood.streams.times import CHOSEN, telling_parts
 __all__ = ["FirstRows"]
 
 Sample = Mapping[str, pa.Array]
-"""The first values of columns: text, or what the file says that they are."""
+"""The first values of columns: text, or values of the types that the file declares."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class FirstRows:
     looks : mapping of str to looks
         All columns in order, and what their values look like.
     wishes : ReadOptions
-        What is asked for.
+        The options of the caller.
     declared : bool
-        Whether the file says itself what text and numbers mean.
+        Whether the file declares the types of its columns.
     comma_between : bool
         Whether fields are separated by commas.
     look_further : callable, optional
@@ -83,7 +83,7 @@ class FirstRows:
 
     @cached_property
     def _looks(self) -> dict[str, Found | None]:
-        """What columns look like, without times that are told to be none."""
+        """The types of columns, without the times that the options exclude."""
         looks = dict(self.looks)
         for name, format in self.wishes.time_formats.items():
             if format == NO_TIME and looks.get(name) == "time":
@@ -148,7 +148,7 @@ class FirstRows:
             )
 
     def _is_typed(self, name: str) -> bool:
-        """Whether the file says itself that a column holds no text."""
+        """Whether the file declares a column to be of another type than text."""
         return name in self.sample and not is_text(stored_type(self.sample[name].type))
 
     def _with_parts(self, schema: Schema) -> Schema:

@@ -293,7 +293,7 @@ def temperatures(row: IntArray, weather: FloatArray) -> FloatArray:
 
 
 def demand_target(row: IntArray, temperature: FloatArray, changes: tuple[int, ...]) -> FloatArray:
-    """Return the demand that the features tell."""
+    """Return the demand as a function of the features, without noise."""
     when = calendar(row)
     tariff, growth = changes
     night, evening = when["hour"] < 6, (when["hour"] >= 17) & (when["hour"] < 22)

@@ -205,8 +205,8 @@ def friedman_drift(
         From the first change to the second, y = f(x3, x4, x1, x0, x2); then f is back.
     "gsg", global slow gradual
         The first change leads to f(x3, x4, x1, x0, x2), the second to f(x1, x4, x3, x2, x0). Each
-        takes as many rows as `transition` says, in which the chance that a row is of the next
-        concept rises linearly.
+        takes `transition` rows, in which the probability that a row is of the next concept rises
+        linearly.
     "lea", local expanding abrupt
         In the region x1, x2 < 0.3, x3 > 0.7, x4 < 0.3 the first change leads to
         y = 10 x0 x1 + 20 (x2 - 0.5) + 10 x3 + 5 x4, and in x1, x2 > 0.7, x3 < 0.3, x4 > 0.7 to

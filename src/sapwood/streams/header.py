@@ -26,7 +26,7 @@ SAMPLE_LINES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the beginning of a CSV file tells.
+    """The properties of a CSV file that its beginning shows.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Header:
     sample : dict of names to arrays
         The first values of each; none if they were not waited for.
     quotes : Quotes
-        How fields are told apart.
+        How fields are separated and quoted.
     start : dict
         Where the first row is: "byte", and the number of the "line".
     """
@@ -68,7 +68,7 @@ def read_header(
         then not found at all: it must not depend on how much has come in already.
     named : bool, optional
         Whether the first line has the names of the columns; else they are called c1, c2 and so on.
-        If not given it has, unless it looks like a row, which is refused.
+        If not given it has, and a first line that looks like a row is rejected.
     times : int
         How many times more lines and bytes than usual are looked at.
     sample : int, optional
@@ -164,7 +164,7 @@ def _outside(line: bytes) -> bytes:
 
 
 def _names(place: str, fields: Sequence[bytes], sure: bool) -> list[str]:
-    """Return the names of columns, or say what is wrong with them."""
+    """Return the names of columns; raise StreamError if they are not valid."""
     names = [decoded(place, field).strip() for field in fields]
     if not sure:
         values = [name for name in names if _is_value(name)]

@@ -7,7 +7,7 @@ model is there already, keys that it does not know are passed over, and a pipe i
 longer than for its first line: a column that the model knows as numbers is then what its first
 value looks like that is a number, a boolean or a time.
 
-Values are judged as in a CSV file: in a column of numbers, "1.5" is a number too. ``NaN`` is a
+Values are converted as in a CSV file: in a column of numbers, "1.5" is a number too. ``NaN`` is a
 missing value, ``Infinity`` is not finite. In a column of times a number is a time only if it is one
 by the column's format. Blank lines are passed over.
 """
@@ -97,7 +97,8 @@ class JSONLinesStream(TextStream):
     def _parsed_at_once(self, block: Block) -> dict[str, pa.ChunkedArray] | None:
         """Return the columns of a block, parsed by pyarrow; None if Python's parser may differ.
 
-        That one reads -0 as 0 and knows other words for infinity, and tells what is wrong.
+        The two parsers differ in -0 and in the names of infinity that they accept, and Python's
+        reports what is wrong.
         """
         if block.lines < MANY or not _has_objects_in_lines(block.data):
             return None
@@ -328,7 +329,7 @@ def _columns(source: TextSource, soon: bool, sample: int) -> dict[str, list[Any]
     columns: dict[str, list[Any]] = {}
     for row in rows:
         for name, value in row.items():
-            if _is_text(name):  # or else the row will be refused, for a column that there is not
+            if _is_text(name):  # a row with another key is rejected later, for an unknown column
                 columns.setdefault(name, []).append(value)
     for name in columns:
         if len(name) > validation.LONGEST:
@@ -410,10 +411,10 @@ def _looks(values: Sequence[Any]) -> Found | None:
 def _found(
     columns: Mapping[str, Sequence[Any]], wishes: ReadOptions, soon: bool
 ) -> dict[str, Found | None]:
-    """Return all columns and what they look like; None if they shall tell later.
+    """Return the types of all columns, None for those that are decided by later rows.
 
-    Those that a model knows are there, although the first rows may lack them. If no row was seen
-    at all, so is all else that is wished for.
+    The columns that a model knows are included, although the first rows may lack them. If there was
+    no row at all, all other columns that the options name are included too.
     """
     looks = {name: None if soon else _looks(values) for name, values in columns.items()}
     absent: Found | None = None if soon else "number"

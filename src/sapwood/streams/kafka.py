@@ -1,9 +1,9 @@
 """Rows as messages of a Kafka topic: a JSON object each, from all partitions.
 
-Columns are found and values judged as in a file of JSON lines, by the first 1,000 messages that are
-there when the topic is opened. A message without a value, by which a key is deleted, is passed
-over, as blank lines are. Positions hold the next offset of each partition, so that whoever keeps
-them together with a model has every message learned once; the broker keeps nothing.
+Columns and their types are found as in a file of JSON lines, by the first 1,000 messages that are
+there when the topic is opened. A message without a value (a tombstone) is skipped, as blank lines
+are. A position holds the next offset of each partition. Saving it together with the model gives
+exactly-once processing; no offsets are committed to the broker.
 """
 
 import io
@@ -120,8 +120,8 @@ class KafkaStream(Stream):
 
     def _chunk(self, rows: Sequence[Row], behind: Mapping[int, int]) -> Chunk:
         values = [value for _, value in rows if value is not None]
-        told = [number for number, value in rows if value is not None]
-        numbers = np.array(told, dtype=np.int64)
+        known = [number for number, value in rows if value is not None]
+        numbers = np.array(known, dtype=np.int64)
         data = _lines(values)
         chunk = self._rows.read(Block(data, 0, len(values), 0, len(data), 0))
         return replace(

@@ -29,7 +29,7 @@ class Address:
     topic : str
         The name of the topic.
     config : Config
-        Further settings of the client, which are told to nobody else.
+        Further settings of the client, which no message or report shows.
     """
 
     url: str

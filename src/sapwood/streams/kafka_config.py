@@ -1,8 +1,8 @@
-"""Settings of the client of Kafka that are somebody's own: encryption, and who one is.
+"""Settings of the Kafka client that depend on the user: encryption and authentication.
 
-They come from a file of lines ``name=value``, as `kcat -F` and Kafka's own tools read them, so that
-no password is on a command line. They are handed to librdkafka as they are, and to nobody else: no
-message, report or checkpoint tells a value.
+They are read from a file of lines ``name=value``, as `kcat -F` and Kafka's own tools do, so that no
+password is on a command line. They are passed to librdkafka unchanged. No message, report or
+checkpoint contains a value.
 """
 
 import os
@@ -31,7 +31,7 @@ OWN = (
     "plugin.library.paths",
     "transactional.id",
 )
-"""Settings by which every message is learned once, and what this client says: not to be changed."""
+"""Settings that exactly-once processing and the log of this client depend on; users cannot set them."""
 SHORTEST = 3
 """Values of fewer characters, such as "0", are no secrets, and would be found everywhere."""
 WORDS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl", "plain", "true", "false", "none")
@@ -46,8 +46,8 @@ class Config(dict[str, str]):
     >>> config = Config({"sasl.username": "anna", "sasl.password": "correct horse"})
     >>> config
     Config(sasl.username, sasl.password)
-    >>> config.without_values("anna and correct horse were refused")
-    '*** and *** were refused'
+    >>> config.without_values("anna and correct horse were rejected")
+    '*** and *** were rejected'
     """
 
     def __repr__(self) -> str:
@@ -81,17 +81,17 @@ def config_of(source: StrPath | Mapping[str, str] | None) -> Config:
     if source is None:
         return Config()
     if isinstance(source, Mapping):
-        found, told = Config(source), "kafka_config"
+        found, place = Config(source), "kafka_config"
         for name, value in found.items():
             if not (isinstance(name, str) and isinstance(value, str)):
-                raise StreamError(f"{told}: {validation.shown(name)} is to be a text with a text")
+                raise StreamError(f"{place}: {validation.shown(name)} is to be a text with a text")
     else:
-        told = os.fspath(source)
-        found = _read(told)
+        place = os.fspath(source)
+        found = _read(place)
     for name in found:
         if name in OWN or name.endswith("_cb"):
             raise StreamError(
-                f"{told}: {name} is decided by sapwood, so that every message is learned once: "
+                f"{place}: {name} is decided by sapwood, so that every message is learned once: "
                 "leave it out"
             )
     return found

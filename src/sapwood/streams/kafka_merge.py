@@ -145,7 +145,7 @@ class Merge:
     def _sort_in(self, message: Any) -> None:
         error, partition, offset = message.error(), message.partition(), message.offset()
         if error is not None:
-            self._judge(error, partition, offset)
+            self._handle_error(error, partition, offset)
         elif offset >= self._reached[partition]:  # else it was sent again
             if self._until_end and offset >= self._ends[partition]:
                 self._reached[partition] = self._ends[partition]
@@ -154,7 +154,7 @@ class Merge:
             self._reached[partition] = offset + 1
             self._at_eof[partition] = False
 
-    def _judge(self, error: KafkaError, partition: int, offset: int) -> None:
+    def _handle_error(self, error: KafkaError, partition: int, offset: int) -> None:
         code = error.code()
         if code == KafkaError._PARTITION_EOF:
             # Offsets at the end may be of no message, such as the marks of transactions.

@@ -27,14 +27,14 @@ ASKED_FOR = 2.0
 QUEUED = 16 * 1024
 """Kilobytes that librdkafka may fetch ahead."""
 WAITS = 100
-"""Milliseconds for which a broker waits for messages, and librdkafka for room in its queue."""
+"""Milliseconds for which a broker waits for messages, and librdkafka for space in its queue."""
 ABSENT = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
 )
 REFUSALS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
-"""Errors that say that a client is not let in, as its settings are wrong."""
+"""Errors of authentication or encryption, caused by wrong settings of the client."""
 AWAY = (
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._RESOLVE,
@@ -58,16 +58,16 @@ class Extent(NamedTuple):
 
 
 def client_of(kind: Callable[[dict[str, Any]], Client], address: Address, **further: Any) -> Client:
-    """Return a client of librdkafka, which says nothing itself.
+    """Return a client of librdkafka that writes no log of its own.
 
     Parameters
     ----------
     kind : type
         Consumer or Producer.
     address : Address
-        With somebody's own settings.
+        The address, with the settings of the user.
     **further
-        Ours, which go before.
+        Our settings, which take precedence.
 
     Raises
     ------
@@ -78,8 +78,8 @@ def client_of(kind: Callable[[dict[str, Any]], Client], address: Address, **furt
     try:
         return kind({**address.config, **own})
     except KafkaException as error:
-        told = address.config.without_values(error.args[0].str())
-        raise StreamError(f"{address}: a setting of the client is wrong: {told}") from None
+        message = address.config.without_values(error.args[0].str())
+        raise StreamError(f"{address}: a setting of the client is wrong: {message}") from None
 
 
 class Topic:
@@ -130,15 +130,15 @@ class Topic:
 
     def _note(self, error: KafkaError) -> None:
         if error.code() in REFUSALS:
-            self._refusal = self._told(error)
+            self._refusal = self._message_of(error)
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self._last_error:
-            self._last_error = self._told(error)
+            self._last_error = self._message_of(error)
 
-    def _told(self, error: KafkaError) -> str:
+    def _message_of(self, error: KafkaError) -> str:
         return self.address.config.without_values(error.str())
 
     def _learn_why(self) -> None:
-        """Let the client tell what it has noted; no partition is assigned to it yet."""
+        """Have the client call back with the errors it has noted; no partition is assigned yet."""
         self.consumer.poll(0)
 
     def partitions(self) -> list[int]:
@@ -185,10 +185,10 @@ class Topic:
         Raises
         ------
         StreamError
-            If they refuse, or do not answer for so long.
+            If they reject the client, or do not answer for that long.
         """
         began = time.monotonic()
-        told = False
+        has_warned = False
         while True:
             try:
                 answer = question(ASKED_FOR)
@@ -196,7 +196,7 @@ class Topic:
                 found = error.args[0]
             else:
                 self._has_answered = True
-                if told:
+                if has_warned:
                     logger.warning("sapwood: %s: brokers answer again", self.address)
                 return answer
             if not self._has_answered:
@@ -211,17 +211,17 @@ class Topic:
             if time.monotonic() - began > self.patience:
                 raise StreamError(
                     f"{self.address}: no broker has answered for {self.patience:g} seconds "
-                    f"({self._last_error or self._told(found)}); check the address, and that the "
+                    f"({self._last_error or self._message_of(found)}); check the address, and that the "
                     "brokers run"
                 )
-            if not told:
-                told = True
+            if not has_warned:
+                has_warned = True
                 words = "sapwood: %s: no broker answers; waiting for %g seconds"
                 logger.warning(words, self.address, self.patience)
             time.sleep(0.1)  # as some errors come at once
 
     def fail(self, error: KafkaError, partition: int | None = None) -> NoReturn:
-        """Raise a StreamError that tells of an error that does not pass by itself."""
+        """Raise a StreamError for a permanent error."""
         if error.code() in ABSENT:
             raise StreamError(
                 f"{self.address}: there is no topic {self.address.topic!r} there; check its name, "
@@ -229,6 +229,6 @@ class Topic:
             )
         place = "" if partition is None else f", partition {partition}"
         raise StreamError(
-            f"{self.address}{place}: the broker rejects the client: {self._told(error)}; check what this "
-            "client may do there"
+            f"{self.address}{place}: the broker rejects the client: {self._message_of(error)}; "
+            "check what this client may do there"
         )

@@ -1,4 +1,4 @@
-"""Rows whose targets stand in another file, told by ids."""
+"""Rows whose targets are in another file, joined by ids."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ from sapwood.validation import Label
 __all__ = ["Key", "LabelledStream", "keys_of", "labels_of"]
 
 Key = tuple[str | int | float | None, ...]
-"""What tells a row from others: a value for each column of ids."""
+"""The identifier of a row: a value for each column of ids."""
 
 
 def labels_of(stream: Stream, on_bad_row: str = "error") -> dict[Key, Any]:

@@ -373,7 +373,7 @@ def columns_of(X: Any, names: Sequence[Label] = ()) -> dict[Label, Column]:
         }
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
     if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
-        array = np.asarray(X, dtype=object)  # numbers beside text became text
+        array = np.asarray(X, dtype=object)  # as numbers mixed with text became text
     if array.ndim != 2:
         raise StreamError(f"X has shape {array.shape}: (rows, features) is expected")
     width = array.shape[1]
@@ -401,7 +401,7 @@ def _column(values: Any, has_text: bool = False) -> Column:
         if values.dtype.kind in "iu" and values.size and not _are_exact(values):
             return np.ma.asarray(values).tolist()  # type: ignore[no-any-return]
         if values.dtype.kind in "biuf":
-            with np.errstate(over="ignore"):  # a long double becomes infinite, and is refused
+            with np.errstate(over="ignore"):  # a long double becomes infinite, and is rejected
                 numbers = values.astype(np.float64)
             return np.ascontiguousarray(np.ma.filled(numbers, np.nan))
         if values.dtype.kind in "mM":
@@ -415,7 +415,7 @@ def _column(values: Any, has_text: bool = False) -> Column:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of Python's own types, None if it is missing; the model judges others."""
+    """Return a value as a builtin type, None if it is missing; the model validates others."""
     try:
         value = validation.plain(value)
     except validation.Unfit:

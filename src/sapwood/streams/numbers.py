@@ -1,9 +1,9 @@
 """Numbers as people write them: 1.234,56 and 1,234.56, 12,5 %, € 1 200, 1'000, (5.00).
 
-Which mark stands before decimals is told by the data: by a value with two marks, by a mark that
-stands twice, or by one that does not stand before three digits. If nothing tells, as of "1,234",
-it is as in the other columns of the file; if these do not tell either, a comma is for decimals
-where fields are not separated by commas. `NumbersFound.doubt` says so.
+The decimal mark is detected from the data: by a value with two different marks, by a mark that
+occurs twice, or by one that is not followed by three digits. If the data leave it open, as "1,234"
+does, it is the decimal mark of the other columns of the file; if these leave it open too, a comma is
+the decimal mark where fields are not separated by commas, and `NumbersFound.doubt` is set.
 
 Signs of percent and currencies are left out, so that 12,5 % is 12.5; a column has one of them, or
 none. Values without the sign are numbers, too.

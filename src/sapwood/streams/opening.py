@@ -1,4 +1,4 @@
-"""One way to open all files: the format is found by the name, or told."""
+"""Open files of all formats; the format is given or found by the name."""
 
 import os
 import stat
@@ -119,7 +119,7 @@ def open_stream(
         Whether the first line of a CSV file names its columns; if not, they are c1, c2 and so on.
         If not given it does, and a line that looks like a row is rejected.
     ids : sequence of str
-        Columns that tell rows apart: they are not features; `Chunk.ids` has them as text.
+        Columns of row identifiers: they are not features; `Chunk.ids` has them as text.
     keys : sequence of str
         Columns that identify series, as for lags: whole numbers in them stay exact where no double
         can hold them, and are never taken for times.
@@ -307,7 +307,7 @@ def _has_tables(folder: str) -> bool:
 
 
 def _common_format(paths: Sequence[str]) -> str:
-    """Return the format that the names of files tell."""
+    """Return the format of files by their names."""
     formats = {path: _format_of(path) for path in paths}
     first = formats[paths[0]]
     for path, format in formats.items():
@@ -319,7 +319,7 @@ def _common_format(paths: Sequence[str]) -> str:
 
 
 def _format_of(path: str) -> str:
-    """Return the format that the name of a file tells."""
+    """Return the format of a file by its name."""
     if path == "-":
         return "csv"
     if stat.S_ISDIR(os.stat(path).st_mode):
@@ -341,7 +341,7 @@ def _format_of(path: str) -> str:
 
 
 def _unpacked_name(path: str) -> tuple[bool, str]:
-    """Return whether the name of a file says that it is compressed, and the name without that."""
+    """Return whether a file is compressed by its suffix, and its name without that suffix."""
     name = os.path.basename(path).lower()
     packed = next((suffix for suffix in PACKED if name.endswith(suffix)), None)
     if packed is None:

@@ -123,7 +123,7 @@ class Quotes:
         before = np.searchsorted(quotes, lines)
         if self._is_strict(text, quotes):
             ends = lines[before % 2 == 0]
-            # Rows of one line may be longer, but to tell them apart is not worth it.
+            # Rows of one line may be longer, but distinguishing them is not worth the time.
             short = np.diff(ends, prepend=0).max(initial=0) <= LONGEST_ROW
             rest = len(text) - (int(ends[-1]) if len(ends) else 0)
             if short and (rest == 0 or not (ended or rest > LONGEST_ROW)):
@@ -131,19 +131,19 @@ class Quotes:
         return self._split_slowly(text, lines, before, ended)
 
     def _is_strict(self, text: bytes, quotes: IntArray) -> bool:
-        """Whether quotes open and close in turns, so that their number tells what is inside."""
+        """Whether quotes open and close alternately, so that counting them finds quoted text."""
         letters = np.frombuffer(text, np.uint8)
         opening, closing = quotes[::2], quotes[1::2]
         before = letters[opening[opening > 0] - 1]
         behind = letters[closing[closing < len(text) - 1] + 1]
-        # A quote beside a quote stands for one in the field, and changes nothing.
-        beside = np.zeros(256, np.bool_)
-        beside[[QUOTE, NEWLINE, ord(self.delimiter)]] = True
-        if not beside[before].all():
+        # Two quotes in a row stand for one in the field, and change nothing.
+        allowed = np.zeros(256, np.bool_)
+        allowed[[QUOTE, NEWLINE, ord(self.delimiter)]] = True
+        if not allowed[before].all():
             return False
         if b"\r" in text:
-            beside[RETURN] = text.count(b'"\r') == text.count(b'"\r\n')
-        return bool(beside[behind].all())
+            allowed[RETURN] = text.count(b'"\r') == text.count(b'"\r\n')
+        return bool(allowed[behind].all())
 
     def _split_slowly(self, text: bytes, lines: IntArray, before: IntArray, ended: bool) -> Rows:
         """Find the rows line by line; only lines with quotes are looked at closely."""
@@ -167,7 +167,7 @@ class Quotes:
         return Rows(np.array(ends, np.int64), np.array(unclosed, np.int64))
 
     def _end_of_row(self, text: bytes, start: int, ended: bool) -> int | None:
-        """Return where a row over several lines ends; 0 if nowhere, None if more text tells."""
+        """Return where a row over several lines ends; 0 if nowhere, None if more text is needed."""
         stop = min(len(text), start + LONGEST_ROW)
         whole = ended and stop == len(text)
         row = self._row.match(text, start, stop)

@@ -100,7 +100,7 @@ class Reader:
             self._ahead += self._next(BLOCK)
 
     def drop(self, start: bytes) -> bool:
-        """Leave out the next bytes if they are these, and say whether they were."""
+        """Skip the next bytes if they are these; return whether they were."""
         while not self.ended and len(self._ahead) < len(start):
             self._ahead += self._next(BLOCK)
         found = self._ahead.startswith(start)

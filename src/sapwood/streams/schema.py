@@ -64,10 +64,10 @@ class ReadOptions:
         The encoding of a text; found by the first rows if not given.
     header : bool, optional
         Whether the first line of a CSV file names its columns. If not given it does, and a line
-        that looks like a row is refused.
+        that looks like a row is rejected.
     ids : tuple of str
-        Columns that tell rows apart: they are kept beside features as text, and are none, unless
-        a model knows them as such.
+        Columns of row identifiers: they are kept as text, and are not features unless a model
+        knows them as features.
     keys : tuple of str
         Columns that identify series: their whole numbers stay exact, whatever their size, and are
         never times.
@@ -108,7 +108,7 @@ class Schema:
     time : Rule, optional
         The column of times by which rows are in time.
     ids : tuple of Rule
-        The columns that tell rows apart.
+        The columns of row identifiers.
     """
 
     columns: tuple[str, ...]

@@ -47,11 +47,11 @@ MOST_ROWS = 8192
 
 
 class StreamError(ValueError):
-    """A stream cannot be read; the message says where, why, and what helps."""
+    """A stream cannot be read; the message names the place, the cause and the remedy."""
 
 
 def message_number(partition: int, offset: int) -> int:
-    """Return a number that tells a message of a topic from all others."""
+    """Return a number that identifies a message within its topic."""
     return partition << OFFSET_BITS | offset
 
 
@@ -158,7 +158,7 @@ class Chunk:
     times : array of float, optional
         The time of each row in seconds, if the stream has a time column.
     ids : dict of lists
-        The columns that tell rows apart, by name, as text; None where one is missing.
+        The columns of row identifiers, by name, as text; None where one is missing.
     """
 
     columns: dict[Any, Column]
@@ -211,7 +211,7 @@ def _plain(column: Column) -> Sequence[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ColumnNote:
-    """How a column of a file is read, and what its first values tell.
+    """How a column of a file is read, and what was inferred from its first values.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ class Stream(ABC):
     encoding : str
         The encoding of a text, as it was given or found.
     ids : tuple of str
-        The columns that tell rows apart, if `Chunk.ids` are there.
+        The columns of row identifiers, if `Chunk.ids` are there.
     sample : bytes, optional
         The first rows, by which columns were found, if they may not be there when reading goes on
         later; None if they are.

@@ -15,8 +15,8 @@ __all__ = ["TextStream"]
 class TextStream(Stream):
     """Rows of text, read block by block.
 
-    A column that the schema leaves undecided becomes what its first value looks like that is a
-    number, a boolean or a time. Positions tell it, so that it is the same when reading goes on.
+    The first value of an undecided column that is a number, a boolean or a time decides the type of
+    the column. Positions contain that type, so that it is the same when reading resumes.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ class TextStream(Stream):
         self._use(schema)
 
     def _use(self, schema: Schema) -> None:
-        """Read columns as a schema says."""
+        """Read columns by a schema."""
         self.schema, self.rules = schema, schema.rules
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
-        """Yield the rows from a position on, as `Stream.chunks` says."""
+        """Yield the rows from a position on; see `Stream.chunks`."""
         start = self._start if start is None else start
         self.recall(start)
         for block in self._blocks(start, most_rows):
@@ -63,11 +63,11 @@ class TextStream(Stream):
 
     def recall(self, position: Position) -> None:
         """Read columns as it was decided before a position."""
-        told = {name: _told_by(position, name) for name in self.schema.undecided}
-        self._decide({name: looks for name, looks in told.items() if looks is not None})
+        decided = {name: _decided_at(position, name) for name in self.schema.undecided}
+        self._decide({name: looks for name, looks in decided.items() if looks is not None})
 
     def decided(self) -> Position:
-        """Return what a position says of columns that were decided."""
+        """Return the entries of a position for the columns that were decided."""
         return {_key(name, looks): 1 for name, looks in sorted(self._decided.items())}
 
     def _blocks(self, start: Position, most_rows: int) -> Iterator[Block]:
@@ -103,8 +103,8 @@ class TextStream(Stream):
     def between(self, first: int, end: int, exact: bool = False) -> Position:
         """Return the position from which `chunks` yields the rows that begin between two bytes.
 
-        Where rows have several lines, that need not be where a row begins: who reads the part
-        before knows, as its last `Chunk.next` tells where the next row does.
+        Where rows have several lines, a row need not begin there. The last `Chunk.next` of the part
+        before is where the next row begins.
 
         Parameters
         ----------
@@ -134,9 +134,9 @@ class TextStream(Stream):
 
 
 def _key(name: str, looks: Found) -> str:
-    """Return by what a position tells what a column was decided to be."""
+    """Return the key of a position for the type of a column that was decided."""
     return f"{looks}: {name}"
 
 
-def _told_by(position: Position, name: str) -> Found | None:
+def _decided_at(position: Position, name: str) -> Found | None:
     return next((looks for looks in DECIDABLE if _key(name, looks) in position), None)

@@ -1,12 +1,11 @@
 """Times in text by a format of `datetime.strptime`, a column at a time.
 
-A format's pattern is matched against all values at once. What it does not fit is left to `strptime`
-itself, value by value, so that the result is always the one that `strptime` gives; but for two
-things. Names of months and days are English whatever the locale is, and may be short or long
-whether the format says "%b" or "%B"; and a format without a date, such as "%H:%M", gives seconds
-since midnight.
+A format's pattern is matched against all values at once. Values that do not match are parsed by
+`strptime` itself, one by one, so that the result is always that of `strptime`, with two exceptions.
+Names of months and days are English in every locale, and may be short or long for both "%b" and
+"%B"; and a format without a date, such as "%H:%M", gives seconds since midnight.
 
-Beside such formats there are the names of units: "seconds", "milliseconds", "microseconds" and
+Instead of a format, the name of a unit may be given: "seconds", "milliseconds", "microseconds" or
 "nanoseconds" since 1970.
 """
 

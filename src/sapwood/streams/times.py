@@ -1,7 +1,7 @@
 """Times as seconds since 1970 in UTC, from Arrow's types and from text; and their parts.
 
-A time without a zone counts as UTC. The seconds are the double nearest to the time, whatever unit
-it came in. Text is ISO 8601 unless a format is given: "2026-11-15", "2026-11-15 14", "... 14:30",
+A time without a zone counts as UTC. The seconds are the double nearest to the time, whatever its
+unit was. Text is ISO 8601 unless a format is given: "2026-11-15", "2026-11-15 14", "... 14:30",
 "... 14:30:05", "... 14:30:05.25", with "T" in place of the blank, and after the time of day a zone
 such as "Z", "+01" or "+01:00". Years are from 1 to 9999.
 """

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from cases import anything_finite, assert_like_twin, streams, watching
+from cases import anything_finite, assert_like_reference, streams, watching
 from sapwood import EBSTObserver, QuantizerObserver, TEBSTObserver
 
 
 @given(streams(x=anything_finite, max_size=25))
 def test_ebst_against_its_twin(rows):
-    assert_like_twin(watching(EBSTObserver(), *rows), naive.EBSTTwin(*rows))
+    assert_like_reference(watching(EBSTObserver(), *rows), naive.EBSTTwin(*rows))
 
 
 @given(streams(), st.integers(0, 6))
 def test_tebst_against_its_twin(rows, digits):
     observer = watching(TEBSTObserver(digits=digits), *rows)
-    assert_like_twin(observer, naive.TEBSTTwin(*rows, digits=digits))
+    assert_like_reference(observer, naive.TEBSTTwin(*rows, digits=digits))
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_order_of_the_rows_does_not_matter(order):
     rng = np.random.default_rng(3)
     x, y, w = rng.normal(size=60), rng.normal(size=60), rng.integers(1, 9, 60) / 8
     observer = watching(EBSTObserver(), x[order], y[order], w[order])
-    assert_like_twin(observer, naive.EBSTTwin(x, y, w))
+    assert_like_reference(observer, naive.EBSTTwin(x, y, w))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import naive
 from cases import (
     assert_finite_answers,
-    assert_like_twin,
+    assert_like_reference,
     close,
     ordinary_y,
     run_apart,
@@ -27,7 +27,7 @@ def test_a_fixed_radius_against_its_twin(rows, radius, cut):
     observer = watching(QuantizerObserver(radius, cut=cut), *rows)
     twin = naive.QuantizerTwin(*rows, radius=radius, cut="border")
     if cut == "border":
-        assert_like_twin(observer, twin)
+        assert_like_reference(observer, twin)
     else:
         # The merits are those of the slots; only the thresholds lie elsewhere.
         scale = naive.variance(twin.y, twin.w) if len(twin) else 0
@@ -52,7 +52,7 @@ def test_an_automatic_radius_against_its_twin(slots, spread):
     observer = watching(QuantizerObserver(slots=slots), x, y, w)
     twin = naive.AutoTwin(x, y, w, slots=slots)
     assert observer.radius == twin.radius
-    assert_like_twin(observer, twin)
+    assert_like_reference(observer, twin)
 
 
 def test_the_default_is_an_automatic_radius_with_128_slots_and_border_cuts():
@@ -163,4 +163,4 @@ def test_targets_far_from_zero_cost_no_accuracy(y, offset):
     y = np.round(y, 2) + offset
     x = np.arange(len(y)) % 5
     observer = watching(QuantizerObserver(1.0), x, y)
-    assert_like_twin(observer, naive.QuantizerTwin(x, y, radius=1.0))
+    assert_like_reference(observer, naive.QuantizerTwin(x, y, radius=1.0))

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import target_cases
-import target_twin_cases as targets_twin
+import target_reference_cases as targets_reference
+from reference_cases import rows_of, same, stream_of
 from sapwood import (
     AdaptiveTreeRegressor,
     EBSTObserver,
@@ -18,7 +19,6 @@ from sapwood.cli.models import make_model
 from sapwood.cli.reading import Reading, open_named
 from sapwood.merge import MergeError
 from sapwood.tree.layout import LEAF
-from twin_cases import rows_of, same, stream_of
 
 Tree = HoeffdingTreeRegressor
 
@@ -60,10 +60,10 @@ def test_streams(name, names):
 
 @pytest.mark.parametrize("kind", ["gaps", "categories"])
 def test_several_targets(kind):
-    tree, twin = targets_twin.made(grace_period=40, tau=0.15, no_splits=["x0", "k"])
-    targets_twin.learned(target_cases.stream_of(kind, 420), tree, twin)
-    targets_twin.same_splits(tree, twin)
-    targets_twin.same_leaves(tree, twin)
+    tree, twin = targets_reference.made(grace_period=40, tau=0.15, no_splits=["x0", "k"])
+    targets_reference.learned(target_cases.stream_of(kind, 420), tree, twin)
+    targets_reference.same_splits(tree, twin)
+    targets_reference.same_leaves(tree, twin)
     assert split_on(tree)
     assert split_on(tree).isdisjoint({"x0", "k"})
 

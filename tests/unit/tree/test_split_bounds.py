@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from naive_tree import anytime_bound, anytime_weight
+from reference_cases import drift, same
 from sapwood import AdaptiveTreeRegressor, ForestRegressor, load
 from sapwood import HoeffdingTreeRegressor as Tree
 from sapwood.tree.bounds import SPLIT_BOUNDS, AnytimeBound, HoeffdingBound
-from twin_cases import drift, same
 
 
 def friedman(rows, seed=1):

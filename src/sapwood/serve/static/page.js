@@ -263,7 +263,7 @@ function take(news) {
   showDrifts(news.drifts);
 }
 
-function tell(words, kind) {
+function showStatus(words, kind) {
   if (byId("status").textContent !== words) byId("status").textContent = words;
   byId("status").dataset.state = kind;
 }
@@ -275,13 +275,13 @@ async function listen() {
       const answer = await fetch("events", { headers: withToken({ Accept: "text/event-stream" }) });
       if (answer.status === 401) { askForToken(); return; }
       if (!answer.ok) throw new Error(`status ${answer.status}`);
-      tell("Live", "live");
+      showStatus("Live", "live");
       wait = 500;
       if (!state.model) loadModel();
       await readEvents(answer.body.getReader());
     } catch (error) { /* the server is away: another attempt follows */ }
     state.since = 0;
-    tell("Connection lost; reconnecting…", "lost");
+    showStatus("Connection lost; reconnecting…", "lost");
     await new Promise((done) => setTimeout(done, wait));
     wait = Math.min(2 * wait, 8000);
   }
@@ -301,7 +301,7 @@ async function readEvents(reader) {
 }
 
 function askForToken() {
-  tell("Token required", "lost");
+  showStatus("Token required", "lost");
   if (sessionStorage.getItem(TOKEN)) byId("token-error").textContent = "The server does not accept this token.";
   byId("token-form").hidden = false;
   byId("token").focus();

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 import naive
 from naive_leaf import Categories, Moments, Slots, Sums, scale_of
 from naive_tree import NaiveTree
-from sapwood import EBSTObserver, QuantizerObserver, TEBSTObserver
-from twin_cases import (
+from reference_cases import (
     STREAMS,
     TOLERANCE,
     changing_scales,
     close,
     cut_of_node,
-    cut_of_twin,
+    cut_of_reference,
     drift,
     gain_of,
     learned,
@@ -33,6 +32,7 @@ from twin_cases import (
     vee,
     wide,
 )
+from sapwood import EBSTObserver, QuantizerObserver, TEBSTObserver
 
 NEAR = 1e-9  # merits that are no further apart may be ranked either way
 SETTINGS = [  # (leaf, split_on, track)
@@ -291,7 +291,7 @@ parameters_of_random_trees = st.fixed_dictionaries(
 @settings(max_examples=60)
 @given(random_streams(), parameters_of_random_trees)
 def test_random_streams(stream, parameters):
-    tree, twin = made(twin=NarrowTree, **parameters)
+    tree, twin = made(reference=NarrowTree, **parameters)
     try:
         learned(stream, tree, twin)
         same_splits(tree, twin)
@@ -302,7 +302,7 @@ def test_random_streams(stream, parameters):
         event("a tie")
         for node, expected in zip(splits_of(tree), twin.splits, strict=False):
             close(node["gain"], gain_of(expected))
-            if cut_of_node(tree, node) != cut_of_twin(expected):
+            if cut_of_node(tree, node) != cut_of_reference(expected):
                 break  # another choice that is as good; what follows differs
     event(f"{min(len(twin.splits), 5)} splits")
 

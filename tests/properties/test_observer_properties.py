@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import naive
 from cases import (
     OBSERVERS,
-    assert_like_twin,
+    assert_like_reference,
     assert_moments,
     close,
     every_observer,
@@ -258,7 +258,7 @@ def test_radii_that_differ_by_a_power_of_two_merge_exactly(rows, others, power):
     with unchanged(a, b):
         for merged in (a + b, b + a):
             assert merged.radius == coarse
-            assert_like_twin(merged, expected)
+            assert_like_reference(merged, expected)
 
 
 @pytest.mark.parametrize("x", [-5e-324, 5e-324, -1e-310, 1e308, -1e308])

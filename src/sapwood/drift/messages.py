@@ -1,4 +1,4 @@
-"""Alarms in words: what has changed, from what to what."""
+"""Messages of drift events: the quantity that changed, with its value before and after."""
 
 from typing import NamedTuple
 
@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 from sapwood.drift import _monitor
 from sapwood.formatting import number, plain
 
-__all__ = ["Changed", "stability_index", "tell_error", "tell_feature"]
+__all__ = ["Changed", "describe_error", "describe_feature", "stability_index"]
 
 FloatArray = NDArray[np.float64]
 
 LETTERS = 40
-LEAST_ROWS = 5  # of a place where errors are larger
+LEAST_ROWS = 5  # of a bin that is reported as the place where errors have grown
 SMALLEST = 0.5  # rows of a bin, so that no share is 0
 CLEARLY = 1.5  # standard errors more than elsewhere
 
 
 class Changed(NamedTuple):
-    """What is known of a column that has changed.
+    """The distribution of a column before and after it changed.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def stability_index(changed: Changed) -> float:
     return float(((after - before) * np.log(after / before)).sum())
 
 
-def tell_feature(changed: Changed) -> str:
-    """Return what has become of a column."""
+def describe_feature(changed: Changed) -> str:
+    """Return a message about the change of a column's distribution."""
     name = plain(changed.name, LETTERS)
     before = changed.before / max(changed.before.sum(), 1.0)
     after = _shares(changed)
@@ -64,12 +64,12 @@ def tell_feature(changed: Changed) -> str:
         label = changed.labels[most - 1] if most <= len(changed.labels) else "other categories"
         if before[most] < 1e-9:
             return f"{name}: {plain(label, LETTERS)} is new, {_percent(after[most])} of rows"
-        told = f"{_percent(before[most])} → {_percent(after[most])}"
-        return f"{name}: {plain(label, LETTERS)} {told} of rows"
-    return f"{name}: {_tell_number(changed, before, after, most)}"
+        shares = f"{_percent(before[most])} → {_percent(after[most])}"
+        return f"{name}: {plain(label, LETTERS)} {shares} of rows"
+    return f"{name}: {_describe_number(changed, before, after, most)}"
 
 
-def _tell_number(changed: Changed, before: FloatArray, after: FloatArray, most: int) -> str:
+def _describe_number(changed: Changed, before: FloatArray, after: FloatArray, most: int) -> str:
     known = changed.after[~np.isnan(changed.after)]
     low, median, high = (_quantile(before, changed.edges, q) for q in (0.25, 0.5, 0.75))
     now = np.quantile(known, [0.25, 0.5, 0.75]) if len(known) else np.full(3, np.nan)
@@ -86,7 +86,7 @@ def _tell_number(changed: Changed, before: FloatArray, after: FloatArray, most: 
 
 
 def _quantile(shares: FloatArray, edges: FloatArray, q: float) -> float:
-    """Return a quantile by the shares of bins, those beyond the edges left out."""
+    """Return a quantile by the shares of bins, without the bins beyond the edges."""
     inside = shares[2 : _monitor.EDGES + 1]
     total = inside.sum()
     if total <= 0:
@@ -95,27 +95,27 @@ def _quantile(shares: FloatArray, edges: FloatArray, q: float) -> float:
     return float(np.interp(q, cumulated, edges))
 
 
-def tell_error(
+def describe_error(
     before: float,
     after: float,
     features: list[tuple[Changed, FloatArray, FloatArray]],
     errors: FloatArray,
 ) -> str:
-    """Return how errors have grown, and where most.
+    """Return a message about the growth of errors, and where they have grown most.
 
     Parameters
     ----------
     before, after : float
         Their mean size.
     features : list of tuples
-        Of each feature what is known of it, the sums of errors by bin, and the rows by bin.
+        For each feature its distributions, the sum of errors by bin, and the rows by bin.
     errors : array of float
         The sizes of errors since then.
     """
-    told = f"error: mean size {number(before, 3)} → {number(after, 3)}"
+    message = f"error: mean size {number(before, 3)} → {number(after, 3)}"
     grown = after / before if before > 0 else np.inf
     if 1.8 <= grown < 2.2:
-        told = f"error doubled, mean size {number(before, 3)} → {number(after, 3)}"
+        message = f"error doubled, mean size {number(before, 3)} → {number(after, 3)}"
     best, words = CLEARLY, ""
     for changed, sums, rows in features:
         bins = _bins(changed)[-len(errors) :]
@@ -131,7 +131,7 @@ def tell_error(
                 best = excess
                 place = _place(changed, int(bin))
                 words = f", most where {place}: {number(usual, 3)} → {number(here.mean(), 3)}"
-    return told + words
+    return message + words
 
 
 def _bins(changed: Changed) -> NDArray[np.intp]:

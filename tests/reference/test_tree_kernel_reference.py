@@ -10,8 +10,7 @@ import pytest
 import naive
 from naive_leaf import Cut, Slots, Sums, merit_of
 from naive_tree import MEASURES
-from sapwood.tree import _review, _search, _split
-from twin_cases import (
+from reference_cases import (
     close,
     learned,
     made,
@@ -21,6 +20,7 @@ from twin_cases import (
     same_splits,
     stream_of,
 )
+from sapwood.tree import _review, _search, _split
 
 # -- functions of the kernel ----------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
-"""What the tests of the tree and its plain twin share: streams to learn, and comparisons.
+"""What the tests of the tree and its plain reference share: streams to learn, and comparisons.
 
-The two add the same numbers in another order, and the twin takes no pains with cancellation, so
+The two add the same numbers in another order, and the reference takes no pains with cancellation, so
 that the last bits differ. Nothing makes those differences grow: they stay near 1e-13 of the spread
 of y, and 1e-9 is what is asked for.
 """
@@ -180,26 +180,27 @@ def stream_of(name):
 # -- comparisons ----------------------------------------------------------------------------------
 
 
-def made(slots=None, observer=None, watch_number=None, twin=NaiveTree, **parameters):
-    """A tree and its twin."""
+def made(slots=None, observer=None, watch_number=None, reference=NaiveTree, **parameters):
+    """A tree and its reference."""
     if slots is not None:
         observer = QuantizerObserver(slots=slots)
-        parameters_of_twin = {**parameters, "slots": slots}
+        reference_parameters = {**parameters, "slots": slots}
     else:
-        parameters_of_twin = {**parameters, "watch_number": watch_number}
-    return HoeffdingTreeRegressor(observer=observer, **parameters), twin(**parameters_of_twin)
+        reference_parameters = {**parameters, "watch_number": watch_number}
+    tree = HoeffdingTreeRegressor(observer=observer, **parameters)
+    return tree, reference(**reference_parameters)
 
 
-def learned(stream, tree, twin):
+def learned(stream, tree, reference):
     """Let both learn, and compare what they predict before each row, and when they split."""
     spread = np.std([y for _, y, _ in stream])
     for number, (x, y, w) in enumerate(stream):
-        expected = twin.predict(x)
+        expected = reference.predict(x)
         assert abs(tree.predict_one(x) - expected) <= TOLERANCE * spread, number
-        twin.learn(x, y, w)
+        reference.learn(x, y, w)
         tree.learn_one(x, y, w)
-        assert tree.n_leaves == len(twin.leaves), number
-    return tree, twin
+        assert tree.n_leaves == len(reference.leaves), number
+    return tree, reference
 
 
 def close(actual, expected, scale=None):
@@ -216,10 +217,10 @@ def splits_of(tree):
     return sorted(nodes[nodes["kind"] != LEAF], key=lambda node: node["child"])
 
 
-def same_splits(tree, twin):
-    assert len(splits_of(tree)) == len(twin.splits)
-    for node, expected in zip(splits_of(tree), twin.splits, strict=True):
-        assert cut_of_node(tree, node) == cut_of_twin(expected)
+def same_splits(tree, reference):
+    assert len(splits_of(tree)) == len(reference.splits)
+    for node, expected in zip(splits_of(tree), reference.splits, strict=True):
+        assert cut_of_node(tree, node) == cut_of_reference(expected)
         if expected.threshold is not None:
             assert math.isclose(node["threshold"], expected.threshold, rel_tol=1e-12)
         close(node["gain"], gain_of(expected))
@@ -240,14 +241,14 @@ def cut_of_node(tree, node):
     return name, bool(node["missing_left"]), codes if is_category else None
 
 
-def cut_of_twin(node):
+def cut_of_reference(node):
     codes = [node.codes.get(code, node.missing_left) for code in range(64)]
     return node.cut.feature, node.missing_left, codes if node.threshold is None else None
 
 
-def pairs(tree, twin):
+def pairs(tree, reference):
     """The leaves of both: numbers of leaf records, and nodes."""
-    nodes, waiting = tree._kernel.node_table, [(0, twin.root)]
+    nodes, waiting = tree._kernel.node_table, [(0, reference.root)]
     while waiting:
         at, node = waiting.pop()
         if node.children:
@@ -256,9 +257,9 @@ def pairs(tree, twin):
             yield int(nodes[at]["child"]), node
 
 
-def same_leaves(tree, twin):
+def same_leaves(tree, reference):
     """Compare all that leaves know."""
-    for number, leaf in pairs(tree, twin):
+    for number, leaf in pairs(tree, reference):
         same_record(tree._kernel.leaf_table[number], leaf, tree._kernel.linear)
         if tree._kernel.linear:
             same_model(tree._kernel, number, leaf)
@@ -317,8 +318,8 @@ def same_watch(kernel, number, place, watch):
 
 
 def same(stream, **parameters):
-    tree, twin = learned(stream, *made(**parameters))
-    same_splits(tree, twin)
+    tree, reference = learned(stream, *made(**parameters))
+    same_splits(tree, reference)
     if "observer" not in parameters:
-        same_leaves(tree, twin)
-    return tree, twin
+        same_leaves(tree, reference)
+    return tree, reference

@@ -6,9 +6,9 @@ import numpy as np
 
 from naive_leaf import Slots
 from naive_targets import NaiveTargets
+from reference_cases import close, cut_of_node, cut_of_reference, pairs, splits_of
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver
 from target_cases import NAMES
-from twin_cases import close, cut_of_node, cut_of_twin, pairs, splits_of
 
 TOLERANCE = 1e-8
 
@@ -18,28 +18,28 @@ def made(names=NAMES, slots=32, **parameters):
     return tree, NaiveTargets(names, slots=slots, **parameters)
 
 
-def learned(stream, tree, twin):
+def learned(stream, tree, reference):
     """Let both learn, and compare what they predict before each row, and when they split."""
     spread = max(
         np.std([y[name] for _, y, _ in stream if y.get(name) is not None]) for name in NAMES
     )
     for number, (x, y, w) in enumerate(stream):
-        expected, said = twin.predict(x), tree.predict_one(x)
+        expected, said = reference.predict(x), tree.predict_one(x)
         if number == 0:
             assert said == expected == 0.0
         else:
             assert list(said) == list(NAMES)
             for name in NAMES:
                 assert abs(said[name] - expected[name]) <= TOLERANCE * spread, (number, name)
-        twin.learn(x, y, w)
+        reference.learn(x, y, w)
         tree.learn_one(x, y, w)
-        assert tree.n_leaves == len(twin.leaves), number
+        assert tree.n_leaves == len(reference.leaves), number
 
 
-def same_splits(tree, twin):
+def same_splits(tree, reference):
     kernel = tree._kernel
-    for node, expected in zip(splits_of(tree), twin.splits, strict=True):
-        assert cut_of_node(tree, node) == cut_of_twin(expected)
+    for node, expected in zip(splits_of(tree), reference.splits, strict=True):
+        assert cut_of_node(tree, node) == cut_of_reference(expected)
         if expected.threshold is not None:
             assert math.isclose(node["threshold"], expected.threshold, rel_tol=1e-12)
         close(node["gain"], expected.gain)
@@ -56,9 +56,9 @@ def same_splits(tree, twin):
             close(record["deviation"], math.sqrt(leaf.y.variance))
 
 
-def same_leaves(tree, twin):
+def same_leaves(tree, reference):
     kernel = tree._kernel
-    for number, leaf in pairs(tree, twin):
+    for number, leaf in pairs(tree, reference):
         record = kernel.leaf_table[number]
         close([record["weight"], record["rows"]], [leaf.weight, leaf.rows])
         close([record["due"], record["review"]], [leaf.due, leaf.next_review])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from target_cases import NAMES, stream_of
-from target_twin_cases import (
+from target_reference_cases import (
     learned,
     made,
     same_leaves,
