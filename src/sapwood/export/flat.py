@@ -414,8 +414,8 @@ def encode(tree: Readable, X: Any) -> FloatArray:
         63 categories, a category is a number, its level: the mean y of its rows, shrunk towards the
         mean of all; a category that was never learned has the latter. If the tree has cut that
         feature by its codes before there were so many, these follow in a column of their own, behind
-        all others: 63 is that of all from the 64th on. To an ensemble all categories are codes, as its trees have levels of
-        their own.
+        all others: 63 is that of all from the 64th on. To an ensemble all categories are codes, as
+        its trees have levels of their own.
 
     Examples
     --------
