@@ -40,7 +40,7 @@ def is_missing(y: Label) -> bool:
     >>> is_missing(math.nan), is_missing([math.nan, 2.0])
     (True, False)
     """
-    return math.isnan(y) if type(y) is float else all(map(math.isnan, y))
+    return math.isnan(y) if isinstance(y, float) else all(map(math.isnan, y))
 
 
 @dataclass(slots=True)
