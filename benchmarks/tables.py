@@ -89,7 +89,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Answer:
-    """All that a question has to say.
+    """The results of a benchmark.
 
     Parameters
     ----------

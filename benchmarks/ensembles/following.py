@@ -52,6 +52,6 @@ def follow(job: Job, file: Path, budget: float) -> Iterator[Record]:
 
 
 def _r2(data: DataSet, predictions: np.ndarray) -> float:
-    y, said = (values[NOT_SCORED : len(predictions)] for values in (data.y, predictions))
+    y, predicted = (values[NOT_SCORED : len(predictions)] for values in (data.y, predictions))
     with np.errstate(invalid="ignore", over="ignore"):
-        return float(1 - np.mean((y - said) ** 2) / y.var())
+        return float(1 - np.mean((y - predicted) ** 2) / y.var())

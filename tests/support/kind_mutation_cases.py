@@ -390,7 +390,7 @@ def verdict(data):
 
 
 def try_files(seed, first, last):
-    """Print the number of each file before it is tried, and then what came of it."""
+    """Print the number of each file before it is tried, and then the result."""
     for place in range(first, last):
         print(place, end=" ", flush=True)
         data, name = mutated(seed, place)

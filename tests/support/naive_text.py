@@ -1,4 +1,4 @@
-"""Slow and obvious references: the rows of a text letter by letter, and what their fields mean."""
+"""Reference implementations: the rows of a text, letter by letter, and the values of fields."""
 
 import csv
 import io
