@@ -103,7 +103,8 @@ def _still_table(quick: bool) -> tuple[Table, list[Bound]]:
                 )
             )
             if who in (OURS, MONITOR):
-                # What the stated rate is compared with is what so few rows can refute.
+                # The stated rate is compared with the lower end of the interval: so few rows can
+                # refute no more.
                 bounds.append(Bound(f"{name}, {who}: least false alarms per million", low * per,
                                     1e6 / ONCE_IN))  # fmt: skip
     title = f"False alarms, ours held to one in {ONCE_IN:,} rows"

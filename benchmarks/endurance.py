@@ -24,7 +24,7 @@ MOST_TIMES = 2.0
 
 
 class Record(NamedTuple):
-    """What a row cost before a place, and what the model occupied there."""
+    """The cost of a row before a place, and the memory of the model there."""
 
     rows: int
     microseconds: float

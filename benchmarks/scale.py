@@ -5,8 +5,8 @@ part of each round's rows from a snapshot; R² is that on the next rows, each of
 before it is learned. One worker alone learns the first 2,000 rows only, so that all else is merged.
 
 *Parts*: the same files by `sapwood train` in one process and by workers, in CPU seconds of each
-part, as these do not depend on who else uses the machine; and in wall time, in turns. What k
-workers would take is computed from the parts: what the driver does, and a k-th of what workers do.
+part, as these do not depend on who else uses the machine; and in wall time, in turns. The time of k
+workers is computed from the parts: the time of the driver, and a k-th of the time of workers.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Threads: what readers and a learner of one tree cost each other, and what trees of their own do.
+"""Threads: costs of readers and a learner that share one tree, and of separate trees.
 
 All is measured in one run, and what is compared takes turns, as other work on the machine is likely
 to change. Wall-clock times, the best of several: threads wait for each other, which costs no CPU.

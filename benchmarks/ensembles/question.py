@@ -1,10 +1,10 @@
 """Accuracy and costs of Sapwood's models compared with widely used ensembles.
 
 All learners have their defaults and get the same rows and labels: each label before the next row is
-predicted, or all of a batch of 1,000 after the last of it is. Boosters, which learn but batches,
-take part in the second. R² is that of all rows but the first 1,000. Whoever has taken so many
-seconds of CPU time on a stream stops there: tables compare over the rows that all reached, and
-each other learner with the forest over the rows that it reached itself.
+predicted, or all of a batch of 1,000 after the last of it is. Boosters, which learn batches only,
+take part in the second. R² is that of all rows but the first 1,000. A learner stops when it has used
+its CPU time for a stream: tables compare over the rows that all reached, and each other learner
+with the forest over the rows that it reached itself.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ LEAST_TIMES_RIVER, LEAST_TIMES_MOA = 100.0, 5.0
 
 
 class Findings:
-    """What was measured, by what it is asked for.
+    """The measurements, by the keys of tables.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class Sweep:
     Parameters
     ----------
     fault, case
-        What is tried, and on what.
+        The fault, and the case.
     last_words : file
         For the traceback of a child that crashes.
     silence : float

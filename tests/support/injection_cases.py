@@ -56,7 +56,7 @@ class Case:
         raise NotImplementedError
 
     def use_regardless(self, subject):
-        """Use a subject that was found broken, as somebody would who does not know."""
+        """Use a subject that was found broken, as a caller would who does not know it."""
 
 
 # -- ways to learn rows ---------------------------------------------------------------------------
@@ -460,7 +460,7 @@ class LoadCase(Case):
         if any(
             made.to_bytes() != self.made for made in [*subject[1:], self.make(model, self.data)]
         ):
-            raise BrokenError("what was made is not what it should be")
+            raise BrokenError("the result is not the expected one")
         if isinstance(model, HoeffdingTreeRegressor):
             model.learn_one({"a": 1.0, "new": 2.0}, 1.0)
         return "before" if len(subject) == 1 else "after"

@@ -371,7 +371,7 @@ def inspected(data):
 
 
 def verdict(data):
-    """What comes of a file: "rejected", "accepted", or what went wrong."""
+    """The result of loading a file: "rejected", "accepted", or the fault."""
     try:
         model = from_bytes(data, "the file")
     except ModelFileError:

@@ -330,7 +330,7 @@ class NaiveTargets(NaiveTree):
 
     def review(self, leaf):
         for face, node in zip(self.faces, leaf.nodes, strict=True):
-            own, node.rows = node.rows, leaf.rows  # whoever has many rows looks at scales again
+            own, node.rows = node.rows, leaf.rows  # scales are reviewed after many rows
             face.review(node)
             node.rows = own
 

@@ -64,7 +64,7 @@ TARGETS = {
         signal + np.where(np.arange(len(signal)) == len(signal) // 2, 1e99, 0)
     ),
 }
-# What is a number, what a category, and what may become either.
+# The names of numbers, of categories, and of features that may become either.
 NUMBER_NAMES, LABEL_NAMES, OPEN_NAMES = ("a", "b", "c", "d", 7), ("k", "l"), ("u", "v")
 HOLES = (0.0, 0.0, 0.3, 1.0)
 

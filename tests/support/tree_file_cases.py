@@ -1,4 +1,4 @@
-"""What the tests of trees in files share: trees to save, changed content, and what it may do."""
+"""What the tests of trees in files share: trees to save, changed content, and its checks."""
 
 import re
 from functools import partial
