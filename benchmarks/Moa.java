@@ -24,7 +24,7 @@ import moa.classifiers.AbstractClassifier;
 /**
  * A learner of MOA's at the end of a pipe: java -cp moa.jar Moa.java CLASS KINDS [TARGETS].
  *
- * <p>CLASS is that of the learner, such as moa.classifiers.trees.FIMTDD. KINDS tells of each feature
+ * <p>CLASS is that of the learner, such as moa.classifiers.trees.FIMTDD. KINDS lists for each feature
  * how many categories it has, 0 for a number: "0,0,5". TARGETS is how many there are; where it is
  * given, even as 1, the learner is one for several, such as
  * moa.classifiers.multilabel.trees.ISOUPTree. Then commands are read, all numbers big-endian, and

@@ -1,12 +1,12 @@
-"""Categories without a limit: stores whose levels and slopes differ, few of them or very many.
+"""High-cardinality categories: stores whose levels and slopes differ, few of them or very many.
 
-y = level[c] + slope[c] * 3 x + noise, as R² of rows that are predicted before they are learned, but
-for the first 1,000.
-Beside the tree: the mean of y by category so far, with one row of the mean of all; the tree of
-river, with the category as a nominal feature (its leaves predict by their mean, as its linear
-models do not take text) and behind its TargetAgg; LightGBM with a category of
-its own, and behind scikit-learn's TargetEncoder, both fitted again on all rows so far. And flights
-from New York, without and with the categories of many: destinations and tail numbers.
+y = level[c] + slope[c] * 3 x + noise. R² is that of rows that are predicted before they are
+learned, without the first 1,000. The tree is compared with the mean of y by category so far, with
+one row of the mean of all; with the tree of river, with the category as a nominal feature (its
+leaves predict by their mean, as its linear models do not take text) and behind its TargetAgg; and
+with LightGBM, with a category of its own and behind scikit-learn's TargetEncoder, both fitted again
+on all rows so far. A second stream is flights from New York, without and with their
+high-cardinality categories: destinations and tail numbers.
 """
 
 import itertools
@@ -33,7 +33,7 @@ WAYS = ("uniform", "zipf", "arriving")
 ROWS, QUICK_ROWS = 50_000, 8_000
 PEER_ROWS = 20_000  # of the trees of river, which take long
 REFITS = 10
-FIRST = 1_000  # rows that are not judged
+FIRST = 1_000  # rows that are not scored
 SEEDS = (1, 2, 3)
 LEAST = {1_000: 0.86, 5_000: 0.76}
 FLIGHT_TARGET = "arr_delay"
@@ -95,7 +95,7 @@ def run(quick: bool = False) -> Answer:
         [record[:8] for record in records],
     )
     peers = Table(
-        "Beside peers (river's trees on fewer rows, with the tree on the same)",
+        "Compared with peers (river's trees on fewer rows, with the tree on the same)",
         (*Record._fields[:3], *Record._fields[8:]),
         [(*record[:3], *record[8:]) for record in records],
     )
@@ -112,8 +112,8 @@ def stores(count: int, way: str, rows: int, seed: int = 1) -> Stores:
     Parameters
     ----------
     count, way, rows, seed
-        How many categories; whether all are equally frequent, or by Zipf's law, or come in over
-        time; how many rows; and of the random numbers.
+        How many categories; whether all are equally frequent, or follow a Zipf distribution, or
+        appear over time; how many rows; and the seed of the random numbers.
     """
     rng = np.random.default_rng(seed)
     level, slope = rng.normal(0, 3, count), rng.normal(1, 0.5, count)
@@ -133,7 +133,7 @@ def stores(count: int, way: str, rows: int, seed: int = 1) -> Stores:
 def _record(stream: Stores, count: int, way: str, with_peers: bool) -> Record:
     tree = HoeffdingTreeRegressor()
     start = thread_time()
-    said = tree.predict_learn_many({"store": stream.labels, "x": stream.x}, stream.y)
+    predicted = tree.predict_learn_many({"store": stream.labels, "x": stream.x}, stream.y)
     taken = thread_time() - start
     running = running_mean(stream, count)
     other = HoeffdingTreeRegressor()
@@ -146,7 +146,7 @@ def _record(stream: Stores, count: int, way: str, with_peers: bool) -> Record:
         some = min(rows, PEER_ROWS)
         peers = (
             some,
-            r2(stream.y[:some], said[:some]),
+            r2(stream.y[:some], predicted[:some]),
             _river(stream, some, by_mean=False),
             _river(stream, some, by_mean=True),
             _refitted(stream, encode=False),
@@ -155,7 +155,7 @@ def _record(stream: Stores, count: int, way: str, with_peers: bool) -> Record:
     return Record(
         count,
         way,
-        r2(stream.y, said),
+        r2(stream.y, predicted),
         r2(stream.y, running),
         tree.n_leaves,
         tree.nbytes,
@@ -167,20 +167,20 @@ def _record(stream: Stores, count: int, way: str, with_peers: bool) -> Record:
 
 def running_mean(stream: Stores, count: int) -> FloatArray:
     """Return the mean of y by category before each row, with one row of the mean of all."""
-    sums, weights, said = np.zeros(count), np.zeros(count), np.empty(len(stream.y))
+    sums, weights, predicted = np.zeros(count), np.zeros(count), np.empty(len(stream.y))
     mean = 0.0
     for row, (code, y) in enumerate(zip(stream.codes.tolist(), stream.y.tolist(), strict=True)):
-        said[row] = (sums[code] + mean) / (weights[code] + 1)
+        predicted[row] = (sums[code] + mean) / (weights[code] + 1)
         sums[code] += y
         weights[code] += 1
         mean += (y - mean) / (row + 1)
-    return said
+    return predicted
 
 
-def r2(y: FloatArray, said: FloatArray) -> float:
+def r2(y: FloatArray, predicted: FloatArray) -> float:
     """Return the share of the variance of y that was foreseen, from the 1,000th row on."""
-    y, said = y[FIRST:], said[FIRST:]
-    return float(1 - np.mean((y - said) ** 2) / np.var(y))
+    y, predicted = y[FIRST:], predicted[FIRST:]
+    return float(1 - np.mean((y - predicted) ** 2) / np.var(y))
 
 
 def _river(stream: Stores, rows: int, by_mean: bool) -> float | None:
@@ -192,13 +192,13 @@ def _river(stream: Stores, rows: int, by_mean: bool) -> float | None:
     if by_mean:
         mean = feature_extraction.TargetAgg(by="store", how=stats.BayesianMean(0.0, 1))
         model = (mean + compose.Select("x")) | tree.HoeffdingTreeRegressor()
-    said = np.empty(rows)
+    predicted = np.empty(rows)
     rest = zip(stream.labels[:rows], stream.x.tolist(), stream.y.tolist(), strict=False)
     for row, (label, x, y) in enumerate(rest):
         features = {"store": label, "x": x}
-        said[row] = model.predict_one(features)
+        predicted[row] = model.predict_one(features)
         model.learn_one(features, y)
-    return r2(stream.y[:rows], said)
+    return r2(stream.y[:rows], predicted)
 
 
 def _refitted(stream: Stores, encode: bool) -> float | None:
@@ -211,7 +211,7 @@ def _refitted(stream: Stores, encode: bool) -> float | None:
         return None
     rows = len(stream.y)
     columns = np.column_stack([stream.codes, stream.x])
-    said = np.zeros(rows)
+    predicted = np.zeros(rows)
     edges = np.linspace(0, rows, REFITS + 1).astype(int)
     for start, end in itertools.pairwise(edges[1:]):
         past, next_rows = columns[:start].copy(), columns[start:end].copy()
@@ -221,9 +221,9 @@ def _refitted(stream: Stores, encode: bool) -> float | None:
             next_rows[:, :1] = encoder.transform(next_rows[:, :1].astype(int))
         model = lightgbm.LGBMRegressor(verbose=-1, n_jobs=1)
         model.fit(past, stream.y[:start], categorical_feature="auto" if encode else [0])
-        said[start:end] = model.predict(next_rows)
-    judged = slice(edges[1] - FIRST, None)  # of which `r2` leaves out the first
-    return r2(stream.y[judged], said[judged])
+        predicted[start:end] = model.predict(next_rows)
+    scored = slice(edges[1] - FIRST, None)  # of which `r2` leaves out the first
+    return r2(stream.y[scored], predicted[scored])
 
 
 def _flights(rows: int) -> Table:
@@ -239,9 +239,9 @@ def _flights(rows: int) -> Table:
         columns = {each: table[each].to_list() for each in table.columns if each not in dropped}
         tree = HoeffdingTreeRegressor()
         start = thread_time()
-        said = tree.predict_learn_many(columns, y)
+        predicted = tree.predict_learn_many(columns, y)
         taken = (thread_time() - start) / rows * 1e9
-        found.append((name, r2(y, said), tree.n_leaves, tree.nbytes, taken))
+        found.append((name, r2(y, predicted), tree.n_leaves, tree.nbytes, taken))
     return Table("Flights: R² of the delay", ("categories", "R²", "leaves", "bytes", "ns"), found)
 
 

@@ -147,9 +147,9 @@ def _predicted(learner: ClassLearner, stream: ClassStream, block: int) -> Iterab
 def _scored(stream: ClassStream, shares: Sequence[Shares], start: int) -> ClassScores:
     scores, seen = ClassScores(), dict.fromkeys(stream.labels[:start])
     for label, own in zip(stream.labels[start:], shares[start:], strict=True):
-        told = own or dict.fromkeys(seen, 1 / max(1, len(seen)))
-        if told:
-            scores.update(list(told), [label], np.array([list(told.values())]))
+        known = own or dict.fromkeys(seen, 1 / max(1, len(seen)))
+        if known:
+            scores.update(list(known), [label], np.array([list(known.values())]))
         seen[label] = None
     return scores
 
@@ -224,7 +224,7 @@ def page(records: Sequence[Record]) -> str:
         "MOA's learners know all classes and categories before the first row. A learner without a "
         "prediction counts as one that gives all classes seen so far the same probability; no "
         "probability is below 10⁻⁶ in the log-loss.",
-        "Streams this short measure how fast learners learn. They show little of long streams. Where "
+        "Streams this short measure how fast learners learn. Results on long streams may differ. Where "
         "a stream drifts abruptly, it does so after half of its rows, so that with labels by 1,000 "
         "half of a block was predicted by a model of the concept before. One seed.",
     ]

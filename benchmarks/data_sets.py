@@ -1,8 +1,8 @@
 """The streams that trees are tried on: Friedman's function, and real ones read from CSV files.
 
 The files are public and not part of the repository. They are looked for in the folder that the
-environment variable ``SAPWOOD_DATA`` names, or else in a data folder beside the repository; what
-is not there is left out.
+environment variable ``SAPWOOD_DATA`` names, or else in a data folder next to the repository; a
+stream whose file is not there is left out.
 """
 
 import csv

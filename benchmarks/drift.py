@@ -1,11 +1,11 @@
-"""How often changes are noticed where there are none, how soon where there are, and what it costs.
+"""False alarm rate, detection delay and costs of the change detector and the drift monitor.
 
 False alarms: on the errors of trees on still streams (Friedman's function, and real streams in a
 shuffled order), and by a monitor of all columns there; per million rows, with the interval of
-95 % that a Poisson distribution leaves. Delays: the rows from a change to the first alarm after it,
+95 % of a Poisson distribution. Delays: the rows from a change to the first drift alert after it,
 the median of some seeds, for ten kinds of change at row 10,000 of a Friedman stream with a
 category: by our detector on the errors, by river's ADWIN and Page-Hinkley on the same errors, and
-by the monitor. "-" means that less than half of the seeds led to an alarm within 5,000 rows.
+by the monitor. "-" means that less than half of the seeds led to an alert within 5,000 rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -77,19 +77,19 @@ def _still_table(quick: bool) -> tuple[Table, list[Bound]]:
     rows, found = QUICK_ROWS if quick else STILL_ROWS, list[Sequence[Cell]]()
     bounds: list[Bound] = []
     for name, streams in (("Friedman", _friedmans(rows)), ("real, shuffled", _shuffled(rows))):
-        seen, alarms = 0, dict.fromkeys((OURS, MONITOR, ADWIN, PAGE), 0)
+        seen, detected = 0, dict.fromkeys((OURS, MONITOR, ADWIN, PAGE), 0)
         for columns, y in streams:
             predictions = HoeffdingTreeRegressor().predict_learn_many(columns, y)
             sizes = np.abs(y - predictions)[1000:]
             seen += len(sizes)
-            alarms[OURS] += len(ChangeDetector(ONCE_IN, "up").update_many(sizes))
+            detected[OURS] += len(ChangeDetector(ONCE_IN, "up").update_many(sizes))
             watched = {key: column[1000:] for key, column in columns.items()}
-            alarms[MONITOR] += len(
+            detected[MONITOR] += len(
                 Monitor(ONCE_IN).update_many(watched, y[1000:], predictions[1000:])
             )
             for who in (ADWIN, PAGE):
-                alarms[who] += len(_rivers_alarms(who, sizes))
-        for who, count in alarms.items():
+                detected[who] += len(_river_detections(who, sizes))
+        for who, count in detected.items():
             low, high = _poisson(count)
             per = 1e6 / seen
             found.append(
@@ -103,11 +103,12 @@ def _still_table(quick: bool) -> tuple[Table, list[Bound]]:
                 )
             )
             if who in (OURS, MONITOR):
-                # What the stated rate is compared with is what so few rows can refute.
+                # The stated rate is compared with the lower end of the interval: so few rows can
+                # refute no more.
                 bounds.append(Bound(f"{name}, {who}: least false alarms per million", low * per,
                                     1e6 / ONCE_IN))  # fmt: skip
     title = f"False alarms, ours held to one in {ONCE_IN:,} rows"
-    heads = ("stream", "who", "rows", "alarms", "per million", "95 % interval")
+    heads = ("stream", "who", "rows", "false alarms", "per million", "95 % interval")
     return Table(title, heads, found), bounds
 
 
@@ -135,7 +136,7 @@ def _shuffled(rows: int) -> Iterator[tuple[Columns, FloatArray]]:
         seed += 1
 
 
-def _rivers_alarms(who: str, sizes: FloatArray) -> list[int]:
+def _river_detections(who: str, sizes: FloatArray) -> list[int]:
     detector: Any = rivers.ADWIN() if who == ADWIN else rivers.PageHinkley(mode="up")
     found = []
     for place, size in enumerate(sizes.tolist()):
@@ -231,18 +232,18 @@ def _delay_records(seeds: int) -> list[Record]:
             predictions = HoeffdingTreeRegressor().predict_learn_many(columns, y)
             sizes = np.abs(y - predictions)
             ours = ChangeDetector(ONCE_IN, "up").update_many(sizes)
-            told = Monitor(ONCE_IN).update_many(columns, y, predictions)
+            events = Monitor(ONCE_IN).update_many(columns, y, predictions)
             delays[OURS].append(_first([each.row for each in ours]))
-            delays[MONITOR].append(_first([each.row for each in told]))
+            delays[MONITOR].append(_first([each.row for each in events]))
             for who in (ADWIN, PAGE):
-                delays[who].append(_first([row + 1 for row in _rivers_alarms(who, sizes)]))
+                delays[who].append(_first([row + 1 for row in _river_detections(who, sizes)]))
         for who, own in delays.items():
             records.append(Record("delay", name, who, float(np.median(own))))
     return records
 
 
 def _first(rows: Sequence[int]) -> float:
-    """Return the rows from the change to the first alarm after it."""
+    """Return the rows from the change to the first drift alert after it."""
     after = [row - AT for row in rows if row > AT]
     return float(after[0]) if after else np.inf
 
@@ -250,14 +251,14 @@ def _first(rows: Sequence[int]) -> float:
 def _delay_table(records: Sequence[Record]) -> Table:
     found = {(record.what, record.who): record.value for record in records}
     rows: list[Sequence[Cell]] = [
-        (name, *(_told(found[name, who]) for who in (OURS, ADWIN, PAGE, MONITOR)))
+        (name, *(_delay_text(found[name, who]) for who in (OURS, ADWIN, PAGE, MONITOR)))
         for name in CHANGES
     ]
     title = "Rows until a change is noticed, the median over seeds; the first three on errors alone"
     return Table(title, ("change", "our detector", ADWIN, PAGE, "our monitor"), rows)
 
 
-def _told(rows: float) -> str:
+def _delay_text(rows: float) -> str:
     return f"{rows:,.0f}" if np.isfinite(rows) else "-"
 
 

@@ -1,7 +1,7 @@
-"""Whether a forest with a limit of memory stays as quick and as small after ten million rows.
+"""Whether a forest with a memory limit stays as fast and as small after ten million rows.
 
 Rows of Friedman's function, predicted and learned in batches of 1,000 by one thread; CPU time of
-the rows before each place, and what the model says that it occupies beside what its process does.
+the rows before each place, and the memory that the model reports compared with that of its process.
 """
 
 import resource
@@ -24,7 +24,7 @@ MOST_TIMES = 2.0
 
 
 class Record(NamedTuple):
-    """What a row cost before a place, and what the model occupied there."""
+    """The cost of a row before a place, and the memory of the model there."""
 
     rows: int
     microseconds: float
@@ -52,8 +52,8 @@ def run(quick: bool = False) -> Answer:
         begun, total = time.thread_time(), 0.0
         for first in range(0, CHUNK, BATCH):
             part = slice(first, first + BATCH)
-            said = forest.predict_learn_many(x[part], y[part])
-            total += float(np.sum((y[part] - said) ** 2))
+            predicted = forest.predict_learn_many(x[part], y[part])
+            total += float(np.sum((y[part] - predicted) ** 2))
         times.append(time.thread_time() - begun)
         errors.append(total / CHUNK / y.var())
         if start + CHUNK in places:

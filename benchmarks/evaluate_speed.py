@@ -1,4 +1,4 @@
-"""What `sapwood evaluate` costs on a CSV file, the whole process, beside MOA on the same rows.
+"""Costs of `sapwood evaluate` on a CSV file, the whole process, compared with MOA.
 
 Wall clock and peak resident memory of child processes: reading, predicting, learning, scoring, and
 starting up. MOA reads its own format, ARFF, with the same numbers in it.
@@ -137,6 +137,6 @@ sys.exit(os.waitstatus_to_exitcode(status) != 0)
 def _measure(program: str, rows: int, command: Sequence[str]) -> Record:
     """Run a process to its end."""
     launched = [sys.executable, "-I", "-S", "-c", LAUNCHER, *command]
-    told = subprocess.run(launched, stdout=subprocess.PIPE, text=True, check=True).stdout
-    seconds, peak = told.split()
+    output = subprocess.run(launched, stdout=subprocess.PIPE, text=True, check=True).stdout
+    seconds, peak = output.split()
     return Record(program, rows, float(seconds), int(peak))

@@ -1,4 +1,4 @@
-"""How well forest and adaptive tree predict beside the tree, and what they cost.
+"""Accuracy and costs of forest and adaptive tree, compared with the tree.
 
 R² as in the comparison with peers: each row is predicted before it is learned, the first 1,000 are
 not scored, of each stream at most 50,000 rows. Labels come at once, by batches of 1,000 that are
@@ -112,12 +112,14 @@ def _scores(data: DataSet) -> Iterator[Record]:
 
 
 def _r2(data: DataSet, model: Any, labels: str) -> float:
-    predictions = _said_late(data, model) if labels == LATE else _said(data, model, labels)
-    said, y = predictions[NOT_SCORED:], data.y[NOT_SCORED:]
-    return float(1 - np.mean((y - said) ** 2) / y.var())
+    predictions = (
+        _predictions_late(data, model) if labels == LATE else _predictions(data, model, labels)
+    )
+    predicted, y = predictions[NOT_SCORED:], data.y[NOT_SCORED:]
+    return float(1 - np.mean((y - predicted) ** 2) / y.var())
 
 
-def _said(data: DataSet, model: Any, labels: str) -> FloatArray:
+def _predictions(data: DataSet, model: Any, labels: str) -> FloatArray:
     predictions = []
     for start in range(0, len(data.y), BATCH):
         part = slice(start, start + BATCH)
@@ -130,7 +132,7 @@ def _said(data: DataSet, model: Any, labels: str) -> FloatArray:
     return np.concatenate(predictions)
 
 
-def _said_late(data: DataSet, model: Any) -> FloatArray:
+def _predictions_late(data: DataSet, model: Any) -> FloatArray:
     """Return predictions, after each of which the label of 24 rows before is learned."""
     lists = [column.tolist() for column in data.columns.values()]
     rows = [dict(zip(data.columns, values, strict=True)) for values in zip(*lists, strict=True)]

@@ -174,16 +174,16 @@ def _coverage(streams: list[DataSet]) -> Iterator[Record]:
 def _false_alarms(seeds: int, rows: int) -> Iterator[Record]:
     from river.drift import ADWIN
 
-    alarms = {"Sapwood ChangeDetector": 0, "river ADWIN": 0}
+    detected = {"Sapwood ChangeDetector": 0, "river ADWIN": 0}
     for seed in range(seeds):
         data = friedman_set(rows + SKIPPED, seed=1_000 + seed)
         predictions = sapwood.HoeffdingTreeRegressor().predict_learn_many(data.columns, data.y)
         errors = np.abs(data.y - predictions)[SKIPPED:]
         detector = sapwood.drift.ChangeDetector(ONCE_IN, "up")
-        alarms["Sapwood ChangeDetector"] += len(detector.update_many(errors))
+        detected["Sapwood ChangeDetector"] += len(detector.update_many(errors))
         rivers = ADWIN()
         for error in errors.tolist():
             rivers.update(error)
-            alarms["river ADWIN"] += bool(rivers.drift_detected)
-    for name, count in alarms.items():
+            detected["river ADWIN"] += bool(rivers.drift_detected)
+    for name, count in detected.items():
         yield Record("false alarms", "friedman", name, seeds * rows, float(count))

@@ -360,7 +360,7 @@ def _overview(records: Sequence[Record]) -> Table:
     names = [*dict.fromkeys(r.data for r in records)]
     learners = [*dict.fromkeys(r.learner for r in records)]
     shown = []
-    for judging, subset in (
+    for choice, subset in (
         ("all", names),
         ("held-out", [name for name in names if name not in CHOSE]),
     ):
@@ -383,7 +383,7 @@ def _overview(records: Sequence[Record]) -> Table:
             worst = min(lead, key=lead.__getitem__)
             shown.append(
                 (
-                    f"{timing}, {judging} {len(subset)}",
+                    f"{timing}, {choice} {len(subset)}",
                     *(
                         f"{means[e][0]:.4f} ({means[e][1]:.1f} s)" if e in means else ""
                         for e in learners

@@ -1,8 +1,8 @@
-"""See whether importances, estimated while rows are learned, tell what permuting features costs.
+"""Agreement of feature importances, estimated during learning, with permutation importance.
 
-What permuting costs is measured as scikit-learn's ``permutation_importance`` does: by how much the
-mean squared error grows over the last rows if the values of a feature are shuffled among them, the
-mean of several times. Both are compared by their ranks.
+Permutation importance is measured as by scikit-learn's ``permutation_importance``: the growth of the
+mean squared error over the last rows if the values of a feature are shuffled among them, the mean
+of several repetitions. Both are compared by their ranks.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ STREAMS = ("bike", "metro", "Beijing PM2.5", "california", "diamonds", "deliveri
 LAST_ROWS = 3_000  # among which values are shuffled
 REPEATS = 20
 SEVERAL_ROWS = 50_000  # at most, of streams with several targets
-MOST_TARGETS = 3  # of a stream that is told target by target
+MOST_TARGETS = 3  # of a stream whose targets are reported one by one
 
 
 def run(quick: bool) -> Answer:
@@ -61,8 +61,8 @@ def _one_target(name: str, repeats: int) -> list[tuple[Cell, ...]]:
         tree = HoeffdingTreeRegressor(track=track)
         tree.predict_learn_many({key: list(own) for key, own in columns.items()}, found.y)
         costs = _costs(tree, columns, {"": found.y}, repeats)[""]
-        told = "the last layer" if track else "track=None"
-        rows.append((name, len(costs), told, _agreement(tree.feature_importances, costs)))
+        layer = "error-correction layer" if track else "track=None"
+        rows.append((name, len(costs), layer, _agreement(tree.feature_importances, costs)))
     return rows
 
 
@@ -113,10 +113,10 @@ def _squares(
     tree: HoeffdingTreeRegressor, columns: Columns, y: Mapping[str, FloatArray]
 ) -> dict[str, float]:
     """Return the mean squared error of each target."""
-    said = tree.predict_many({name: column.tolist() for name, column in columns.items()})
-    if not isinstance(said, dict):
-        said = dict.fromkeys(y, said)
-    return {name: float(np.nanmean((own - said[name]) ** 2)) for name, own in y.items()}
+    predicted = tree.predict_many({name: column.tolist() for name, column in columns.items()})
+    if not isinstance(predicted, dict):
+        predicted = dict.fromkeys(y, predicted)
+    return {name: float(np.nanmean((own - predicted[name]) ** 2)) for name, own in y.items()}
 
 
 def _agreement(shares: Mapping[Any, float], costs: Mapping[str, float]) -> float:

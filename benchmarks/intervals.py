@@ -1,10 +1,10 @@
-"""How good bounds around predictions are: ours, beside others around the same predictions.
+"""Quality and costs of prediction intervals: ours, and other methods on the same predictions.
 
 Coverage over all rows and in the worst 1,000 that follow each other, and the interval score of
-Winkler (width, and 2 / (1 - level) times what a y is beyond) relative to the bounds of a normal
-distribution with the deviation of all errors so far; the first 1,000 rows are left out of the
-score. Every second real stream helped to choose the constants, the others did not. MOA's AdaPI and
-MVE have forests of their own, so that their scores are compared as they are. And what bounds cost.
+Winkler (width, and 2 / (1 - level) times the distance of y from the interval) relative to the
+intervals of a normal distribution with the deviation of all errors so far; the first 1,000 rows are
+left out of the score. Constants were chosen on every second real stream; the others were held out.
+MOA's AdaPI and MVE have forests of their own, so that their scores are compared as they are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,8 +31,8 @@ MOAS_ROWS = 8_000
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 SKIPPED = 1_000
 WINDOW = 1_000
-UNKNOWN = 20  # rows before bounds are told
-CHOSE, JUDGED = tuple(sets.REAL)[::2], tuple(sets.REAL)[1::2]
+UNKNOWN = 20  # rows before intervals are issued
+CHOSE, HELD_OUT = tuple(sets.REAL)[::2], tuple(sets.REAL)[1::2]
 MOAS_STREAMS = ("bike", "california", "metro")
 OURS, BASE = "ours", "normal"
 HOURS = {  # the hour of the day, in streams that have it
@@ -44,7 +44,7 @@ HOURS = {  # the hour of the day, in streams that have it
 }
 LEAST_OF_HOUR = 50  # rows, for its coverage to be shown
 COVERAGE, WORST = 0.005, 0.85
-MOST_SCORE = {"chose": 0.88, "judged": 0.93}
+MOST_SCORE = {"chose": 0.88, "held out": 0.93}
 MOST_NANOSECONDS = 60
 
 
@@ -106,10 +106,10 @@ def _scores(model: str, data: DataSet) -> Iterator[Record]:
     wrapped = IntervalRegressor(getattr(sapwood, model)(), LEVELS)
     predictions, bounds = wrapped.predict_learn_intervals(data.columns, data.y)
     for place, level in enumerate(LEVELS):
-        told = {OURS: (bounds[:, place, 0], bounds[:, place, 1])}
-        told |= {name: way(predictions, data.y, level) for name, way in AROUND.items()}
-        base = _winkler(*told[BASE], data.y, level)
-        for name, (lower, upper) in told.items():
+        intervals = {OURS: (bounds[:, place, 0], bounds[:, place, 1])}
+        intervals |= {name: way(predictions, data.y, level) for name, way in AROUND.items()}
+        base = _winkler(*intervals[BASE], data.y, level)
+        for name, (lower, upper) in intervals.items():
             score = _winkler(lower, upper, data.y, level)
             inside = (data.y >= lower) & (data.y <= upper)
             yield Record(
@@ -176,7 +176,7 @@ def _tables(records: Sequence[Record], models: Sequence[str], absent: list[str])
     missing = f" (without {', '.join(absent)}: not there)" if absent else ""
     for model in models:
         own = [each for each in records if each.model == model]
-        for part, names in (("chose", CHOSE), ("judged", JUDGED)):
+        for part, names in (("chose", CHOSE), ("held out", HELD_OUT)):
             rows: list[Sequence[Cell]] = []
             for way in ways:
                 for level in LEVELS:
@@ -241,12 +241,12 @@ def _moas_table(found: dict[str, DataSet | None]) -> Table:
             continue
         data = whole.head(MOAS_ROWS)
         ours = IntervalRegressor(sapwood.HoeffdingTreeRegressor(), (level,))
-        told: dict[str, Any] = {
+        intervals: dict[str, Any] = {
             OURS: ours.predict_learn_intervals(data.columns, data.y)[1][:, 0].T,
             "AdaPI": moas_bounds("AdaPI", data, level),
             "MVE": moas_bounds("MVE", data, level),
         }
-        for way, bounds in told.items():
+        for way, bounds in intervals.items():
             if isinstance(bounds, str):
                 rows.append((name, way, bounds, None, None))
                 continue
@@ -277,8 +277,10 @@ def _costs(quick: bool) -> list[tuple[Cell, ...]]:
                 model.predict_learn_intervals(some, targets)
 
         pairs = [(nanoseconds(alone), nanoseconds(bounded)) for _ in range(5 if quick else 15)]
-        without, beside = (min(each) / rows for each in zip(*pairs, strict=True))
-        found.append((len(levels), without, beside, (beside - without) / len(levels)))
+        without, with_intervals = (min(each) / rows for each in zip(*pairs, strict=True))
+        found.append(
+            (len(levels), without, with_intervals, (with_intervals - without) / len(levels))
+        )
     return found
 
 
@@ -292,6 +294,6 @@ def _bounds(records: Sequence[Record]) -> Iterator[Bound]:
         at_nine = [each for each in own if each.level == 0.9]
         worst = min(each.worst for each in at_nine)
         yield Bound(f"{model}, 0.9: worst window", worst, WORST, at_least=True)
-        for part, names in (("chose", CHOSE), ("judged", JUDGED)):
+        for part, names in (("chose", CHOSE), ("held out", HELD_OUT)):
             mean = float(np.mean([r.relative for r in at_nine if r.stream in names]))
             yield Bound(f"{model}, 0.9: score, {part}", mean, MOST_SCORE[part])

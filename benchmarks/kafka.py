@@ -1,4 +1,4 @@
-"""Messages a second from a topic of Kafka, beside the same rows from a file of JSON lines.
+"""Throughput of a Kafka topic, compared with the same rows from a file of JSON lines.
 
 The broker is the one that librdkafka plays, in a process of its own on this machine: what is
 measured is our side of the socket. The topic has four partitions, whose messages are merged by

@@ -59,7 +59,7 @@ def run(quick: bool = False) -> Answer:
                 for labels, times in taken.items()
             ]
             ratio = min(taken["lists"]) / min(taken["codes"])
-            bounds.append(Bound(f"{stored}: codes beside lists", ratio, LEAST, at_least=True))
+            bounds.append(Bound(f"{stored}: codes / lists", ratio, LEAST, at_least=True))
     table = Table("Rows a second, read and learned by one thread", Record._fields, records)
     return Answer([table], Table("labels", Record._fields, records), [] if quick else bounds)
 

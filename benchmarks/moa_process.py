@@ -27,7 +27,7 @@ PROGRAM = Path(__file__).with_name("Moa.java")
 COMPILED = Path(__file__).parent / "__pycache__"
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
 EXACT = "-XX:MarkSweepAlwaysCompactCount=1"
-"""Lets every collection leave nothing dead, so that the heap tells what is alive."""
+"""Lets every collection remove all dead objects, so that the heap holds live ones only."""
 START, FOLLOW, FOLLOW_SINGLY, MEASURE, FOLLOW_LATE = range(5)
 BLOCK = 10_000
 FIMTDD = "moa.classifiers.trees.FIMTDD"
@@ -103,7 +103,7 @@ class MoaProcess:
         options : str
             As on MOA's command line: "-g 50 -c 1e-3".
         """
-        self._say(struct.pack(">BH", START, len(options)) + options.encode("ascii"))
+        self._send(struct.pack(">BH", START, len(options)) + options.encode("ascii"))
 
     def follow(self, rows: FloatArray) -> tuple[FloatArray, int]:
         """Predict and then learn rows.
@@ -133,8 +133,8 @@ class MoaProcess:
         return self._follow(FOLLOW_LATE, rows)
 
     def _follow(self, command: int, rows: FloatArray) -> tuple[FloatArray, int]:
-        self._say(struct.pack(">Bi", command, len(rows)) + rows.astype(">f8").tobytes())
-        nanoseconds = int(self._hear(">i8", 1)[0])
+        self._send(struct.pack(">Bi", command, len(rows)) + rows.astype(">f8").tobytes())
+        nanoseconds = int(self._receive(">i8", 1)[0])
         return self._predictions(len(rows)), nanoseconds
 
     def follow_singly(self, rows: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -152,24 +152,24 @@ class MoaProcess:
         nanoseconds : array of int
             What each row took.
         """
-        self._say(struct.pack(">Bi", FOLLOW_SINGLY, len(rows)) + rows.astype(">f8").tobytes())
-        nanoseconds = self._hear(">i8", len(rows)).astype(np.int64)
+        self._send(struct.pack(">Bi", FOLLOW_SINGLY, len(rows)) + rows.astype(">f8").tobytes())
+        nanoseconds = self._receive(">i8", len(rows)).astype(np.int64)
         return self._predictions(len(rows)), nanoseconds
 
     def _predictions(self, rows: int) -> FloatArray:
-        said = self._hear(">f8", rows * (self._shape[0] if self._shape else 1))
-        return said.astype(np.float64).reshape(rows, *self._shape)
+        predicted = self._receive(">f8", rows * (self._shape[0] if self._shape else 1))
+        return predicted.astype(np.float64).reshape(rows, *self._shape)
 
     def measure(self) -> tuple[int, int]:
         """Return the bytes of Java's heap that the learner takes, and of its serialized form.
 
         They are -1 where it is too deep or too large to be copied or written.
         """
-        self._say(struct.pack(">B", MEASURE))
-        heap, file = self._hear(">i8", 2)
+        self._send(struct.pack(">B", MEASURE))
+        heap, file = self._receive(">i8", 2)
         return int(heap), int(file)
 
-    def _say(self, message: bytes) -> None:
+    def _send(self, message: bytes) -> None:
         assert self._java.stdin is not None
         try:
             self._java.stdin.write(message)
@@ -177,7 +177,7 @@ class MoaProcess:
         except BrokenPipeError:
             self._give_up()
 
-    def _hear(self, kind: str, count: int) -> NDArray[np.generic]:
+    def _receive(self, kind: str, count: int) -> NDArray[np.generic]:
         assert self._java.stdout is not None
         size = count * np.dtype(kind).itemsize
         answer = self._java.stdout.read(size)
@@ -194,7 +194,7 @@ class MoaProcess:
 
 
 def time_fimtdd(x: FloatArray, y: FloatArray, passes: int) -> MoaTiming | str:
-    """Let FIMT-DD predict and then learn every row, or tell why it cannot be done.
+    """Let FIMT-DD predict and then learn every row; return the reason if that is impossible.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""What a newcomer gets: real files, and ``sapwood evaluate FILE -t TARGET`` with nothing else.
+"""Results without any options: ``sapwood evaluate FILE -t TARGET`` on real files.
 
-Beside it the same with times and dates left as text, as a reader would have them that does not
-know such; the forecasts that need no model; and what the table of columns warned of. At last bikes
-with lags, and without the columns that give the target away.
+They are compared with the results if times and dates are left as text, and with baselines. The
+warnings in the table of columns are listed. The last part is the bike stream with lag features, and
+without the columns that leak the target.
 """
 
 import json
@@ -55,8 +55,8 @@ def run(quick: bool = False) -> Answer:
     there = {name: target for name, target in FILES.items() if (FOLDER / f"{name}.csv").exists()}
     records, warnings = [], []
     for name, target in there.items():
-        found, told = _evaluated(name, ["-t", target], quick)
-        lines = [line for line in told.splitlines() if line[:2] == "  " != line[1:3]]
+        found, output = _evaluated(name, ["-t", target], quick)
+        lines = [line for line in output.splitlines() if line[:2] == "  " != line[1:3]]
         warnings += [(name, line.strip()) for line in lines]
         plain = found
         if name in TIMES:
@@ -94,7 +94,7 @@ def _record(name: str, command: str, found: dict[str, Any], plain: dict[str, Any
 
 
 def _evaluated(name: str, options: Sequence[str], quick: bool) -> tuple[dict[str, Any], str]:
-    """Return the result of a command, and what it said on the way."""
+    """Return the result of a command, and its other output."""
     path = FOLDER / f"{name}.csv"
     source, text = str(path), None
     if quick:

@@ -1,7 +1,7 @@
 """How much merit the quantizer that finds its own radius loses against an exhaustive search.
 
-Regret is 1 − merit / merit of E-BST on the same rows. `QuantizerObserver(0.01)`, which has been
-told a radius, is shown for comparison. As in the paper, a cell is a distribution, a target, noise
+Regret is 1 − merit / merit of E-BST on the same rows. `QuantizerObserver(0.01)`, which has a given
+radius, is shown for comparison. As in the paper, a cell is a distribution, a target, noise
 or none, and a number of rows, and its regret is the mean over several runs; the worst single run
 is shown as well.
 """
@@ -96,7 +96,7 @@ def _hostile(most: int) -> Iterator[Record]:
 
 
 def _has_after(feature: Hostile) -> bool:
-    """Tell whether a target of the distorted feature is another one, and can be squared."""
+    """Return whether a target of the distorted feature is another one, and can be squared."""
     return feature.distort is not None and "1e308" not in feature.name
 
 

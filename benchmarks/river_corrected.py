@@ -14,7 +14,7 @@ __all__ = ["CorrectedQOSplitter", "check_corrected", "river_query"]
 class CorrectedQOSplitter(QOSplitter):
     """River's quantizer observer, its query corrected.
 
-    As shipped, the cut between two slots is judged with the upper slot on the left side, and
+    As shipped, the cut between two slots is scored with the upper slot on the left side, and
     the left statistics that are returned go on growing after the best cut was found. Here the
     sides are parted at the cut, and the best left side is kept as a copy; all else is river's.
     """

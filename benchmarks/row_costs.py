@@ -22,7 +22,7 @@ from benchmarks.tables import Answer, Bound, Table
 from benchmarks.timing import best_seconds, nanoseconds
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver
 
-__all__ = ["BESIDE", "FLOOR", "PARTS", "ROWS", "WHOLE", "measure", "run"]
+__all__ = ["FLOOR", "OTHER", "PARTS", "ROWS", "WHOLE", "measure", "run"]
 
 FloatArray = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ FIRST = f"predict_learn_many, the first {ROWS:,} rows"
 FIRST_FLOOR = "its floor"
 FROM_DICTS = "predict_one and learn_one, from dicts"
 OBSERVERS = "ten observers alone, QuantizerObserver.update_many"
-BESIDE = (FLOOR, FIRST, FIRST_FLOOR, FROM_DICTS, OBSERVERS)
+OTHER = (FLOOR, FIRST, FIRST_FLOOR, FROM_DICTS, OBSERVERS)
 # As in setup.py, so that the same loops become the same code.
 COMPILE = ["-O3", "-ffp-contract=off", "-fno-tree-loop-vectorize"]
 
@@ -90,7 +90,7 @@ def run(quick: bool = False) -> Answer:
                 for part in [*PARTS, WHOLE]
             ],
         ),
-        Table("Beside it", ("what", "ns"), [(name, found[name]) for name in BESIDE]),
+        Table("Other costs", ("what", "ns"), [(name, found[name]) for name in OTHER]),
     ]
     return Answer(
         tables, Table("", Record._fields, [Record(*each) for each in found.items()]), bounds
@@ -98,7 +98,7 @@ def run(quick: bool = False) -> Answer:
 
 
 def measure(quick: bool = False) -> dict[str, float]:
-    """Return what each part of a row takes, in nanoseconds: `PARTS`, `WHOLE`, and `BESIDE`.
+    """Return what each part of a row takes, in nanoseconds: `PARTS`, `WHOLE`, and `OTHER`.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def measure(quick: bool = False) -> dict[str, float]:
 
 
 def _follow(tree: HoeffdingTreeRegressor, x: FloatArray, y: FloatArray) -> Way:
-    """Let a tree learn rows one by one, and tell the leaf of each."""
+    """Let a tree learn rows one by one; return the leaf of each."""
     kernel: Any = tree._kernel
     leaves, rows = np.empty(len(y), dtype=np.intp), np.empty(len(y))
     for at in range(len(y)):
@@ -203,13 +203,13 @@ def _undecided(tree: HoeffdingTreeRegressor, way: Way, repeats: int) -> float:
     """Return what the kernel takes for a row if no leaf is ever decided on."""
     weights, predictions = np.broadcast_to(1.0, len(way.y)), np.empty(len(way.y))
 
-    def learn(twin: HoeffdingTreeRegressor) -> None:
-        twin._kernel.learn(way.x, way.y, weights, predictions)
+    def learn(copy: HoeffdingTreeRegressor) -> None:
+        copy._kernel.learn(way.x, way.y, weights, predictions)
 
     def undecided() -> HoeffdingTreeRegressor:
-        twin = tree.copy()
-        twin._kernel.leaf_table["due"] = np.inf
-        return twin
+        copy = tree.copy()
+        copy._kernel.leaf_table["due"] = np.inf
+        return copy
 
     return min(nanoseconds(partial(learn, undecided())) for _ in range(repeats)) / len(way.y)
 
@@ -227,10 +227,10 @@ def _from_dicts(tree: HoeffdingTreeRegressor, way: Way, repeats: int) -> float:
     rows = [dict(enumerate(values)) for values in way.x[:DICT_ROWS].tolist()]
     targets = way.y[:DICT_ROWS].tolist()
 
-    def follow(twin: HoeffdingTreeRegressor) -> None:
+    def follow(copy: HoeffdingTreeRegressor) -> None:
         for row, target in zip(rows, targets, strict=True):
-            twin.predict_one(row)
-            twin.learn_one(row, target)
+            copy.predict_one(row)
+            copy.learn_one(row, target)
 
     best = min(nanoseconds(partial(follow, tree.copy())) for _ in range(repeats))
     return best / DICT_ROWS

@@ -1,12 +1,12 @@
-"""What workers cost and bring: accuracy beside a serial tree, the parts of a round, engines.
+"""Distributed training: accuracy compared with a serial tree, the parts of a round, engines.
 
 *Accuracy*: a stream is learned serially, and by rounds of 1, 2, 8 and 32 workers that each learn a
 part of each round's rows from a snapshot; R² is that on the next rows, each of which is predicted
 before it is learned. One worker alone learns the first 2,000 rows only, so that all else is merged.
 
 *Parts*: the same files by `sapwood train` in one process and by workers, in CPU seconds of each
-part, as these do not depend on who else uses the machine; and in wall time, in turns. What k
-workers would take is computed from the parts: what the driver does, and a k-th of what workers do.
+part, as these do not depend on who else uses the machine; and in wall time, in turns. The time of k
+workers is computed from the parts: the time of the driver, and a k-th of the time of workers.
 """
 
 import math
@@ -144,8 +144,8 @@ def _by_rounds(data: DataSet, rows: int, workers: int) -> tuple[HoeffdingTreeReg
 
 def _r2(tree: HoeffdingTreeRegressor, data: DataSet, rows: int) -> float:
     columns, y = _cut(data, rows)
-    said = tree.copy().predict_learn_many(columns, y)
-    return float(1 - np.mean((y - said) ** 2) / y.var())
+    predicted = tree.copy().predict_learn_many(columns, y)
+    return float(1 - np.mean((y - predicted) ** 2) / y.var())
 
 
 def _accuracy_table(records: Sequence[Record]) -> Table:
@@ -232,7 +232,7 @@ def _parts(path: Path, rows: int) -> Iterator[Table]:
     columns = ("workers", "rounds", *seconds, "bytes to one", "bytes from one")
     yield Table(f"CPU seconds, {path.name}; one process: {serial:.2f}", columns, found)
     for foreseen in (rows, HUGE_ROWS):
-        yield _foreseen(path, foreseen, *found, serial=serial, measured=rows)
+        yield _projected(path, foreseen, *found, serial=serial, measured=rows)
 
 
 def _alone(rows: int) -> int:
@@ -269,15 +269,15 @@ def _job(path: Path, workers: int, rows: int) -> _Parts:
     )
 
 
-def _foreseen(
+def _projected(
     path: Path, rows: int, two: _Parts, eight: _Parts, *, serial: float, measured: int
 ) -> Table:
-    """Return what workers would take that have a core each, from what was measured.
+    """Return the projected time of workers with a core each, from the measurements.
 
-    What a round costs beside its rows is taken as it was on average; what the driver does grows
-    with the number of deltas, up to eight of them, as others are summed by workers, level by level.
+    The overhead of a round is its measured mean. The time of the driver grows with the number of
+    deltas, up to eight of them, as others are summed by workers, level by level.
     """
-    told: list[Sequence[Cell]] = []
+    lines: list[Sequence[Cell]] = []
     rounds = two.rounds + math.log(rows / measured) / math.log(1 + LATER_SHARE * SHARE)
     load = two.loads / (two.rounds * two.workers)
     by_eight, by_two = eight.driver / eight.rounds, two.driver / two.rounds
@@ -290,9 +290,9 @@ def _foreseen(
         waiting = rounds * (load + levels * by_eight)
         seconds = two.alone + driver + working + waiting
         share = driver / seconds
-        told.append((workers, working, waiting, driver, share, serial * rows / measured / seconds))
+        lines.append((workers, working, waiting, driver, share, serial * rows / measured / seconds))
     columns = ("workers", "rows", "loads and sums", "driver", "driver's share", "times one process")
-    return Table(f"Foreseen seconds for {rows:,} rows, {path.name}", columns, told)
+    return Table(f"Projected seconds for {rows:,} rows, {path.name}", columns, lines)
 
 
 # -- engines, and endless streams -----------------------------------------------------------------
@@ -321,7 +321,7 @@ def _engines(path: Path) -> Table:
 
 def _whole_commands(paths: Sequence[Path], rows: int) -> Table:
     """Time `sapwood train` from start to end, on folders in which a file is there several times."""
-    told: list[Sequence[Cell]] = []
+    lines: list[Sequence[Cell]] = []
     for path in paths:
         for times in PARTS:
             folder = path.parent / f"{times} times {path.suffix[1:]}"
@@ -330,9 +330,9 @@ def _whole_commands(paths: Sequence[Path], rows: int) -> Table:
                 (folder / f"{place:03}{path.suffix}").hardlink_to(path)
             seconds = [_seconds_of(folder, path.suffix, options) for options in ((), WORKING)]
             name = f"{times * rows:,}, {path.suffix[1:]}"
-            told.append((name, *seconds, seconds[0] / seconds[1]))
+            lines.append((name, *seconds, seconds[0] / seconds[1]))
     columns = ("rows", "one process", " ".join(WORKING), "times")
-    return Table("Wall seconds of `sapwood train`", columns, told)
+    return Table("Wall seconds of `sapwood train`", columns, lines)
 
 
 def _seconds_of(folder: Path, suffix: str, options: Sequence[str]) -> float:
@@ -344,20 +344,20 @@ def _seconds_of(folder: Path, suffix: str, options: Sequence[str]) -> float:
 
 def _endless(rows: int) -> Table:
     """Learn a generator, and watch memory and the cost of a row."""
-    told: list[Sequence[Cell]] = []
+    lines: list[Sequence[Cell]] = []
     marks = [rows // 100, rows // 10, rows // 3, rows]
     begun, seen = time.perf_counter(), 0
 
     def watch(report: RoundReport) -> None:
         nonlocal begun, seen
-        if report.total_rows >= marks[len(told)]:
+        if report.total_rows >= marks[len(lines)]:
             now = time.perf_counter()
             spent = (now - begun) / max(1, report.total_rows - seen)
             own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             row = (report.total_rows, report.leaves, 1e6 * spent, own, report.bytes_in / 1e6)
-            told.append(row)
+            lines.append(row)
             begun, seen = now, report.total_rows
 
     train(_tree(), f"friedman:rows={rows},seed=7", workers=2, engine="processes", listener=watch)
     columns = ("rows", "leaves", "wall µs a row since", "driver MB at most", "MB in, last round")
-    return Table("An endless stream, two processes", columns, told)
+    return Table("An endless stream, two processes", columns, lines)

@@ -1,4 +1,4 @@
-"""Threads: what readers and a learner of one tree cost each other, and what trees of their own do.
+"""Threads: costs of readers and a learner that share one tree, and of separate trees.
 
 All is measured in one run, and what is compared takes turns, as other work on the machine is likely
 to change. Wall-clock times, the best of several: threads wait for each other, which costs no CPU.
@@ -39,8 +39,8 @@ class Record(NamedTuple):
     value: float
 
 
-class Beside(NamedTuple):
-    """What was seen of readers beside a learner."""
+class Shared(NamedTuple):
+    """The measurements of readers during learning."""
 
     seconds: float
     cpu: float
@@ -85,21 +85,21 @@ Figures = list[tuple[str, float]]
 
 
 def _shared(x: FloatArray, y: FloatArray, repeats: int) -> tuple[Figures, list[Bound]]:
-    """Let a tree learn alone, and beside readers, in turns."""
+    """Let a tree learn alone, and with readers, in turns."""
     alone: list[tuple[float, float]] = []
-    beside: list[Beside] = []
+    shared: list[Shared] = []
     for _ in range(repeats):
         alone.append(_learned(_planted(x, y), x, y))
-        beside.append(_learned_beside_readers(x, y))
-    latencies = np.concatenate([each.latencies for each in beside])
+        shared.append(_learned_with_readers(x, y))
+    latencies = np.concatenate([each.latencies for each in shared])
     waited = latencies[latencies > WAITED]
-    errors, wild = sum(each.errors for each in beside), sum(each.wild for each in beside)
-    slower = min(each.seconds for each in beside) / min(seconds for seconds, _ in alone)
+    errors, wild = sum(each.errors for each in shared), sum(each.wild for each in shared)
+    slower = min(each.seconds for each in shared) / min(seconds for seconds, _ in alone)
     figures = [
         ("learning alone, s", min(seconds for seconds, _ in alone)),
-        ("learning beside readers, s", min(each.seconds for each in beside)),
+        ("learning with readers, s", min(each.seconds for each in shared)),
         ("the same, CPU of its thread, s, alone", min(cpu for _, cpu in alone)),
-        ("the same, CPU of its thread, s, beside readers", min(each.cpu for each in beside)),
+        ("the same, CPU of its thread, s, with readers", min(each.cpu for each in shared)),
         ("predictions", float(len(latencies))),
         ("of these, had to wait", float(len(waited))),
         ("errors", float(errors)),
@@ -109,14 +109,14 @@ def _shared(x: FloatArray, y: FloatArray, repeats: int) -> tuple[Figures, list[B
         for share, value in zip(PERCENTILES, np.percentile(times, PERCENTILES), strict=True):
             figures.append((f"latency of {name}, ms, {share:g} %", 1e3 * float(value)))
     worst = 1e3 * min(
-        float(np.percentile(each.latencies[each.latencies > WAITED], 99.0)) for each in beside
+        float(np.percentile(each.latencies[each.latencies > WAITED], 99.0)) for each in shared
     )
     figures.append(("latency of those that had to wait, ms, 99 %, in the best run", worst))
     return figures, [
-        Bound("errors of readers beside a learner", errors, 0.0),
+        Bound("errors of readers during learning", errors, 0.0),
         Bound("predictions that are NaN or beyond y", wild, 0.0),
         Bound("99 % of predictions that had to wait, ms, in the best run", worst, 2.0),
-        Bound("learning beside readers / alone", slower, 1.1),
+        Bound("learning with readers / alone", slower, 1.1),
     ]
 
 
@@ -135,7 +135,7 @@ def _learned(
     return perf_counter() - start, thread_time() - cpu
 
 
-def _learned_beside_readers(x: FloatArray, y: FloatArray) -> Beside:
+def _learned_with_readers(x: FloatArray, y: FloatArray) -> Shared:
     tree = _planted(x, y)
     rows = [dict(enumerate(values)) for values in x[:KNOWN].tolist()]
     reach = float(np.ptp(y))
@@ -163,7 +163,7 @@ def _learned_beside_readers(x: FloatArray, y: FloatArray) -> Beside:
     _together([learn, *(partial(read, reader) for reader in range(READERS))])
     seconds, cpu = found[0]
     times = np.concatenate([np.array(each) for each in latencies])
-    return Beside(seconds, cpu, times, sum(errors), sum(wild))
+    return Shared(seconds, cpu, times, sum(errors), sum(wild))
 
 
 def _together(jobs: Sequence[Callable[[], Any]]) -> float:

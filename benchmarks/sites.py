@@ -1,12 +1,12 @@
-"""What it costs that two sites learn apart, or that workers share out a forest.
+"""Loss of accuracy if two sites learn separately, or if workers share a forest.
 
 *Sites*: the rows of a stream go to two sites by the toss of a coin: half and half, or one in ten to
-the first. Their models are merged, and stand beside one of all rows.
+the first. Their models are merged, and compared with a model of all rows.
 
-*Workers*: a forest whose members are shared out, so that each worker learns all rows with some of
-them, and weighs them by the last rows, as `sapwood train -m forest --workers` does; and beside it
-forests of shards, blocks of rows in turn, that are merged in the end: with as many members
-together, and with as many as there may be.
+*Workers*: a forest whose members are divided among workers, so that each worker learns all rows
+with some of them, and weighs them by the last rows, as `sapwood train -m forest --workers` does. It
+is compared with forests of shards, blocks of rows in turn, that are merged in the end: with as many
+members together, and with the largest number of members.
 
 R² is that on the next fifth of the rows, which are predicted before they are learned.
 """
@@ -102,8 +102,8 @@ def _taught(name: str, data: DataSet) -> Any:
 
 
 def _r2(model: Any, data: DataSet) -> float:
-    said = model.copy().predict_learn_many(data.columns, data.y)
-    return float(1 - np.mean((data.y - said) ** 2) / data.y.var())
+    predicted = model.copy().predict_learn_many(data.columns, data.y)
+    return float(1 - np.mean((data.y - predicted) ** 2) / data.y.var())
 
 
 # -- workers --------------------------------------------------------------------------------------

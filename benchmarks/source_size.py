@@ -1,6 +1,6 @@
-"""Tell how large the rooms of the code are, and its longest functions, now and before.
+"""Report the sizes of all packages and the longest functions, before and now.
 
-Lines are those of .py, .pyx and .pxd files; a function is as long as all that is indented below it.
+Lines are those of .py, .pyx and .pxd files; a function includes all lines indented below it.
 Before is the last commit before there was a family of models.
 """
 
@@ -14,7 +14,7 @@ from benchmarks.tables import Answer, Cell, Table
 BEFORE, NOW = "f32a7d1", "HEAD"
 SOURCE = "src/sapwood"
 SUFFIXES = {".py", ".pyx", ".pxd"}
-LONGEST = 8  # functions that are told
+LONGEST = 8  # functions that are listed
 LARGE_FILE, LONG_FUNCTION = 500, 60
 FUNCTION = re.compile(r"( *)(?:async )?(?:def|cdef|cpdef) (?!class )[^=]*?(\w+)\(")
 
@@ -28,14 +28,14 @@ def run(quick: bool) -> Answer:
         Makes no difference.
     """
     files = {commit: sources(commit) for commit in (BEFORE, NOW)}
-    rooms = {commit: by_room(files[commit]) for commit in files}
-    names = sorted({*rooms[BEFORE], *rooms[NOW]})
+    packages = {commit: by_package(files[commit]) for commit in files}
+    names = sorted({*packages[BEFORE], *packages[NOW]})
     rows: list[tuple[Cell, ...]] = [
-        (name, *(size for commit in files for size in rooms[commit].get(name, (0, 0))))
+        (name, *(size for commit in files for size in packages[commit].get(name, (0, 0))))
         for name in names
     ]
     columns = ("files before", "lines before", "files", "lines")
-    sizes = Table("Files and lines by room", ("room", *columns), rows)
+    sizes = Table("Files and lines by package", ("package", *columns), rows)
     functions = {commit: lengths(files[commit]) for commit in files}
     totals = [
         (commit, len(files[commit]), sum(map(len, files[commit].values())),
@@ -70,23 +70,23 @@ def sources(commit: str) -> dict[str, list[str]]:
 
 
 def git(*arguments: str) -> str:
-    """Return what git says, from the folder of the project."""
+    """Return the output of git, run in the folder of the project."""
     folder = Path(__file__).parents[1]
-    told = subprocess.run(
+    output = subprocess.run(
         ["git", *arguments], cwd=folder, capture_output=True, encoding="utf-8", check=True
     )
-    return told.stdout
+    return output.stdout
 
 
-def by_room(files: dict[str, list[str]]) -> dict[str, tuple[int, int]]:
-    """Return how many files and lines each folder has; what is in none is of the package."""
+def by_package(files: dict[str, list[str]]) -> dict[str, tuple[int, int]]:
+    """Return how many files and lines each package has; top-level files count as sapwood."""
     count: Counter[str] = Counter()
     lines: Counter[str] = Counter()
     for path, own in files.items():
-        room = path.split("/")[0] + "/" if "/" in path else "sapwood"
-        count[room] += 1
-        lines[room] += len(own)
-    return {room: (count[room], lines[room]) for room in count}
+        package = path.split("/")[0] + "/" if "/" in path else "sapwood"
+        count[package] += 1
+        lines[package] += len(own)
+    return {package: (count[package], lines[package]) for package in count}
 
 
 def lengths(files: dict[str, list[str]]) -> list[tuple[int, str]]:

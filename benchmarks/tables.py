@@ -66,7 +66,7 @@ class Bound:
     name : str
         What was promised.
     value, limit : float
-        What was measured, and what it is compared with.
+        The measured value, and its limit.
     at_least : bool
         Whether the limit is a lower one; it is an upper one otherwise.
     """
@@ -89,7 +89,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Answer:
-    """All that a question has to say.
+    """The results of a benchmark.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def rivers_isoup(stream: Stream) -> Followed | None:
     Returns
     -------
     tuple
-        What it said of each target, and the microseconds for a row; None without river.
+        The predictions of each target, and the microseconds for a row; None without river.
     """
     try:
         trees, preprocessing = import_module("river.tree"), import_module("river.preprocessing")
@@ -46,16 +46,16 @@ def rivers_isoup(stream: Stream) -> Followed | None:
     rows = [_marked(row) for row in _dicts(stream.columns)]
     targets = _dicts(stream.targets)
     model = preprocessing.StandardScaler() | trees.ISOUPTreeRegressor()
-    said: list[dict[str, float]] = []
+    predicted: list[dict[str, float]] = []
 
     def follow() -> None:
         for x, y in zip(rows, targets, strict=True):
-            said.append(model.predict_one(x))
+            predicted.append(model.predict_one(x))
             model.learn_one(x, y)
 
     microseconds = nanoseconds(follow) / 1e3 / stream.rows
     found = {
-        name: np.array([each.get(name, 0.0) for each in said], dtype=np.float64)
+        name: np.array([each.get(name, 0.0) for each in predicted], dtype=np.float64)
         for name in stream.targets
     }
     return found, microseconds
@@ -90,7 +90,7 @@ def moas_isoup(stream: Stream, passes: int) -> Followed | None:
     Returns
     -------
     tuple
-        What it said of each target, and the microseconds for a row; None without Java or MOA.
+        The predictions of each target, and the microseconds for a row; None without Java or MOA.
     """
     if isinstance(moa_command(), str):
         return None
@@ -105,5 +105,5 @@ def moas_isoup(stream: Stream, passes: int) -> Followed | None:
             learner.start()
             found = [learner.follow(block) for block in blocks]
             taken.append(sum(each for _, each in found))
-    said = np.concatenate([own for own, _ in found])
-    return dict(zip(stream.targets, said.T, strict=True)), min(taken) / 1e3 / stream.rows
+    predicted = np.concatenate([own for own, _ in found])
+    return dict(zip(stream.targets, predicted.T, strict=True)), min(taken) / 1e3 / stream.rows

@@ -57,7 +57,7 @@ def streams(rows: int) -> list[Stream]:
 
 
 def _bias_correction() -> Stream | None:
-    """Return tomorrow's warmest and coldest hour at 25 stations, by what a weather model says."""
+    """Return tomorrow's warmest and coldest hour at 25 stations, by outputs of a weather model."""
     found = _read("bias_correction.csv")
     if found is None:
         return None

@@ -1,12 +1,12 @@
-"""One model for several targets beside one for each: how well it predicts, and what it costs.
+"""Multi-target regression: accuracy and costs of one model, compared with one for each target.
 
 Each row is predicted before it is learned, and the first 1,000 are not scored. R² is the mean over
 targets, each by the rows in which it is known; times are CPU time of the calling thread, in turns,
 the best of several. Forests and adaptive trees learn in one thread. Nothing is promised where the
 targets have no feature in common.
 
-Beside iSOUP trees, all learn the rows in which nothing is missing, in the same order. River's has
-too few rows a second for whole streams; MOA's learns those, too.
+In the comparison with iSOUP trees, all learn the rows in which nothing is missing, in the same
+order. River's is too slow for whole streams; MOA's learns whole streams, too.
 """
 
 from collections.abc import Callable
@@ -48,32 +48,32 @@ def run(quick: bool = False) -> Answer:
     """
     scores: list[list[Cell]] = []
     ensembles: list[list[Cell]] = []
-    beside: list[list[Cell]] = []
+    peers: list[list[Cell]] = []
     bounds: list[Bound] = []
     for stream in streams(QUICK_ROWS if quick else ROWS):
         scores.append(_trees(stream, quick, bounds))
         ensembles += [_ensemble(kind, stream, quick, bounds) for kind in ENSEMBLES]
         known = stream.without_gaps()
-        beside.append(_peers(known.head(QUICK_RIVER_ROWS if quick else RIVER_ROWS), True))
+        peers.append(_peers(known.head(QUICK_RIVER_ROWS if quick else RIVER_ROWS), True))
         if not quick:
-            beside.append(_peers(known, False))
+            peers.append(_peers(known, False))
     columns = (
         "stream", "rows", "targets", "R², one tree", "R², separate", "difference",
         "leaves", "leaves, separate", "time / separate",
     )  # fmt: skip
-    table = Table("One tree for all targets beside one for each", columns, scores)
+    table = Table("One tree for all targets compared with one for each", columns, scores)
     trees = Table(
-        "One adaptive tree or forest beside one for each target",
+        "One adaptive tree or forest compared with one for each target",
         ("model", "stream", "rows", "R², one", "R², separate", "difference", "time / separate"),
         ensembles,
     )
     other = Table(
-        "Beside the iSOUP trees of river and MOA, on the rows in which nothing is missing",
+        "Compared with the iSOUP trees of river and MOA, on the rows in which nothing is missing",
         (
             "stream", "rows", "R², one tree", "R², river", "R², MOA",
             "µs a row, one tree", "µs a row, river", "µs a row, MOA",
         ),
-        beside,
+        peers,
     )  # fmt: skip
     return Answer([table, trees, other], table, bounds)
 
@@ -87,7 +87,7 @@ def _trees(stream: Stream, quick: bool, bounds: list[Bound]) -> list[Cell]:
     if stream.promised:
         bounds.append(Bound(f"R² lost to separate trees, {stream.name}", each - one, MAY_LOSE))
         if count in MOST_TIME:
-            named = f"time beside separate trees, {stream.name}"
+            named = f"time relative to separate trees, {stream.name}"
             bounds.append(Bound(named, ratio, MOST_TIME[count]))
     return [stream.name, stream.rows, count, one, each, one - each, leaves, own_leaves, ratio]
 
@@ -121,28 +121,28 @@ def _together(
 ) -> tuple[float, int]:
     """Return the mean R² of one model for all targets, and its leaves."""
     tree = make()
-    said = tree.predict_learn_many(stream.columns, stream.targets)
-    return _mean_r2(stream, said), tree.n_leaves
+    predicted = tree.predict_learn_many(stream.columns, stream.targets)
+    return _mean_r2(stream, predicted), tree.n_leaves
 
 
 def _apart(stream: Stream, make: Callable[[], Any] = HoeffdingTreeRegressor) -> tuple[float, int]:
     """Return the same for a model for each target, which learns the rows that have it."""
-    said, leaves = {}, 0
+    predicted, leaves = {}, 0
     for name, y in stream.targets.items():
         tree, known = make(), ~np.isnan(y)
         columns = {feature: column[known] for feature, column in stream.columns.items()}
-        said[name] = np.full(len(y), np.nan)
-        said[name][known] = tree.predict_learn_many(columns, y[known])
+        predicted[name] = np.full(len(y), np.nan)
+        predicted[name][known] = tree.predict_learn_many(columns, y[known])
         leaves += tree.n_leaves
-    return _mean_r2(stream, said), leaves
+    return _mean_r2(stream, predicted), leaves
 
 
-def _mean_r2(stream: Stream, said: dict[str, FloatArray]) -> float:
+def _mean_r2(stream: Stream, predicted: dict[str, FloatArray]) -> float:
     scores = []
     for name, y in stream.targets.items():
         scored = ~np.isnan(y)
         scored[:NOT_SCORED] = False
-        error = y[scored] - said[name][scored]
+        error = y[scored] - predicted[name][scored]
         scores.append(1.0 - float(error @ error) / float(np.var(y[scored]) * scored.sum()))
     return float(np.mean(scores))
 

@@ -1,8 +1,8 @@
 """How well a tree predicts a stream, each row before it is learned, with default parameters.
 
 R² over the whole stream, against the mean of all its targets, on Friedman's function and on real
-streams; beside it the classical tree, the parts of the default one, and river's trees on the same
-rows. One prediction far out of range can cost a learner its R², so that a second table leaves out
+streams, compared with the classical tree, the parts of the default one, and river's trees on the
+same rows. One prediction far out of range can ruin a learner's R², so that a second table leaves out
 each learner's worst predictions; nothing is promised there.
 """
 

@@ -1,8 +1,8 @@
-"""Whether a model that has learned is ever worse than one that begins anew.
+"""Whether a trained model is ever worse after a change than a new model.
 
 Friedman's function for 40,000 rows; at row 20,000 something changes: which features matter, or the
-units of a feature or of the target. R² after the change, beside that of a fresh model of the same
-kind that begins there.
+units of a feature or of the target. R² after the change is compared with that of a new model of the
+same kind that begins there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -90,12 +90,17 @@ def run(quick: bool = False) -> Answer:
 def _records(change: str, name: str, before: Rows, after: Rows) -> Iterator[Record]:
     old, fresh = MODELS[name](), MODELS[name]()
     _follow(old, before)
-    y, said, anew = after[1], _follow(old, after), _follow(fresh, after)
+    y, predicted, restarted = after[1], _follow(old, after), _follow(fresh, after)
     for first, last in SPANS:
         if last <= len(y):
             part = slice(first, last)
             yield Record(
-                change, name, first, last, _r2(y[part], said[part]), _r2(y[part], anew[part])
+                change,
+                name,
+                first,
+                last,
+                _r2(y[part], predicted[part]),
+                _r2(y[part], restarted[part]),
             )
 
 
@@ -105,8 +110,8 @@ def _follow(model: Any, rows: Rows) -> FloatArray:
     return np.concatenate([model.predict_learn_many(x[part], y[part]) for part in parts])
 
 
-def _r2(y: FloatArray, said: FloatArray) -> float:
-    return float(1 - np.mean((y - said) ** 2) / y.var())
+def _r2(y: FloatArray, predicted: FloatArray) -> float:
+    return float(1 - np.mean((y - predicted) ** 2) / y.var())
 
 
 def _text(value: float) -> str:
@@ -121,7 +126,7 @@ def _table(records: Sequence[Record]) -> Table:
         for model in MODELS:
             here = [found[change, model, first] for first, _ in spans]
             rows.append((change, model, *(_text(record.r2) for record in here)))
-            rows.append(("", f"{model}, begun anew", *(_text(record.fresh) for record in here)))
+            rows.append(("", f"{model}, new model", *(_text(record.fresh) for record in here)))
     names = [f"{first:,} to {last:,}" for first, last in spans]
     return Table("R² by rows after a change", ("change", "model", *names), rows)
 

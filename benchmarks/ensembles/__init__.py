@@ -1,1 +1,1 @@
-"""Sapwood's forest beside the ensembles that people use now, on the same rows and labels."""
+"""Sapwood's forest compared with widely used ensembles, on the same rows and labels."""

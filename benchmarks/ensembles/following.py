@@ -14,7 +14,7 @@ from benchmarks.peers.records import Job, Record
 __all__ = ["PLACES", "follow"]
 
 PLACES = tuple(1_000 * place for place in (2, 3, 5, 7, 10, 15, 20, 30, 40, 50))
-"""After so many rows R² is noted: whoever is slow does not come to the last of them."""
+"""After so many rows R² is recorded; slow learners do not reach the last of them."""
 NOT_SCORED = 1_000
 
 
@@ -52,6 +52,6 @@ def follow(job: Job, file: Path, budget: float) -> Iterator[Record]:
 
 
 def _r2(data: DataSet, predictions: np.ndarray) -> float:
-    y, said = (values[NOT_SCORED : len(predictions)] for values in (data.y, predictions))
+    y, predicted = (values[NOT_SCORED : len(predictions)] for values in (data.y, predictions))
     with np.errstate(invalid="ignore", over="ignore"):
-        return float(1 - np.mean((y - said) ** 2) / y.var())
+        return float(1 - np.mean((y - predicted) ** 2) / y.var())

@@ -30,7 +30,7 @@ BOOSTED_TREES = 5  # that a batch adds
 
 
 class Contender(ABC):
-    """A learner that is given batches, and tells what it predicted and how long it took.
+    """A learner that is given batches, and returns its predictions and times.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Lets learners follow streams, each in a process of its own and for a while at most.
 
-What was found of other libraries' learners is kept in a CSV file, so that a run which was stopped
-goes on; what is Sapwood's own is quick, and measured anew in each run.
+Results of other libraries' learners are kept in a CSV file, so that a run that was stopped resumes;
+Sapwood's own models are fast, and measured again in each run.
 """
 
 import pickle
@@ -45,17 +45,17 @@ class Effort(NamedTuple):
     budget: float
 
 
-def measure(effort: Effort, kept: Path, say: Callable[[str], object] = print) -> list[Record]:
-    """Return what was found now or before, Sapwood's own models last.
+def measure(effort: Effort, kept: Path, report: Callable[[str], object] = print) -> list[Record]:
+    """Return the results of this run and of earlier ones, Sapwood's own models last.
 
     Parameters
     ----------
     effort : Effort
         How much to do.
     kept : Path
-        The file of what was found of others; delete it to measure anew.
-    say : callable
-        Is told what has been done.
+        The file with results of other libraries; delete it to measure them again.
+    report : callable
+        Called with a line about each measurement.
     """
     results = ResultsFile(kept)
     with TemporaryDirectory() as folder:
@@ -65,7 +65,7 @@ def measure(effort: Effort, kept: Path, say: Callable[[str], object] = print) ->
         start = time.monotonic()
         for place, (job, found) in enumerate(_each(left, files, effort.budget), 1):
             results.add(job, found)
-            say(f"{time.monotonic() - start:6.0f} s  {place}/{len(left)}  {' | '.join(job)}")
+            report(f"{time.monotonic() - start:6.0f} s  {place}/{len(left)}  {' | '.join(job)}")
         ours = [
             record
             for stream, file in files.items()

@@ -1,10 +1,10 @@
-"""How Sapwood's models do beside the ensembles that people use now, and what all of them cost.
+"""Accuracy and costs of Sapwood's models compared with widely used ensembles.
 
 All learners have their defaults and get the same rows and labels: each label before the next row is
-predicted, or all of a batch of 1,000 after the last of it is. Boosters, which learn but batches,
-take part in the second. R² is that of all rows but the first 1,000. Whoever has taken so many
-seconds of CPU time on a stream stops there: tables compare over the rows that all came to, and
-each other learner with the forest over the rows that it came to itself.
+predicted, or all of a batch of 1,000 after the last of it is. Boosters, which learn batches only,
+take part in the second. R² is that of all rows but the first 1,000. A learner stops when it has used
+its CPU time for a stream: tables compare over the rows that all reached, and each other learner
+with the forest over the rows that it reached itself.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ LEAST_TIMES_RIVER, LEAST_TIMES_MOA = 100.0, 5.0
 
 
 class Findings:
-    """What was measured, by what it is asked for.
+    """The measurements, by the keys of tables.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Findings:
         return self.values.get((labels, stream, learner, measure, rows), np.nan)
 
     def rows(self, labels: str, stream: str, learner: str) -> int:
-        """Return how far a learner came; 0 if it was not there."""
+        """Return how many rows a learner has processed; 0 if it was not there."""
         return max(
             (key[4] for key in self.values if key[:4] == (labels, stream, learner, "r2")),
             default=0,
@@ -84,7 +84,7 @@ class Findings:
         ]
 
     def common_rows(self, labels: str, stream: str) -> int:
-        """Return the rows up to which all came who came anywhere."""
+        """Return the rows that all learners with any results have processed."""
         found = [self.rows(labels, stream, name) for name in self.learners(labels)]
         return min(rows for rows in found if rows)
 
@@ -127,7 +127,7 @@ def _tables(found: Findings, labels: str) -> Iterator[Table]:
         (stream, rows[stream], *(_r2_text(value) for value in own))
         for stream, own in zip(streams, scores, strict=True)
     ]
-    yield Table(f"R², labels {labels}, over the rows that all came to", ("", "rows", *names), cells)
+    yield Table(f"R², labels {labels}, over the rows that all reached", ("", "rows", *names), cells)
     yield from _rankings(found, labels)
     yield Table(
         f"Where another learner is ahead of the forest, labels {labels}, over its own rows",
@@ -137,7 +137,7 @@ def _tables(found: Findings, labels: str) -> Iterator[Table]:
 
 
 def _rankings(found: Findings, labels: str) -> Iterator[Table]:
-    """Yield average ranks over the real streams: of all, and of those who came to their ends."""
+    """Yield average ranks over the real streams: of all, and of those that processed all rows."""
     names = found.ranked(labels)
     common = {
         stream: min(rows for rows in (found.rows(labels, stream, name) for name in names) if rows)
@@ -150,7 +150,7 @@ def _rankings(found: Findings, labels: str) -> Iterator[Table]:
         if all(found.rows(labels, stream, name) == rows for stream, rows in whole.items())
     ]
     for which, rows, learners in (
-        ("the rows that all came to", common, names),
+        ("the rows that all reached", common, names),
         ("all rows", whole, to_the_end),
     ):
         if found.real and len(learners) > 1:
@@ -173,12 +173,12 @@ def _ranking(
             f"{tests.critical_difference:.2f}"
         )
     place = ranking.models.index(FOREST)
-    told = [
+    lines = [
         (name, f"{average:.2f}", "" if tests is None else f"{tests.pair_p[place, other]:.2g}")
         for other, (name, average) in enumerate(zip(ranking.models, ranking.ranks, strict=True))
     ]
     title = f"Average ranks, labels {labels}, {which} of {len(rows)} real streams: {note}"
-    return Table(title, ("learner", "average rank", "p of differing from the forest"), told)
+    return Table(title, ("learner", "average rank", "p of differing from the forest"), lines)
 
 
 def _loss_lines(found: Findings, labels: str, name: str) -> Iterator[Sequence[Cell]]:

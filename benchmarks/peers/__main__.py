@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from benchmarks.peers.findings import Findings
     from benchmarks.peers.page import write_page
     from benchmarks.peers.run import FULL, QUICK, run
-    from benchmarks.peers.telling import verdicts
+    from benchmarks.peers.sections import verdicts
 
     plan = FULL if options.full else QUICK
     folder = options.page or FOLDERS[plan.name]

@@ -1,4 +1,4 @@
-"""On what, with what and of what a run was: enough to judge it, and to repeat it."""
+"""The machine, the versions and the code of a run: enough to assess it, and to repeat it."""
 
 import hashlib
 import os
@@ -41,7 +41,7 @@ MEASURING = (
 
 
 def describe() -> dict[str, str]:
-    """Return the machine, and the versions of all that has a say in the results."""
+    """Return the machine, and the versions of all software that affects the results."""
     machine = describe_machine()
     found = {name: machine[name] for name in ("processor", "cores", "system", "Python")}
     found["memory"] = f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 1e9:.0f} GB"
@@ -56,7 +56,7 @@ def describe() -> dict[str, str]:
 
 
 def _code() -> str:
-    """Return what tells the code that is measured, and that measures, from any other."""
+    """Return a digest of the code that is measured and of the code that measures."""
     package, here = Path(sapwood.__file__).parent, Path(__file__).parent
     files = [path for part in MEASURED for path in package.glob(part) if path.suffix in SUFFIXES]
     files += [here / name for name in MEASURING]

@@ -17,7 +17,7 @@ class Cell:
     Parameters
     ----------
     text : str
-        What it says.
+        Its text.
     best : bool
         Whether it is the best of its row or column.
     shade : float, optional
@@ -42,7 +42,7 @@ class Table:
     rows : sequence of sequences of Cell
         The entries.
     words : tuple of int
-        The columns that are words, beside the first.
+        The columns of text, in addition to the first.
     folded : bool
         Whether the page shows it only on demand.
     in_short : bool
@@ -66,7 +66,7 @@ class Section:
     name, title : str
         Where links go, and what is above it.
     texts : sequence of str
-        What is to be said.
+        The paragraphs.
     tables : sequence of Table
         In order.
     pictures : sequence of str
@@ -126,5 +126,5 @@ def r2_text(value: float) -> str:
     """
     if math.isnan(value):
         return "failed"
-    told = f"{value:.3f}" if value > FAR_BELOW else f"{value:.2g}"
-    return told.replace("-", "\N{MINUS SIGN}", 1) if value < 0 else told
+    text = f"{value:.3f}" if value > FAR_BELOW else f"{value:.2g}"
+    return text.replace("-", "\N{MINUS SIGN}", 1) if value < 0 else text

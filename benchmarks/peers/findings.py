@@ -1,4 +1,4 @@
-"""What the measurements say: scores, ranks, costs, and where Sapwood loses."""
+"""Findings from the measurements: scores, ranks, costs, and where Sapwood loses."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from benchmarks.peers.roster import DEFAULT, OURS, PEERS, Peer
 from benchmarks.peers.run import Run
 from sapwood.evaluate.ranking import Ranking, rank
 
-__all__ = ["LIGHTGBM", "LOWER_IS_BETTER", "Findings", "Loss", "Twin"]
+__all__ = ["LIGHTGBM", "LOWER_IS_BETTER", "Duplicate", "Findings", "Loss"]
 
 FloatArray = NDArray[np.float64]
 
@@ -35,8 +35,8 @@ class Loss(NamedTuple):
     better: int
 
 
-class Twin(NamedTuple):
-    """Whether a learner gives the predictions of the one that it is by another entry."""
+class Duplicate(NamedTuple):
+    """On how many streams an entry gives the same predictions as another entry of its learner."""
 
     name: str
     of: str
@@ -56,7 +56,7 @@ class Findings:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.entries = [who for who in PEERS if who.name not in run.absent]
-        self.judged = [who for who in self.entries if not who.twin_of]
+        self.compared = [who for who in self.entries if not who.same_as]
         self.real = [name for name in run.sizes if name in sets.REAL]
         self.generated = [name for name in run.sizes if name not in sets.REAL]
         self._values = {
@@ -142,7 +142,7 @@ class Findings:
     @property
     def trees(self) -> list[Peer]:
         """The single trees that learn row by row."""
-        return [who for who in self.judged if who.tree]
+        return [who for who in self.compared if who.tree]
 
     def ranking(self, values: FloatArray, who: Sequence[Peer]) -> Ranking:
         """Rank learners by R²; one without a score is the last.
@@ -184,7 +184,7 @@ class Findings:
                 ours = self.score(stream, OURS, measure)
                 better = {
                     who.name: value
-                    for who in self.judged
+                    for who in self.compared
                     if who.name != OURS
                     and _is_better(value := self.score(stream, who.name, measure), ours, measure)
                 }
@@ -197,7 +197,7 @@ class Findings:
         """Return the real streams on which another learner's best setting beats Sapwood's best."""
         found = []
         for stream in self.real:
-            values = {who.name: self.best_of_grid(stream, who)[0] for who in self.judged}
+            values = {who.name: self.best_of_grid(stream, who)[0] for who in self.compared}
             ours = values.pop(OURS)
             better = {
                 name: value for name, value in values.items() if _is_better(value, ours, "r2")
@@ -248,13 +248,13 @@ class Findings:
     def cost_losses(self) -> list[Loss]:
         """Return the costs in which others are below Sapwood, by either of its entries."""
         found = []
-        for ours in (who for who in self.entries if OURS in (who.name, who.twin_of)):
+        for ours in (who for who in self.entries if OURS in (who.name, who.same_as)):
             for measure in COSTS:
                 own = self.cost(ours.name, measure)
                 better = {
                     who.name: value
                     for who in self.entries
-                    if OURS not in (who.name, who.twin_of)
+                    if OURS not in (who.name, who.same_as)
                     and (value := self.cost(who.name, measure)) < own
                 }
                 if better:
@@ -265,7 +265,7 @@ class Findings:
     def growth_losses(self) -> list[Loss]:
         """Return whose cost a row grows less than Sapwood's, up to where both went."""
         found = []
-        ours = [who.name for who in self.entries if OURS in (who.name, who.twin_of)]
+        ours = [who.name for who in self.entries if OURS in (who.name, who.same_as)]
         for own in ours:
             mine = dict(self.growth(own, "microseconds"))
             for other in (who.name for who in self.entries if who.name not in ours):
@@ -284,22 +284,22 @@ class Findings:
         """Return what has failed."""
         return [record for record in self.run.records if record.measure == FAILURE]
 
-    def twins(self) -> list[Twin]:
-        """Return whether those that have to predict alike do."""
+    def duplicates(self) -> list[Duplicate]:
+        """Return whether entries that have to give equal predictions do."""
         found = []
         for who in self.entries:
             if who.exact:
                 one, other = (
                     np.array([self.score(stream, name, "rmse") for stream in self.run.sizes])
-                    for name in (who.name, who.twin_of)
+                    for name in (who.name, who.same_as)
                 )
                 equal = int(np.sum((one == other) | (np.isnan(one) & np.isnan(other))))
-                found.append(Twin(who.name, who.twin_of, len(one), equal))
+                found.append(Duplicate(who.name, who.same_as, len(one), equal))
         return found
 
 
 def _is_better(one: float, other: float, measure: str) -> bool:
-    """Say whether a score is better than another; one that is not there never is."""
+    """Return whether a score is better than another; a missing one never is."""
     if math.isnan(one):
         return False
     if math.isnan(other):

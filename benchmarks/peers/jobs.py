@@ -1,4 +1,4 @@
-"""What is measured of a learner: how well it predicts, what it costs, and how that grows.
+"""The measurements of a learner: accuracy, costs, and the growth of costs.
 
 A job runs in a process of its own; times are CPU times of the thread that learns, so that other
 work on the machine disturbs them little. A failure is a result like any other.
@@ -145,7 +145,7 @@ def scores(y: FloatArray, predictions: FloatArray) -> dict[str, float]:
     Parameters
     ----------
     y, predictions : array of float
-        What was to be predicted, and what was.
+        The actual values, and the predictions.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def _cost(job: Job, who: Peer, plan: Plan) -> Iterator[Record]:
     predictions, taken = learner.follow(calls)
     yield Record(*job, DEFAULT, rows, "r2", scores(data.y, predictions)["r2"])
     yield from _sizes(job, learner, rows, before)
-    # What a learner does for a call is the same in each pass; what is more was not its own.
+    # A learner does the same work for a call in each pass; additional time is that of others.
     passes = range(plan.passes if taken < LONG_PASS else 1)
     times = [taken, *(who.make(data, options).follow(calls)[1] for _ in passes[1:])]
     yield Record(*job, DEFAULT, rows, "microseconds", min(times) / 1e3 / rows)

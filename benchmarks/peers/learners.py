@@ -107,7 +107,7 @@ class TimedLearner(ABC):
         """Return the size of the model's file, in the form that its users would write."""
 
     def model_bytes(self) -> int | None:
-        """Return the bytes that the model says it occupies; None if it does not say."""
+        """Return the bytes that the model reports to occupy; None if it reports none."""
         return None
 
     def process_bytes(self) -> int | None:

@@ -129,9 +129,9 @@ class CapyMoa(TimedLearner):
     def model_bytes(self) -> int | None:
         """Return what a copy of the learner takes of Java's heap."""
         before = self._heap()
-        twin = self.model.moa_learner.copy()
+        copy = self.model.moa_learner.copy()
         size = self._heap() - before
-        del twin
+        del copy
         return size
 
     def _heap(self) -> int:

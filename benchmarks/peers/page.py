@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.peers.contents import Cell, Section, Table
 from benchmarks.peers.findings import Findings
 from benchmarks.peers.pictures import Picture, pictures
-from benchmarks.peers.telling import sections
+from benchmarks.peers.sections import sections
 from sapwood.storage.atomic import write_atomically
 
 __all__ = ["render_html", "render_markdown", "write_page"]
@@ -62,12 +62,12 @@ def write_page(found: Findings, folder: Path) -> list[Path]:
     return [folder / name for name in texts]
 
 
-def _told(found: Findings) -> str:
+def _summary(found: Findings) -> str:
     """Return a line about the run."""
     machine = found.run.machine
     return (
         f"{len(found.real)} real and {len(found.generated)} generated streams, "
-        f"{len(found.judged)} learners, the {found.run.plan.name} form. "
+        f"{len(found.compared)} learners, the {found.run.plan.name} form. "
         f"Sapwood {machine['sapwood']}, river {machine['river']}, CapyMOA {machine['capymoa']}, "
         f"LightGBM {machine['lightgbm']}, scikit-learn {machine['scikit-learn']}, "
         f"Java {machine['Java']}, Python {machine['Python']}; {machine['processor']}, "
@@ -86,7 +86,7 @@ def render_html(found: Findings, parts: Sequence[Section], drawn: Mapping[str, P
     found : Findings
         What was measured.
     parts : sequence of Section
-        What to tell.
+        The sections of the page.
     drawn : mapping of str to Picture
         The pictures that sections name.
     """
@@ -108,7 +108,7 @@ def render_html(found: Findings, parts: Sequence[Section], drawn: Mapping[str, P
 <header>
 <p class="kind">Sapwood · benchmark</p>
 <h1>{TITLE}</h1>
-<p>{escape(_told(found))}</p>
+<p>{escape(_summary(found))}</p>
 <nav aria-label="Parts">{links}</nav>
 </header>
 <main>
@@ -186,10 +186,10 @@ def render_markdown(found: Findings, parts: Sequence[Section]) -> str:
     found : Findings
         What was measured.
     parts : sequence of Section
-        What to tell.
+        The sections of the page.
     """
     made = "\n\n".join(_markdown_section(part) for part in parts)
-    return f"# {TITLE}\n\n{WHICH_MODEL}\n\n{_told(found)}\n\n{made}\n"
+    return f"# {TITLE}\n\n{WHICH_MODEL}\n\n{_summary(found)}\n\n{made}\n"
 
 
 def _markdown_section(part: Section) -> str:

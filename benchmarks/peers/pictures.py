@@ -113,7 +113,7 @@ def _picture(
 
 
 def _rank_pictures(found: Findings, colours: dict[str, str]) -> dict[str, Picture]:
-    trees, judged = found.trees, found.judged
+    trees, compared = found.trees, found.compared
     rankings = {
         "ranks-trees": (
             "Average rank in R² among single online trees, defaults",
@@ -121,11 +121,11 @@ def _rank_pictures(found: Findings, colours: dict[str, str]) -> dict[str, Pictur
         ),
         "ranks-all": (
             "Average rank in R² among all learners, defaults",
-            found.ranking(found.scores(found.real, judged, "r2"), judged),
+            found.ranking(found.scores(found.real, compared, "r2"), compared),
         ),
         "ranks-grid": (
             "Average rank in R² among all learners, each with its best settings",
-            found.ranking(found.grid_scores(judged), judged),
+            found.ranking(found.grid_scores(compared), compared),
         ),
     }
     return {
@@ -142,8 +142,8 @@ def _ranks(ranking: Ranking, colours: dict[str, str]) -> Callable[[Axes], object
 def _scatter(ax: Axes, found: Findings, looks: dict[str, tuple[str, str]]) -> None:
     """Draw the median R² over the real streams against the cost of a row."""
     for who in found.entries:
-        judge = who.twin_of or who.name
-        scores = [found.score(stream, judge) for stream in found.real or found.generated]
+        name = who.same_as or who.name
+        scores = [found.score(stream, name) for stream in found.real or found.generated]
         colour, marker = looks[who.name]
         ax.plot(
             found.cost(who.name, "microseconds"),
@@ -164,7 +164,7 @@ def _scatter(ax: Axes, found: Findings, looks: dict[str, tuple[str, str]]) -> No
 def _dots(ax: Axes, found: Findings, looks: dict[str, tuple[str, str]]) -> None:
     """Draw a dot for each learner and stream; what is far below 0 is at the edge."""
     streams = list(found.run.sizes)
-    for who in reversed(found.judged):
+    for who in reversed(found.compared):
         scores = [found.score(stream, who.name) for stream in streams]
         shown = np.maximum(np.nan_to_num(scores, nan=LEAST_SHOWN), LEAST_SHOWN)
         colour, marker = looks[who.name]
@@ -190,7 +190,7 @@ def _growth(ax: Axes, found: Findings, looks: dict[str, tuple[str, str]], measur
     for who in found.entries:
         points = found.growth(who.name, measure)
         # A learner is as large by whatever entry its rows come.
-        if points and not (measure == "model_bytes" and who.twin_of):
+        if points and not (measure == "model_bytes" and who.same_as):
             colour, marker = looks[who.name]
             ax.plot(
                 *zip(*points, strict=True),

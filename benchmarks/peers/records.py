@@ -34,7 +34,7 @@ class Record(NamedTuple):
         Such as "r2"; `FAILURE` if there is nothing but a note, `COMPLETE` after the last record of
         a job.
     value : float
-        In the unit that the name of the measure tells.
+        In the unit of the measure, which its name contains.
     note : str
         Why something failed.
     """

@@ -49,10 +49,10 @@ class Peer(NamedTuple):
         How many rows it is given at a time.
     tree : bool
         Whether it is a single tree that learns row by row.
-    twin_of : str
-        The learner that it is by another entry: only the costs are compared.
+    same_as : str
+        The entry that is the same learner: only the costs are compared.
     exact : bool
-        Whether a twin has to give the very predictions of the other, so that it can be checked.
+        Whether its predictions have to equal those of `same_as`, so that this can be checked.
     needs : tuple of str
         The modules and programs without which it is left out.
     """
@@ -63,7 +63,7 @@ class Peer(NamedTuple):
     grid: Mapping[str, Options]
     batch: int = 1
     tree: bool = False
-    twin_of: str = ""
+    same_as: str = ""
     exact: bool = False
     needs: tuple[str, ...] = ()
 
@@ -84,8 +84,8 @@ def peer(name: str) -> Peer:
 
 
 def learners() -> list[Peer]:
-    """Return those whose predictions are compared: all but twins."""
-    return [each for each in PEERS if not each.twin_of]
+    """Return the entries whose predictions are compared: all without `same_as`."""
+    return [each for each in PEERS if not each.same_as]
 
 
 def _tree_grid(default: tuple[int, float, str], translate: Any) -> dict[str, Options]:
@@ -173,7 +173,7 @@ PEERS = (
         SapwoodRows,
         OUR_GRID,
         tree=True,
-        twin_of=OURS,
+        same_as=OURS,
         exact=True,
     ),
     Peer(
@@ -222,7 +222,7 @@ PEERS = (
         CapyMoa,
         MOA_GRID,
         tree=True,
-        twin_of="MOA",
+        same_as="MOA",
         exact=True,
         needs=("java", "capymoa", "jpype"),
     ),
@@ -247,7 +247,7 @@ PEERS = (
         "the same, each row a call",
         partial(_sgd, 1),
         SGD_GRID,
-        twin_of="SGD",
+        same_as="SGD",
         needs=("sklearn",),
     ),
 )

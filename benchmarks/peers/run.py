@@ -82,8 +82,8 @@ class Run(NamedTuple):
     records: list[Record]
 
 
-def run(plan: Plan, folder: Path, say: Callable[[str], object] = print) -> Run:
-    """Do what a plan says and is not done yet.
+def run(plan: Plan, folder: Path, report: Callable[[str], object] = print) -> Run:
+    """Do all parts of a plan that are not done yet.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ def run(plan: Plan, folder: Path, say: Callable[[str], object] = print) -> Run:
         What to do.
     folder : Path
         Where ``results.csv`` is or will be.
-    say : callable
-        Is told what has been done.
+    report : callable
+        Called with a line about each measurement.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def run(plan: Plan, folder: Path, say: Callable[[str], object] = print) -> Run:
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     with TemporaryDirectory() as place:
         streams = _Streams(Path(place))
-        streams.prepare(plan, say)
+        streams.prepare(plan, report)
         absent = dict(streams.absent)
         there = []
         for who in PEERS:
@@ -113,8 +113,8 @@ def run(plan: Plan, folder: Path, say: Callable[[str], object] = print) -> Run:
                 absent[who.name] = f"without {', '.join(missing)}"
             else:
                 there.append(who)
-        judged = [who.name for who in there if who.exact or not who.twin_of]
-        accuracy = [Job("accuracy", *pair) for pair in product(streams.sizes, judged)]
+        compared = [who.name for who in there if who.exact or not who.same_as]
+        accuracy = [Job("accuracy", *pair) for pair in product(streams.sizes, compared)]
         # Costs are measured one at a time, so that no other job slows a learner down.
         names = [who.name for who in there]
         costs = [Job(stage, COST_STREAM, name) for stage in ("cost", "growth") for name in names]
@@ -128,7 +128,7 @@ def run(plan: Plan, folder: Path, say: Callable[[str], object] = print) -> Run:
             for place_in_line, (job, found) in enumerate(_each(left, plan, streams, workers), 1):
                 results.add(job, found)
                 seconds = time.monotonic() - start
-                say(f"{seconds:6.0f} s  {place_in_line}/{len(left)}  {' | '.join(job)}")
+                report(f"{seconds:6.0f} s  {place_in_line}/{len(left)}  {' | '.join(job)}")
     return Run(plan, machine, streams.sizes, streams.shapes, absent, results.records)
 
 
@@ -153,13 +153,13 @@ class _Streams:
         self.shapes: dict[str, str] = {}
         self.absent: dict[str, str] = {}
 
-    def prepare(self, plan: Plan, say: Callable[[str], object]) -> None:
+    def prepare(self, plan: Plan, report: Callable[[str], object]) -> None:
         for name in plan.real:
             data = sets.real(name)
             if data is None:
                 source = sets.REAL[name].package or "a file of the folder SAPWOOD_DATA"
                 self.absent[name] = f"without {source}"
-                say(f"{name} is left out: {source} is not there")
+                report(f"{name} is left out: {source} is not there")
             else:
                 self._keep(data.head(plan.rows))
         for name in plan.generated:
@@ -182,7 +182,7 @@ def _each(
 
     def one(job: Job) -> tuple[Job, list[Record]]:
         data = streams.path(job.stream) if job.stage == "accuracy" else None
-        return job, _apart(job, plan, data, job.stream in sets.REAL and not _is_twin(job))
+        return job, _apart(job, plan, data, job.stream in sets.REAL and not _is_duplicate(job))
 
     pool = ThreadPoolExecutor(workers)
     try:
@@ -192,8 +192,8 @@ def _each(
         pool.shutdown(cancel_futures=True)
 
 
-def _is_twin(job: Job) -> bool:
-    return any(who.twin_of for who in PEERS if who.name == job.learner)
+def _is_duplicate(job: Job) -> bool:
+    return any(who.same_as for who in PEERS if who.name == job.learner)
 
 
 def _apart(job: Job, plan: Plan, data: Path | None, has_grid: bool) -> list[Record]:

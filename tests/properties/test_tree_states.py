@@ -77,7 +77,7 @@ def test_many_states_of_a_tree(machine):
     assert seen["states saved and loaded"] >= 50_000
     kinds = ["grown", "with categories", "with leaves that do not watch"]
     kinds += ["where no leaf watches"] if machine is LimitedStates else []
-    assert min(seen[name] for name in (*kinds, "files", "copied", "refused")) > 0
+    assert min(seen[name] for name in (*kinds, "files", "copied", "rejected")) > 0
 
 
 # States that once were saved and could not be loaded

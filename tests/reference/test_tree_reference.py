@@ -208,8 +208,8 @@ class NarrowTree(NaiveTree):
     def note(self, one, other):
         self.narrowest = min(self.narrowest, abs(one - other) / max(abs(one), abs(other), 1e-300))
 
-    def judge(self, n, left_over, best, second):
-        cut, needed = super().judge(n, left_over, best, second)
+    def verdict(self, n, left_over, best, second):
+        cut, needed = super().verdict(n, left_over, best, second)
         self.note(n * best.merit, 15 * left_over)
         self.note(n, needed / 0.8)
         return cut, needed

@@ -59,7 +59,7 @@ def run_struck(number, moment, *arguments, cwd, count=1, seconds=0.0):
 
 
 def end_of(process, input=None):
-    """Wait for the end of a process, and tell how it was."""
+    """Wait for the end of a process, and return its result."""
     stdout, stderr = process.communicate(input, timeout=PATIENCE)
     return Ended(process.returncode, stdout.decode(), stderr.decode())
 
@@ -80,7 +80,7 @@ def start(*arguments, cwd=None, limit=None, program=(PROGRAM,)):
 
 
 def wait_until(condition, process):
-    """Wait for a condition while a process runs; return whether it came true."""
+    """Wait for a condition while a process runs; return whether it became true."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if condition():

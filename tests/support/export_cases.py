@@ -1,4 +1,4 @@
-"""What the tests of the exports share: trees, rows for them, and a slow reference of the flat arrays."""
+"""What the tests of exports share: trees, rows, and a reference implementation of flat arrays."""
 
 from functools import cache
 from typing import Any, NamedTuple

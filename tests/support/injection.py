@@ -1,12 +1,12 @@
-"""Faults on purpose: an action is broken off at each of its points, and what is left is judged.
+"""Fault injection: an action is interrupted at each of its points, and the result is checked.
 
-A *case* (see `injection_cases`) has a subject, an action that changes it, and a judge of what is
-found afterwards. A *fault* (see `injection_faults`) breaks the action off at its n-th point. A
-*sweep* tries all points, or every so many, each on a subject of its own.
+A *case* (see `injection_cases`) has a subject, an action that changes it, and a check of the
+subject afterwards. A *fault* (see `injection_faults`) interrupts the action at its n-th point. A
+*sweep* tries all points, or every n-th one, each on a subject of its own.
 
-What is wrong with the kernels may end the process, or hang it. So `python
-tests/support/injection.py FAULT CASE...` sweeps in children of its own, which tell what they try,
-and goes on behind the point that ended one. It prints one line of JSON for each sweep.
+A fault in a kernel may crash the process, or hang it. Therefore `python
+tests/support/injection.py FAULT CASE...` sweeps in child processes, which report each point they
+try, and resumes after the point that ended one. It prints one line of JSON for each sweep.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from injection_faults import FAULTS, PACKAGE, STRIKING
 SILENCE = 300.0  # seconds without a word after which a child is taken to hang, however busy all is
 # That NumPy's or Python's own modules crash when their memory is short is not for us to mend.
 OTHERS = (*site.getsitepackages(), os.path.dirname(os.__file__))
-MOST_TOLD = 30  # faults that a report describes in words
+MOST_DESCRIBED = 30  # faults that a report describes in words
 
 
 @dataclass
@@ -44,14 +44,14 @@ class Report:
     points: int = 0  # that were reached
     left: Counter = field(default_factory=Counter)  # how subjects were left
     symptoms: Counter = field(default_factory=Counter)  # what must not be
-    told: list = field(default_factory=list)  # point, line and symptom of the first of these
+    described: list = field(default_factory=list)  # point, line and symptom of the first of these
 
     def add(self, point, verdict, where, complaint):
         self.points += 1
         if complaint:
             self.symptoms[complaint.split(":")[0]] += 1
-            if len(self.told) < MOST_TOLD:
-                self.told.append(f"{point} at {where or '?'}: {complaint}")
+            if len(self.described) < MOST_DESCRIBED:
+                self.described.append(f"{point} at {where or '?'}: {complaint}")
         else:
             self.left[verdict] += 1
 
@@ -62,7 +62,7 @@ class Sweep:
     Parameters
     ----------
     fault, case
-        What is tried, and on what.
+        The fault, and the case.
     last_words : file
         For the traceback of a child that crashes.
     silence : float
@@ -78,7 +78,7 @@ class Sweep:
         Parameters
         ----------
         report : Report
-            Is told what was found.
+            Called with each result.
         most_points : int, optional
             About how many points are tried, spread evenly.
         strikes : int, optional
@@ -106,9 +106,9 @@ class Sweep:
             os._exit(0)
         os.close(writing)
         with open(reading, "rb") as pipe:
-            told = pipe.read()
+            answer = pipe.read()
         os.waitpid(child, 0)
-        return int(told or 1000)
+        return int(answer or 1000)
 
     def _go_on(self, report, points, wanted):
         """Try points in a child; return the one that ended it, None if all were tried."""
@@ -118,7 +118,7 @@ class Sweep:
         if child == 0:
             with contextlib.suppress(BaseException):
                 faulthandler.enable(self.last_words)
-                self._try_here(points, wanted, partial(_tell, writing))
+                self._try_here(points, wanted, partial(_send, writing))
                 os._exit(0)
             os._exit(1)
         os.close(writing)
@@ -148,14 +148,14 @@ class Sweep:
             report.add(tried, "", f"{Path(path).name}:{line}", symptom)
         return tried
 
-    def _try_here(self, points, wanted, tell):
+    def _try_here(self, points, wanted, report):
         idle = strikes = 0
         for point in points:
-            tell("try", point)
+            report("try", point)
             strike, verdict, complaint = self._try_point(point)
             if strike.struck or complaint:
                 idle, strikes = 0, strikes + 1
-                tell("found", [verdict, strike.where, complaint])
+                report("found", [verdict, strike.where, complaint])
             else:
                 idle += 1
             if strikes == wanted or (wanted is None and idle >= self.fault.patience):
@@ -169,7 +169,7 @@ class Sweep:
         complaint = strike.complaint
         if not complaint:
             try:
-                verdict = case.judge(subject)
+                verdict = case.check(subject)
                 if strike.completed and verdict != "after":
                     complaint = f"completed, but {verdict}"
             except BrokenError as broken:
@@ -182,7 +182,7 @@ class Sweep:
         return strike, verdict, complaint
 
 
-def _tell(pipe, kind, content):
+def _send(pipe, kind, content):
     os.write(pipe, json.dumps([kind, content]).encode() + b"\n")
 
 
@@ -202,7 +202,7 @@ def _messages(pipe, silence):
 
 
 def main():
-    """Sweep as the arguments say."""
+    """Sweep according to the arguments."""
     parser = argparse.ArgumentParser()
     parser.add_argument("fault", choices=FAULTS)
     parser.add_argument("cases", nargs="+", choices=CASES)

@@ -1,4 +1,4 @@
-"""Actions that change something, and judges of what is left when they are broken off."""
+"""Actions that change a subject, and checks of its state after they were interrupted."""
 
 import shutil
 import tempfile
@@ -31,7 +31,7 @@ Learn = Callable[[HoeffdingTreeRegressor, list[Row]], Any]
 
 
 class BrokenError(Exception):
-    """What a judge says of a subject that is neither as before nor as after."""
+    """A subject is neither in the state before the action nor in the state after it."""
 
 
 class Case:
@@ -51,12 +51,12 @@ class Case:
         """Change it."""
         raise NotImplementedError
 
-    def judge(self, subject):
+    def check(self, subject):
         """Return how the subject was left, or raise BrokenError."""
         raise NotImplementedError
 
     def use_regardless(self, subject):
-        """Use a subject that was found broken, as somebody would who does not know."""
+        """Use a subject that was found broken, as a caller would who does not know it."""
 
 
 # -- ways to learn rows ---------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class TreeCase(Case):
     def act(self, tree):
         self.learn(tree, self.rows)
 
-    def judge(self, tree):
+    def check(self, tree):
         data = tree.to_bytes()
         learned = self.states.get(data)
         is_clean = learned is not None
@@ -361,18 +361,18 @@ def several(rows):
     return [(x, {"p": y, "q": q}) for (x, y), q in zip(rows, gaps, strict=True)]
 
 
-def ensemble(kind, learn, rows, new=False, told=list, **parameters):
-    """A batch for several trees: in its midst it is looked who should be replaced.
+def ensemble(kind, learn, rows, new=False, as_targets=list, **parameters):
+    """A batch for several trees, in the middle of which the trees are compared for replacement.
 
-    After so many rows the tree that waits starts anew, or new features come; `told` may give all
-    of them several targets.
+    After so many rows the candidate tree is reset, or new features appear; `as_targets` may give
+    all rows several targets.
     """
     start = kind(**QUICK, **parameters)
-    by_mapping(start, told(rows_of(rows, 1, categories=("c",))))
+    by_mapping(start, as_targets(rows_of(rows, 1, categories=("c",))))
     numbers = ("a", "b", "d") if new else ("a", "b")
     batch = rows_of(6, 2, numbers=numbers, categories=("c",))
     later = rows_of(20, 3, numbers=numbers, categories=("c",))
-    return TreeCase(start, told(batch), told(later), learn)
+    return TreeCase(start, as_targets(batch), as_targets(later), learn)
 
 
 def first_targets(learn, kind=HoeffdingTreeRegressor):
@@ -453,14 +453,14 @@ class LoadCase(Case):
     def act(self, subject):
         subject.append(self.make(subject[0], self.data))
 
-    def judge(self, subject):
+    def check(self, subject):
         model = subject[0]
         if model.to_bytes() != self.data:
             raise BrokenError("changed by loading or copying it")
         if any(
             made.to_bytes() != self.made for made in [*subject[1:], self.make(model, self.data)]
         ):
-            raise BrokenError("what was made is not what it should be")
+            raise BrokenError("the result is not the expected one")
         if isinstance(model, HoeffdingTreeRegressor):
             model.learn_one({"a": 1.0, "new": 2.0}, 1.0)
         return "before" if len(subject) == 1 else "after"
@@ -515,7 +515,7 @@ class DeltaCase(Case):
     def act(self, tree):
         apply(tree, self.delta)
 
-    def judge(self, tree):
+    def check(self, tree):
         data = tree.to_bytes()
         if data not in (self.before, self.after):
             raise BrokenError("neither without the delta nor with it")
@@ -548,7 +548,7 @@ class ClassCase(Case):
         else:
             classifier.learn_many(self.rows, self.labels)
 
-    def judge(self, classifier):
+    def check(self, classifier):
         data = classifier.to_bytes()
         if data not in (self.before, self.after):
             raise BrokenError("neither without the rows nor with them")
@@ -579,7 +579,7 @@ class PruneCase(Case):
     def act(self, tree):
         self.change(tree)
 
-    def judge(self, tree):
+    def check(self, tree):
         data = tree.to_bytes()
         if data not in (self.before, self.after):
             raise BrokenError("neither as before nor as after")
@@ -639,12 +639,12 @@ class SaveCase(Case):
     def act(self, path):
         self.tree.save(path)
 
-    def judge(self, path):
+    def check(self, path):
         found = path.read_bytes()
         if found not in (self.old, self.new):
             raise BrokenError("the file is neither the old one nor the new one")
         if [*path.parent.iterdir()] != [path]:
-            raise BrokenError("something is left beside the file")
+            raise BrokenError("there is another file next to the file")
         self.tree.save(path)
         if path.read_bytes() != self.new or self.tree.to_bytes() != self.new:
             raise BrokenError("cannot be saved afterwards")
@@ -672,14 +672,14 @@ class ObserverCase(Case):
     def act(self, observer):
         self.change(observer)
 
-    def judge(self, observer):
+    def check(self, observer):
         found = observer.to_bytes()
         if found not in (self.old, self.new):
             raise BrokenError("neither as before nor as after")
         restored = self.kind.from_bytes(found)
         size = len(observer)
         if size != len(restored) or repr(observer.best_split()) != repr(restored.best_split()):
-            raise BrokenError("another than it says")
+            raise BrokenError("its content is not that of its bytes")
         self._go_on(observer)
         if observer.to_bytes() != self.ends[found == self.new]:
             raise BrokenError("goes on to another end")
@@ -803,7 +803,7 @@ class CheckpointCase(Case):
     def act(self, file):
         file.save(self.run, {}, {})
 
-    def judge(self, file):
+    def check(self, file):
         again = CheckpointFile(self.path)
         found = again.load()
         if found is None or again.warning or found.model.to_bytes() not in self.states[1:]:
@@ -832,7 +832,7 @@ class RunCase(Case):
         for _ in run.steps(16):
             pass
 
-    def judge(self, run):
+    def check(self, run):
         read = run.rows_read
         _use(run.model, rows_of(5, 1))
         try:
@@ -876,8 +876,8 @@ CASES: dict[str, Callable[[], Case]] = {
     "more places": partial(many_categories, by_mapping, labels=127),
     "a trial begins, one": partial(on_trial, one_by_one, 317),
     "a trial begins, mapping": partial(on_trial, by_mapping, 317),
-    "a trial is judged, one": partial(on_trial, one_by_one, 337),
-    "a trial is judged, mapping": partial(on_trial, by_mapping, 337),
+    "a trial is decided, one": partial(on_trial, one_by_one, 337),
+    "a trial is decided, mapping": partial(on_trial, by_mapping, 337),
     "unknown kinds, one": partial(unknown_kinds, one_by_one),
     "unknown kinds, mapping": partial(unknown_kinds, by_mapping),
     "unknown kinds, E-BST": partial(unknown_kinds, by_mapping, observer=EBSTObserver()),
@@ -909,12 +909,16 @@ CASES: dict[str, Callable[[], Case]] = {
     "forest, new features": partial(ensemble, FOREST, by_mapping, 300, new=True),
     "forest, targets, first": partial(first_targets, by_mapping, FOREST),
     "forest, targets, first, one": partial(first_targets, one_by_one, FOREST),
-    "forest, targets, looking": partial(ensemble, FOREST, by_mapping, 1_997, told=several),
+    "forest, targets, looking": partial(ensemble, FOREST, by_mapping, 1_997, as_targets=several),
     "forest, targets, looking, one by one": partial(
-        ensemble, FOREST, one_by_one, 1_997, told=several
+        ensemble, FOREST, one_by_one, 1_997, as_targets=several
     ),
-    "forest, targets, threads": partial(ensemble, FOREST, predicting, 497, told=several, threads=2),
-    "adaptive, targets, looking": partial(ensemble, ADAPTIVE, by_mapping, 7_997, told=several),
+    "forest, targets, threads": partial(
+        ensemble, FOREST, predicting, 497, as_targets=several, threads=2
+    ),
+    "adaptive, targets, looking": partial(
+        ensemble, ADAPTIVE, by_mapping, 7_997, as_targets=several
+    ),
     "forest, threads": partial(ensemble, FOREST, predicting, 497, threads=2),
     "forest, max_bytes": partial(ensemble, FOREST, by_mapping, 497, max_bytes=500_000),
     "adaptive, looking": partial(ensemble, ADAPTIVE, by_mapping, 7_997),

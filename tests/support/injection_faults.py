@@ -43,7 +43,7 @@ class Strike:
     struck: bool  # whether its point was reached
     completed: bool = False  # whether the action was
     where: str = ""
-    complaint: str = ""  # if another exception came out than went in
+    complaint: str = ""  # if another exception was raised than the injected one
 
 
 class Lines:
@@ -396,18 +396,18 @@ class Timer:
 
 
 def _is_memory_error(error: BaseException | None) -> bool:
-    """Whether memory is what an error is about; functions in C may forget to say so."""
+    """Whether an error is caused by lack of memory; functions in C may raise another one."""
     while error is not None and not isinstance(error, MemoryError):
         if isinstance(error, SystemError) and "without" in str(error):
             return True
         if isinstance(error, TypeError) and "StringDType is not" in str(error):
-            return True  # so NumPy says if it finds no memory for a dtype of records
+            return True  # NumPy's error if there is no memory for a dtype of records
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def _last_line(error: BaseException) -> str:
-    """Where in the package an error came from."""
+    """Where in the package an error was raised."""
     where = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename.startswith(PACKAGE):

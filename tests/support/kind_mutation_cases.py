@@ -371,7 +371,7 @@ def inspected(data):
 
 
 def verdict(data):
-    """What comes of a file: "rejected", "accepted", or what went wrong."""
+    """The result of loading a file: "rejected", "accepted", or the fault."""
     try:
         model = from_bytes(data, "the file")
     except ModelFileError:
@@ -390,7 +390,7 @@ def verdict(data):
 
 
 def try_files(seed, first, last):
-    """Print the number of each file before it is tried, and then what came of it."""
+    """Print the number of each file before it is tried, and then the result."""
     for place in range(first, last):
         print(place, end=" ", flush=True)
         data, name = mutated(seed, place)

@@ -42,7 +42,7 @@ class ModelStates(RuleBasedStateMachine):
         """Let both do the same, with the same outcome."""
         found = outcome(work, self.model)
         assert outcome(work, self.restored) == found
-        self.seen["refused"] += isinstance(found, tuple)
+        self.seen["rejected"] += isinstance(found, tuple)
 
     @rule(batch=batches())
     def learn_columns(self, batch):

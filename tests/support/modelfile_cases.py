@@ -1,4 +1,4 @@
-"""What the tests of model files share: a model to keep, and what is said of its file."""
+"""What the tests of model files share: a model to save, and checks of messages about its file."""
 
 import re
 

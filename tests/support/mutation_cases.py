@@ -59,7 +59,7 @@ def on_trial():
 
 
 def of_other_units(rows):
-    """A tree of a feature, and after that of y, that came in other units some rows ago."""
+    """A tree of a stream in which first a feature and then y has changed its units."""
     tree = HoeffdingTreeRegressor(observer=QuantizerObserver(slots=16))
     for part, (x_units, y_units) in enumerate([(1, 1), (1_000, 1), (1_000, 1_000)]):
         columns, y = stream(rows, seed=part)
@@ -390,8 +390,8 @@ def learn(tree, rng, count, scale=1.0, w=None):
     """Learn rows of y of some size, first as a batch and then one by one; all predictions."""
     columns = columns_for(tree, rng, count)
     numbers = [each for each in columns.values() if isinstance(each[0], float)]
-    said = np.nan_to_num(np.array(numbers[0], dtype=float)) if numbers else np.zeros(count)
-    y = scale * np.where(said < -0.3, 3.0, said + 0.1 * rng.normal(size=count))
+    signal = np.nan_to_num(np.array(numbers[0], dtype=float)) if numbers else np.zeros(count)
+    y = scale * np.where(signal < -0.3, 3.0, signal + 0.1 * rng.normal(size=count))
     w = np.ones(count) if w is None else np.full(count, w)
     half = count // 2
     first = {name: values[:half] for name, values in columns.items()}
@@ -437,7 +437,7 @@ def exercise(tree):
         assert_finite(tree, learn(tree, rng, 40, 1e99, 1e3), "after large y")
         assert_finite(tree, learn(tree, rng, 60), "after ordinary y again")
     except (ValueError, OverflowError) as error:
-        # A tree may say so that is full, or has seen too much weight.
+        # A tree that is full, or has seen too much weight, may raise these.
         if not str(error).startswith(("max_bytes = ", "w = ")) or isinstance(error, ModelFileError):
             raise
     assert_finite(tree, tree.predict_many(columns), "in the end")
@@ -446,11 +446,11 @@ def exercise(tree):
 
 
 def verdict(data):
-    """What comes of a file: "refused", "accepted", or what went wrong."""
+    """The result of loading a file: "rejected", "accepted", or the fault."""
     try:
         tree = HoeffdingTreeRegressor.from_bytes(data)
     except ModelFileError:
-        return "refused"
+        return "rejected"
     except Exception as error:
         return f"wrong exception: {error!r}"
     try:
@@ -463,12 +463,12 @@ def verdict(data):
 
 
 def try_files(seed, first, last):
-    """Print the number of each file before it is tried, and then what came of it."""
+    """Print the number of each file before it is tried, and then the result."""
     for place in range(first, last):
         print(place, end=" ", flush=True)
         data, changes = mutated(seed, place)
         found = verdict(data)
-        print(found if found in ("refused", "accepted") else f"{found} ({changes})", flush=True)
+        print(found if found in ("rejected", "accepted") else f"{found} ({changes})", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ MOST_SECONDS = 1200  # far more than any part takes
 
 
 def tried_apart(program, seed, first, last):
-    """What came of files, one after the other in a process of its own: counts, and all troubles."""
+    """The results of files, loaded one by one in a process of its own: counts, and all faults."""
     found, troubles = Counter(), []
     while first < last:
         arguments = [sys.executable, os.fspath(SUPPORT / program), str(seed), str(first), str(last)]
@@ -27,7 +27,7 @@ def tried_apart(program, seed, first, last):
             word = word or f"crash or hang: {end}"
             first = int(place) + 1
             found[word.partition(":")[0]] += 1
-            if word not in ("refused", "rejected", "accepted"):
+            if word not in ("rejected", "accepted"):
                 troubles.append(f"{seed} {place}: {word}")
         assert printed, done.stderr
     print(f"\nchanged files of seed {seed}: {dict(found)}")

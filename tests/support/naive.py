@@ -1,4 +1,4 @@
-"""Slow and obvious references of the moments and the observers, in exact rational arithmetic.
+"""Reference implementations of the moments and the observers, in exact rational arithmetic.
 
 A reference keeps every row. Asked for its cuts, it groups the rows by key, and computes each merit
 from the rows on either side.
@@ -54,7 +54,7 @@ def merit(y, w, left_mask):
 
 
 class Reference:
-    """Keeps all rows; a subclass says which key a row has, and where a cut lies."""
+    """Keeps all rows; a subclass defines the key of a row, and the place of a cut."""
 
     def __init__(self, x, y, w=None):
         self.x = [float(value) for value in x]

@@ -1,4 +1,4 @@
-"""A slow and obvious reference of the detector of change."""
+"""Reference implementations of the change detector and the drift monitor."""
 
 import math
 from collections import Counter
@@ -9,7 +9,7 @@ DIRECTIONS = {"both": (1, -1), "up": (1,), "down": (-1,)}
 
 
 def changes(values, once_in, direction="both"):
-    """Return (row, since, before, after) of each change that is told."""
+    """Return (row, since, before, after) of each change that is reported."""
     sides = [(sign, shift) for sign in DIRECTIONS[direction] for shift in SHIFTS]
     found, start = [], 0
     while start < len(values):
@@ -53,7 +53,7 @@ def _first_change(values, once_in, sides):
     return len(values), None
 
 
-# -- the distribution of a column, lately against before -------------------------------------------
+# -- the distribution of a column, recent rows compared with the rows before -----------------------
 
 BLOCK, COUNTED, RECENT, FIRST, REMEMBERED, PRIOR, DRAWN = 100, 50, 4, 500, 1e6, 0.5, 100
 SPANS, SPAN, SPAN_MEMORY, LARGEST_JUMP = 7, 4, 50, 8
@@ -67,13 +67,13 @@ class Column:
         self.bin_of, self.row = bin_of, row
         self.block, self.recent, self.before = Counter(), [], Counter()
         self.weight = self.evidence = self.likeliest = 0.0
-        self.unrest, self.spans = [0.0] * SPANS, [0] * SPANS
+        self.overdispersion, self.spans = [0.0] * SPANS, [0] * SPANS
         self.parts = [[] for _ in range(SPANS)]  # blocks of the span of each length
         self.since = self.last_bin = None
         self.known = self.turns = 0
 
     def see(self, value, limit):
-        """Take a value in; return whether that is an alarm."""
+        """Add a value; return whether drift is detected."""
         place = self.row % BLOCK
         if place % 2 == (place // 2 * 2654435761 % 2**32) // 2**31:  # one of each pair
             bin = self.bin_of(value)
@@ -84,7 +84,7 @@ class Column:
         self.row += 1
         if self.row % BLOCK:
             return False
-        alarm = self.weight >= FIRST and self.weigh(limit)
+        drifted = self.weight >= FIRST and self.weigh(limit)
         self.weigh_spans()
         self.recent.append(self.block)
         if len(self.recent) > RECENT:
@@ -95,43 +95,43 @@ class Column:
             self.before.update(self.recent.pop(0))
             self.weight += COUNTED
         self.block = Counter()
-        return alarm
+        return drifted
 
     @property
     def all_rows(self):
         return self.before + sum(self.recent, Counter()) + self.block
 
     def weigh(self, limit):
-        lately = sum(self.recent, Counter())
+        recent = sum(self.recent, Counter())
         bins = list(self.all_rows)
         before = {
             bin: (self.before[bin] + PRIOR) / (self.weight + PRIOR * len(bins)) for bin in bins
         }
         after = {
-            bin: (lately[bin] + DRAWN * before[bin]) / (lately.total() + DRAWN) for bin in bins
+            bin: (recent[bin] + DRAWN * before[bin]) / (recent.total() + DRAWN) for bin in bins
         }
         gain = sum(own * math.log(after[bin] / before[bin]) for bin, own in self.block.items())
         gain -= COUNTED * (len(bins) - 1) / self.weight
-        gain -= CAUTION * (len(bins) - 1) * (max(self.unrest[0], 1) - 1)
-        gain /= self.whole_unrest(len(bins))
+        gain -= CAUTION * (len(bins) - 1) * (max(self.overdispersion[0], 1) - 1)
+        gain /= self.whole_overdispersion(len(bins))
         self.evidence = (1 + self.evidence) * math.exp(min(max(gain, -200), 200))
         if self.likeliest <= 0:
             self.likeliest, self.since = 0.0, self.row - 2 * BLOCK + 1
         self.likeliest += gain
         return self.evidence >= limit
 
-    def whole_unrest(self, bins):
+    def whole_overdispersion(self, bins):
         """The factor by which counts vary more than those of independent rows."""
         known = [length for length in range(SPANS) if self.spans[length] >= LEAST_SAMPLES]
         longest = max(known, default=0)
-        own = [max(unrest, 1) for unrest in self.unrest]
+        own = [max(each, 1) for each in self.overdispersion]
         growths = [
             own[length] / (own[length - 1] if length else 1) * self.certainty(length, bins)
             for length in range(longest + 1)
         ]
         growth = growths[longest] if longest >= SETTLED else max(1, *growths, 1)
         growth = min(growth, SPAN)
-        found = max([1, *(self.unrest[length] for length in known)])
+        found = max([1, *(self.overdispersion[length] for length in known)])
         if growth > 1:
             further = EXTRAPOLATED + max(SETTLED - longest, 0)
             found = max(found, own[longest] * growth**further)
@@ -149,10 +149,10 @@ class Column:
         for length in range(SPANS):
             found = self.dispersion(span, rows)
             if found is not None:
-                found = min(found, LARGEST_JUMP * max(self.unrest[length], 1))
+                found = min(found, LARGEST_JUMP * max(self.overdispersion[length], 1))
                 self.spans[length] += 1
                 step = min(self.spans[length], SPAN_MEMORY)
-                self.unrest[length] += (found - self.unrest[length]) / step
+                self.overdispersion[length] += (found - self.overdispersion[length]) / step
             if length + 1 == SPANS:
                 return
             self.parts[length + 1].append(span)

@@ -1,7 +1,8 @@
-"""Slow and obvious references of the forest and of the adaptive tree: trees, loops and NumPy.
+"""Reference implementations of the forest and of the adaptive tree: trees, loops and NumPy.
 
 The trees are the library's own, each with the weights that splitmix64 draws for it; how they are
-combined and replaced is written down a second time. The last layer has a reference of its own.
+combined and replaced is implemented a second time. The error-correction layer has a reference
+implementation of its own.
 """
 
 import math
@@ -56,7 +57,7 @@ class Tree:
 
 
 class Ensemble:
-    """What both share: held y, errors of trees, and the last layer."""
+    """What both share: clipped y, errors of trees, and the error-correction layer."""
 
     def __init__(self, *, seed, error_fade, interval, shortest, longest, track):
         self.seed, self.error_fade, self.interval = seed, error_fade, interval
@@ -71,9 +72,9 @@ class Ensemble:
         self.gain = self.gain_square = 0.0
 
     def predict_learn(self, x, y, w=1.0):
-        said = [tree.predict(x) for tree in self.trees]
+        predicted = [tree.predict(x) for tree in self.trees]
         is_first = self.rows == self.begun
-        together = said[0] if is_first else self.together(said)
+        together = predicted[0] if is_first else self.together(predicted)
         prediction = corrected = together
         notes = None
         if self.layer is not None and not is_first:
@@ -81,12 +82,12 @@ class Ensemble:
             corrected = notes[0, -1]  # before it is held to the range of y
         held = y if is_first else self.held(y, corrected)
         if not is_first:
-            self.watch(held - corrected, held - said[-1], w)
-            for tree, value in zip(self.trees, said, strict=True):
+            self.watch(held - corrected, held - predicted[-1], w)
+            for tree, value in zip(self.trees, predicted, strict=True):
                 if self.rows > tree.born:
                     tree.square = self.error_fade * tree.square + w * (held - value) ** 2
                     tree.weight = self.error_fade * tree.weight + w
-            self.judge(said, together, held, w)
+            self.score(predicted, together, held, w)
         else:
             self.low = self.high = y
         if self.layer is not None:
@@ -125,7 +126,7 @@ class Ensemble:
             self.replaced.append((self.rows, 0))
             self.begin()
             roles = range(1, len(self.trees))
-            self.trees = [waiting, *(self.anew(number + place, place) for place in roles)]
+            self.trees = [waiting, *(self.new_tree(number + place, place) for place in roles)]
             self.lifetime = self.shortest
         else:
             place = self.beaten(age)
@@ -190,7 +191,7 @@ class Forest(Ensemble):
             return Tree(number, "plain", 0.0, self.rows, **plain)
         return Tree(number, "leaf", 0.0, self.rows, **{**plain, "max_depth": 0})
 
-    def anew(self, number, place):
+    def new_tree(self, number, place):
         members = len(self.trees) - 1
         return self.fresh(number) if place == members else self.first(number, place, members)
 
@@ -202,14 +203,14 @@ class Forest(Ensemble):
     def fresh(self, number):
         return self.bagged(number, 2.0 if number % 2 else 6.0)
 
-    def together(self, said):
-        members = np.array(said[:-1])
+    def together(self, predicted):
+        members = np.array(predicted[:-1])
         mean = members.mean()
         blended = mean + self.theta @ (members - mean)
         return float(np.clip(blended, min(members.min(), mean), max(members.max(), mean)))
 
-    def judge(self, said, together, y, w):
-        members = np.array(said[:-1])
+    def score(self, predicted, together, y, w):
+        members = np.array(predicted[:-1])
         beyond, rest = members - members.mean(), y - members.mean()
         self.products = 0.9995 * self.products + w * np.outer(beyond, beyond)
         self.joint = 0.9995 * self.joint + w * beyond * rest
@@ -251,22 +252,22 @@ class AdaptiveTree(Ensemble):
     def fresh(self, number):
         return Tree(number, "plain", 0.0, self.rows, **self.parameters)
 
-    def anew(self, number, place):
+    def new_tree(self, number, place):
         return self.fresh(number)
 
     def are_lost(self):
         return False
 
-    def together(self, said):
+    def together(self, predicted):
         main, other = self.trees
         if self.rows - other.born < 250 or not other.weight or not main.square:
-            return said[0]
+            return predicted[0]
         ratio = (other.square / other.weight) / (main.square / main.weight)
-        return said[0] + (said[1] - said[0]) / (1 + ratio**4)
+        return predicted[0] + (predicted[1] - predicted[0]) / (1 + ratio**4)
 
-    def judge(self, said, together, y, w):
+    def score(self, predicted, together, y, w):
         if self.rows > self.trees[1].born:
-            lead = (y - said[0]) ** 2 - (y - said[1]) ** 2
+            lead = (y - predicted[0]) ** 2 - (y - predicted[1]) ** 2
             self.lead = 0.999 * self.lead + w * lead
             self.lead_square = 0.999 * self.lead_square + w * lead * lead
 

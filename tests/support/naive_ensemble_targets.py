@@ -1,7 +1,7 @@
-"""The forest and the adaptive tree of several targets once more, slow and obvious.
+"""Reference implementations of the multi-target forest and adaptive tree.
 
-As in `naive_ensemble`, the trees are the library's own. What is said of each target, and how that
-is judged, is a voice of its own; who is replaced is decided by shares of variances.
+As in `naive_ensemble`, the trees are the library's own. Each target has an object (a voice) that
+combines and scores its predictions. Shares of variances decide which tree is replaced.
 """
 
 import math
@@ -35,7 +35,7 @@ class Voice:
         return 1 / self.seen.variance if self.seen.variance > 1e-200 else 0.0
 
     def error(self, tree):
-        """The mean squared error of a tree lately; None if it has none."""
+        """The recent mean squared error of a tree; None if it has none."""
         size = self.sizes.get(tree.number, 0.0)
         return self.errors[tree.number] / size if size else None
 
@@ -65,12 +65,12 @@ class SeveralTargets:
             tree.has_seen_target = set()
 
     def predict_learn(self, x, y, w=1.0):
-        """Return what is said of each target, and learn those that are no None."""
-        said = {name: self.spoken(name, x) for name in self.targets}
+        """Return the prediction of each target, and learn the targets that are not None."""
+        predicted = {name: self.spoken(name, x) for name in self.targets}
         together, prediction, corrected, notes = {}, {}, {}, {}
         for name, voice in self.voices.items():
             is_first = voice.rows == voice.begun
-            together[name] = said[name][0] if is_first else self.combined(voice, said[name])
+            together[name] = predicted[name][0] if is_first else self.combined(voice, predicted[name])
             prediction[name] = corrected[name] = together[name]
             notes[name] = None
             if voice.layer is not None and not is_first:
@@ -84,12 +84,12 @@ class SeveralTargets:
                 voice.low, voice.high, voice.seen = value, value, Moments()
             else:
                 value = voice.held(value, corrected[name])
-                for tree, each in zip(self.trees, said[name], strict=True):
+                for tree, each in zip(self.trees, predicted[name], strict=True):
                     if name in tree.has_seen_target:
                         voice.see_error(tree, value - each, self.error_fade, w)
-                self.judge_blend(voice, said[name], together[name], value, w)
+                self.score_blend(voice, predicted[name], together[name], value, w)
                 if voice.unit():
-                    self.tally(sums, name, said[name], value - corrected[name], value)
+                    self.tally(sums, name, predicted[name], value - corrected[name], value)
             if voice.layer is not None:
                 voice.layer.learn(
                     np.array([together[name]]), np.array([value]), notes[name], np.array([w])
@@ -109,7 +109,7 @@ class SeveralTargets:
         return prediction
 
     def spoken(self, name, x):
-        """What each tree says of a target; those that know nothing of it, what others do."""
+        """The predictions of all trees for a target; other trees stand in for those without any."""
         raw = [
             tree.predict(x)[name] if name in tree.has_seen_target else None for tree in self.trees
         ]
@@ -119,13 +119,13 @@ class SeveralTargets:
         others = np.mean(known) if known else self.voices[name].seen.mean
         return [others if value is None else value for value in raw]
 
-    def tally(self, sums, name, said, error, y):
+    def tally(self, sums, name, predicted, error, y):
         unit, waiting = self.voices[name].unit(), self.trees[-1]
         sums["error"].append(abs(error) * math.sqrt(unit))
         if name not in waiting.has_seen_target:
             return
-        waits = (y - said[-1]) ** 2
-        sums["lead"].append(((y - said[0]) ** 2 - waits) * unit)
+        waits = (y - predicted[-1]) ** 2
+        sums["lead"].append(((y - predicted[0]) ** 2 - waits) * unit)
         if self.rows >= waiting.born + 100:
             sums["gain"].append((error**2 - waits) * unit)
 
@@ -185,14 +185,14 @@ class Forest(SeveralTargets, naive_ensemble.Forest):
         super().__init__(members, **parameters)
         self.set_up(targets, members)
 
-    def combined(self, voice, said):
-        members = np.array(said[:-1])
+    def combined(self, voice, predicted):
+        members = np.array(predicted[:-1])
         mean = members.mean()
         blended = mean + voice.theta @ (members - mean)
         return float(np.clip(blended, min(members.min(), mean), max(members.max(), mean)))
 
-    def judge_blend(self, voice, said, together, y, w):
-        members = np.array(said[:-1])
+    def score_blend(self, voice, predicted, together, y, w):
+        members = np.array(predicted[:-1])
         beyond, rest = members - members.mean(), y - members.mean()
         voice.products = 0.9995 * voice.products + w * np.outer(beyond, beyond)
         voice.joint = 0.9995 * voice.joint + w * beyond * rest
@@ -230,11 +230,11 @@ class AdaptiveTree(SeveralTargets, naive_ensemble.AdaptiveTree):
         super().__init__(**parameters)
         self.set_up(targets, 1)
 
-    def combined(self, voice, said):
+    def combined(self, voice, predicted):
         main, other = (voice.error(tree) for tree in self.trees)
         if self.rows - self.trees[1].born < 250 or not other or not main:
-            return said[0]
-        return said[0] + (said[1] - said[0]) / (1 + (other / main) ** 4)
+            return predicted[0]
+        return predicted[0] + (predicted[1] - predicted[0]) / (1 + (other / main) ** 4)
 
-    def judge_blend(self, voice, said, together, y, w):
+    def score_blend(self, voice, predicted, together, y, w):
         """There is none."""

@@ -1,4 +1,4 @@
-"""A slow and obvious reference of the evaluation: errors by their definitions, labels by a list."""
+"""A reference implementation of the evaluation: errors by their definitions, labels by a list."""
 
 import math
 from itertools import pairwise

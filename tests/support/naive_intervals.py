@@ -1,4 +1,4 @@
-"""A slow and obvious reference of the bounds around predictions."""
+"""A reference implementation of prediction intervals."""
 
 import math
 from statistics import NormalDist
@@ -28,17 +28,17 @@ class Bounds:
         reach = [NormalDist().inv_cdf((1 + level) / 2) for level in levels]
         self.levels, self.parents = levels, parents
         self.regions = {0: Region(0.0, 0.0, 0.0, [(-z, z) for z in reach])}
-        self.rows, self.total, self.weight, self.lately = 0, 0.0, 0.0, 1.0
+        self.rows, self.total, self.weight, self.recent = 0, 0.0, 0.0, 1.0
         self.factors = [1.0] * len(levels)
         self.seen = []
         self.labels, self.lateness = 0, 0.0
         self.groups = {}  # factors of each
 
     def issue(self, name, prediction, group=None):
-        """Say the bounds of a row whose label comes later."""
-        said = self.say(name, prediction, group)
-        said.labels = self.labels
-        return said
+        """Predict the interval of a row whose label arrives later."""
+        issued = self.predict(name, prediction, group)
+        issued.labels = self.labels
+        return issued
 
     def region(self, name):
         if name not in self.regions:
@@ -48,13 +48,13 @@ class Bounds:
             return self.regions[above].child()
         return self.regions[name]
 
-    def say(self, name, prediction, group=None):
+    def predict(self, name, prediction, group=None):
         if self.rows < FIRST_ROWS or not abs(prediction) <= LARGEST:
             return MemberPredictions(prediction)
         own = self.region(name)
         mean = self.total / self.weight
         usual = (own.total + PRIOR * mean) / (own.weight + PRIOR)
-        unit = math.sqrt(math.pi / 2) * usual * min(max(self.lately, 0.05), 20) ** 0.25
+        unit = math.sqrt(math.pi / 2) * usual * min(max(self.recent, 0.05), 20) ** 0.25
         of_group = self.groups.get(group, [1.0] * len(self.levels))
         factors = [a * b for a, b in zip(self.factors, of_group, strict=True)]
         bounds = [
@@ -63,40 +63,40 @@ class Bounds:
         ]
         return MemberPredictions(prediction, usual, bounds)
 
-    def tell(self, said):
-        if said.bounds is None:
+    def published(self, issued):
+        if issued.bounds is None:
             return [(math.nan, math.nan)] * len(self.levels)
         lowest = -math.inf
         highest = math.inf
-        low, high = said.bounds[0]
+        low, high = issued.bounds[0]
         if self.seen.count(min(self.seen)) >= 10 and high >= min(self.seen):
             lowest = min(self.seen)
         if self.seen.count(max(self.seen)) >= 10 and low <= max(self.seen):
             highest = max(self.seen)
-        told, lower, upper = [], math.inf, -math.inf
-        for low, high in said.bounds:
+        bounds, lower, upper = [], math.inf, -math.inf
+        for low, high in issued.bounds:
             lower, upper = min(lower, low), max(upper, high)
-            told.append((max(lower, lowest), min(upper, highest)))
-        return told
+            bounds.append((max(lower, lowest), min(upper, highest)))
+        return bounds
 
-    def judge(self, name, said, y, w=1.0, group=None):
+    def score(self, name, issued, y, w=1.0, group=None):
         own = self.regions[name] = self.region(name)
-        late = 0 if said.labels is None else self.labels - said.labels
+        late = 0 if issued.labels is None else self.labels - issued.labels
         self.labels += 1
-        if not abs(said.prediction) <= LARGEST:
+        if not abs(issued.prediction) <= LARGEST:
             return
         if group is not None:
             self.groups.setdefault(group, [1.0] * len(self.levels))
         self.lateness += (late - self.lateness) * max(0.01, 1 / (self.rows + 1))
         share = 10 / (10 + self.lateness)
-        size = abs(y - said.prediction)
-        if said.usual is not None:
-            ratio = min(size / said.usual, 100) if said.usual > 0 else 100 * (size > 0)
+        size = abs(y - issued.prediction)
+        if issued.usual is not None:
+            ratio = min(size / issued.usual, 100) if issued.usual > 0 else 100 * (size > 0)
             fade = (1 - 0.15 * share) ** w
-            self.lately = fade * self.lately + (1 - fade) * ratio
+            self.recent = fade * self.recent + (1 - fade) * ratio
             step = 1 - (1 - max(0.02 * share, 1 / (own.rows + 20 / share))) ** w
             for place, level in enumerate(self.levels):
-                lower, upper = said.bounds[place]
+                lower, upper = issued.bounds[place]
                 missed = y < lower or y > upper
                 moved = math.exp(0.03 * share * (missed - (1 - level)) * min(w, 10))
                 self.factors[place] = min(max(self.factors[place] * moved, 1e-6), 1e6)

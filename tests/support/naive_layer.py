@@ -1,4 +1,4 @@
-"""The last layer and the memory of what was said once more, slow and obvious."""
+"""Reference implementations of the error-correction layer and of the pending predictions."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def weighted(share, w):
 
 
 class Regression:
-    """Faded sums of a regression, and their mean squared error."""
+    """Exponentially weighted sums of a regression, and their mean squared error."""
 
     def __init__(self, terms):
         self.products, self.joint = np.zeros((terms, terms)), np.zeros(terms)
@@ -54,41 +54,41 @@ class Layer:
     """A model's prediction, blended with levels of y and a small transfer model."""
 
     def __init__(self, y):
-        self.levels = [[y, y, 1.0, 0.0, 0.0] for _ in RATES]  # level, outlook, slope, sums
+        self.levels = [[y, y, 1.0, 0.0, 0.0] for _ in RATES]  # level, mean, slope, sums
         self.known, self.first, self.all = [y, y, y], y, [y]
         self.transfer, self.coefficients = Regression(4), np.zeros(4)
         self.blend, self.theta = Regression(len(RATES) + 1), np.zeros(len(RATES) + 1)
-        self.judged = self.waiting = 0
+        self.scored = self.waiting = 0
         self.lateness = 0.0
 
     def say(self, p):
-        """What is said of a prediction p, and all by which to judge it later."""
+        """The corrected prediction for p, and the record by which it is scored later."""
         terms = [each - p for each in self.known] + [p - self.first]
         low, high = min(self.all), max(self.all)
         margin = MARGIN * (high - low)
         transferred = p + float(self.coefficients @ terms)
         transferred = min(max(transferred, low - margin), high + margin)
-        candidates = [level + slope * (p - outlook) for level, outlook, slope, *_ in self.levels]
+        candidates = [level + slope * (p - mean) for level, mean, slope, *_ in self.levels]
         candidates.append(transferred)
-        said = p + sum(t * (q - p) for t, q in zip(self.theta, candidates, strict=True))
-        said = max(min(said, max(p, *candidates)), min(p, *candidates))
-        distances = [(level, p - outlook) for level, outlook, *_ in self.levels]
+        predicted = p + sum(t * (q - p) for t, q in zip(self.theta, candidates, strict=True))
+        predicted = max(min(predicted, max(p, *candidates)), min(p, *candidates))
+        distances = [(level, p - mean) for level, mean, *_ in self.levels]
         least, greatest = self.held_to()
-        return min(max(said, least), greatest), (p, distances, terms, candidates, said)
+        return min(max(predicted, least), greatest), (p, distances, terms, candidates, predicted)
 
-    def judge(self, saying, y, w, late):
-        """Take the label of what was said, after so many other labels."""
-        p, distances, terms, candidates, said = saying
-        self.judged, self.waiting = self.judged + 1, self.waiting + 1
-        self.lateness += (late - self.lateness) * max(1 / RECENT, 1 / self.judged)
+    def judge(self, issued, y, w, late):
+        """Score an issued prediction against its label, after so many other labels."""
+        p, distances, terms, candidates, predicted = issued
+        self.scored, self.waiting = self.scored + 1, self.waiting + 1
+        self.lateness += (late - self.lateness) * max(1 / RECENT, 1 / self.scored)
         share = LATE / (LATE + self.lateness)
         fade, w = 1 - (1 - FADE) * share, w * share
         for level, (then, beyond) in zip(self.levels, distances, strict=True):
             level[3] = fade * level[3] + w * beyond * (y - then)
             level[4] = fade * level[4] + w * beyond**2
         self.transfer.add(terms, y - p, y - candidates[-1], fade, w)
-        self.blend.add([q - p for q in candidates], y - p, y - said, fade, w)
-        if self.waiting >= SETTLING or self.judged <= SETTLING:
+        self.blend.add([q - p for q in candidates], y - p, y - predicted, fade, w)
+        if self.waiting >= SETTLING or self.scored <= SETTLING:
             self.waiting = 0
             for level in self.levels:
                 slope = level[3] / level[4] if level[4] > 0 else 1.0

@@ -27,7 +27,7 @@ class Moments:
         self.mean += before * (w / self.weight)  # exact while the value is always the same
         self.m2 += w * before * (value - self.mean)
 
-    def add_lately(self, value, w, most):
+    def add_recent(self, value, w, most):
         """Add a value to a mean that weighs no more than so much, or than the value."""
         self.weight = max(min(self.weight + w, most), w)
         self.mean += (value - self.mean) * (w / self.weight)
@@ -164,7 +164,7 @@ class Slots(Categories):
         return self.border(centre), deviation * self.width, share
 
     def review(self):
-        """Start anew if there is much at an end, or all in one slot."""
+        """Reset the slots if much is at an end, or all in one slot."""
         weights = [self.places.get(slot, Sums()).rows for slot in range(self.count)]
         much = max(weights[0], weights[-1]) > TOLERATED_BEYOND * sum(weights)
         if self.width is not None and (much or len(self.places) <= 1):

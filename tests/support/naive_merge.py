@@ -1,4 +1,4 @@
-"""A slow and obvious reference of merging: leaf by leaf, with inverse matrices and sums of all."""
+"""A reference implementation of merging: leaf by leaf, with inverse matrices and sums of all."""
 
 import numpy as np
 

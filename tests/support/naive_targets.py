@@ -1,4 +1,4 @@
-"""The tree of several targets once more, slow and obvious: a plain reference for each target.
+"""A reference implementation of the multi-target tree: one plain tree for each target.
 
 Each face of the tree predicts and learns one target. They have the same shape, as none of them
 decides when to split, and where: that they do together, by the mean of the shares of variance that
@@ -73,17 +73,17 @@ class Face(NaiveTree):
         """A face never decides."""
 
     def say(self, x):
-        """What is said of a row; a note is left, too, of one of which nothing is known yet."""
+        """Predict a row and record the prediction, also before anything was learned."""
         leaf, row, _ = self.find(x)
-        said, note = 0.0, None
+        predicted, note = 0.0, None
         if self.rows:
-            experts, said, _ = self.look(leaf, row)
+            experts, predicted, _ = self.look(leaf, row)
             if self.track:
-                said, saying = self.layer.say(said)
-                note = saying, experts, self.rows
+                predicted, issued = self.layer.say(predicted)
+                note = issued, experts, self.rows
         if self.track and self.all_rows:
             self.memory.leave(self.known_values(row.codes), self.all_rows, note)
-        return said
+        return predicted
 
     def take(self, x, y, w):
         """Learn a row, whose y may be missing; return its leaf."""
@@ -120,22 +120,24 @@ class Face(NaiveTree):
             for each in self.leaves:
                 each.mean = y
                 each.models.betas = [[y, *beta[1:]] for beta in each.models.betas]
-        said, tree, z = self.look(leaf, row)
-        then = said
+        predicted, tree, z = self.look(leaf, row)
+        then = predicted
         if self.rows:
             y = self.held_near(y, self.layer.say(tree)[1][-1] if self.track else tree)
         if self.rows and self.track:
-            then = self.recall(note, said, y, w)
+            then = self.recall(note, predicted, y, w)
             self.layer.follow(tree, y, w)
         self.rows, self.weight = self.rows + 1, self.weight + w
         self.low, self.high = min(y, self.low), max(y, self.high)
         self.seen.add(y, w)
-        errors = [y - each for each in said]
+        errors = [y - each for each in predicted]
         residual = self.residual = errors[min(self.explaining, key=leaf.errors.__getitem__)]
         fade = naive_tree.FADE
         leaf.errors = [fade * old + w * e**2 for old, e in zip(leaf.errors, errors, strict=True)]
         shares = [(e**2 + (y - each) ** 2) / 2 for e, each in zip(errors, then, strict=True)]
-        leaf.said = [fade * old + w * each for old, each in zip(leaf.said, shares, strict=True)]
+        leaf.issued_errors = [
+            fade * old + w * each for old, each in zip(leaf.issued_errors, shares, strict=True)
+        ]
         leaf.mean_weight += w
         leaf.mean += errors[0] * w / leaf.mean_weight
         ahead = (leaf.all_rows + 1) / (leaf.rows + 1)  # P learns from all rows
@@ -275,8 +277,8 @@ class NaiveTargets(NaiveTree):
         self.leaves = [self.root]
 
     def predict(self, x):
-        said = [face.say(x) for face in self.faces]
-        return dict(zip(self.targets, said, strict=True)) if self.rows else said[0]
+        predicted = [face.say(x) for face in self.faces]
+        return dict(zip(self.targets, predicted, strict=True)) if self.rows else predicted[0]
 
     def learn(self, x, y, w=1.0):
         pairs = zip(self.targets, self.faces, strict=True)
@@ -318,7 +320,7 @@ class NaiveTargets(NaiveTree):
         known = [node for node in leaf.nodes if node.rows]
         return all(super(NaiveTargets, self).is_outdated(node) for node in known)
 
-    def start_anew(self, leaf):
+    def reset(self, leaf):
         leaf.start(naive_tree.FIRST_REVIEW * self.weight / self.rows)
         self.trial = None if self.trial and self.trial.leaf is leaf else self.trial
         for face, node in zip(self.faces, leaf.nodes, strict=True):
@@ -328,7 +330,7 @@ class NaiveTargets(NaiveTree):
 
     def review(self, leaf):
         for face, node in zip(self.faces, leaf.nodes, strict=True):
-            own, node.rows = node.rows, leaf.rows  # whoever has many rows looks at scales again
+            own, node.rows = node.rows, leaf.rows  # scales are reviewed after many rows
             face.review(node)
             node.rows = own
 

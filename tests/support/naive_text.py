@@ -1,4 +1,4 @@
-"""Slow and obvious references: the rows of a text letter by letter, and what their fields mean."""
+"""Reference implementations: the rows of a text, letter by letter, and the values of fields."""
 
 import csv
 import io
@@ -81,7 +81,7 @@ def naive_read(text, roles, target, time):
 
 
 def naive_value(field, role, is_target):  # noqa: PLR0911 - a line for each case
-    """What a field becomes, None if it is missing, and what is wrong with it."""
+    """The value of a field, None if it is missing, and its fault."""
     text = field.strip(" \t")
     if any(0xDC80 <= ord(letter) <= 0xDCFF for letter in text):
         return None, "bad encoding"

@@ -1,7 +1,7 @@
-"""The tree once more, slow and obvious: small objects, lists, dicts, and the formulas of textbooks.
+"""A reference implementation of the tree: small objects, lists, dicts, textbook formulas.
 
-`NaiveTree` takes the decisions of `sapwood.HoeffdingTreeRegressor`, and says in one place which.
-They share no code: it takes y as it is, and computes every cut from its two sides.
+`NaiveTree` makes the same decisions as `sapwood.HoeffdingTreeRegressor`, all in one place. They
+share no code: `NaiveTree` takes y as it is, and computes every cut from its two sides.
 """
 
 import math
@@ -43,7 +43,7 @@ HELD_ROWS, HELD_ERROR, HELD_RANGE = 100, 1000, 0.25
 LEAST_EVIDENCE, OPTIMISM, PATIENCE, FIRST_REVIEW = 15.0, 0.8, 10.0, 8.0
 NEGLIGIBLE = 1e-4  # the share of the variance of y that is not worth a split
 SAME_MERIT, SAME_SHARE = 0.8, 0.2  # of cuts that separate the same rows
-APART, CLEARER, MOST_LEFT = 0.4, 4.0, 4.0  # of a cut of y, beside that of the residual
+APART, CLEARER, MOST_LEFT = 0.4, 4.0, 4.0  # of a cut of y, compared with that of the residual
 MEASURES = {"target": ("target",), "residual": ("step", "line"), "best": ("target", "step", "line")}
 
 
@@ -60,10 +60,12 @@ class Node:
             self.mean = side.mean("target") if is_known else parent.mean
             self.mean_weight = min(side.weight if is_known else parent.mean_weight, MOST_INHERITED)
             self.models = parent.models.child(side.mean("residual") if is_known else 0.0)
-        # Faded squares of errors: of the mean, and of each linear model.
+        # Exponentially weighted squares of errors: of the mean, and of each linear model.
         self.errors = [INHERITED_ERROR * e for e in parent.errors] if parent else [0.0] * 5
-        # The same, half of what they said when rows were predicted.
-        self.said = [INHERITED_ERROR * e for e in parent.said] if parent else [0.0] * 5
+        # The same; half of it from the predictions that were issued.
+        self.issued_errors = (
+            [INHERITED_ERROR * e for e in parent.issued_errors] if parent else [0.0] * 5
+        )
         self.start(due)
 
     def start(self, due):
@@ -180,9 +182,9 @@ class NaiveTree:
         for known, squares in ((own, within), (whole, about)):
             if known.weight:
                 share = known.weight / (known.weight + w)
-                squares.add_lately((y - known.mean) ** 2 * share, w, MEMORY_OF_ALL * row)
-        whole.add_lately(y, w, MEMORY_OF_ALL * row)
-        own.add_lately(y, w, MEMORY * row)
+                squares.add_recent((y - known.mean) ** 2 * share, w, MEMORY_OF_ALL * row)
+        whole.add_recent(y, w, MEMORY_OF_ALL * row)
+        own.add_recent(y, w, MEMORY * row)
 
     def find(self, x):
         """The leaf of a row, and its values: numbers, codes or levels, None where missing."""
@@ -205,18 +207,18 @@ class NaiveTree:
         return node, row, codes
 
     def look(self, leaf, row):
-        """What the experts of a leaf say, what they say together, and the terms of the row."""
+        """The predictions of a leaf's experts, their combination, and the terms of the row."""
         z = leaf.models.standardise(self.read_by_models(row).values())
         margin = MARGIN * (self.high - self.low)
         linear = [min(dot(beta, z), self.high + margin) for beta in leaf.models.betas]
-        said = [leaf.mean, *(max(each, self.low - margin) for each in linear)]
+        predicted = [leaf.mean, *(max(each, self.low - margin) for each in linear)]
         # The mean of the experts, weighted by the fourth power of one over their errors.
-        experts = said[self.experts]
-        errors = (leaf.said if self.track else leaf.errors)[self.experts]
+        experts = predicted[self.experts]
+        errors = (leaf.issued_errors if self.track else leaf.errors)[self.experts]
         least = min(errors) or 1e-300
         weights = [(least / max(error, least)) ** 4 for error in errors]
         beyond = dot(weights, [each - experts[0] for each in experts])  # exactly 0 if all agree
-        return said, experts[0] + beyond / sum(weights), z
+        return predicted, experts[0] + beyond / sum(weights), z
 
     def read_by_models(self, row):
         """The values of a row for linear models: a category stands for the mean y of its rows."""
@@ -234,9 +236,9 @@ class NaiveTree:
         experts, tree, _ = self.look(leaf, row)
         if not self.track:
             return tree
-        said, saying = self.layer.say(tree)
-        self.memory.leave(self.known_values(codes), self.rows, (saying, experts, self.rows))
-        return said
+        predicted, issued = self.layer.say(tree)
+        self.memory.leave(self.known_values(codes), self.rows, (issued, experts, self.rows))
+        return predicted
 
     def known_values(self, codes):
         """What a row is known by: its values that are not missing, nor categories without a y."""
@@ -278,22 +280,24 @@ class NaiveTree:
             self.low = self.high = leaf.mean = y
             self.layer, self.memory.unrecorded = Layer(y), max(0, self.memory.unrecorded - 1)
             leaf.models.betas = [[y, *beta[1:]] for beta in leaf.models.betas]
-        said, tree, z = self.look(leaf, row)
-        then = said
+        predicted, tree, z = self.look(leaf, row)
+        then = predicted
         if self.rows:
             y = self.held_near(y, self.layer.say(tree)[1][-1] if self.track else tree)
         if self.rows and self.track:
             note = self.memory.take(predicted_from, self.rows, known_when)
-            then = self.recall(note, said, y, w)
+            then = self.recall(note, predicted, y, w)
             self.layer.follow(tree, y, w)
         self.rows, self.weight = self.rows + 1, self.weight + w
         self.low, self.high = min(y, self.low), max(y, self.high)
-        errors = [y - each for each in said]
+        errors = [y - each for each in predicted]
         # The residual is the error of the linear model that was the best before this row.
         residual = errors[min(self.explaining, key=leaf.errors.__getitem__)]
         leaf.errors = [FADE * old + w * e**2 for old, e in zip(leaf.errors, errors, strict=True)]
         shares = [(e**2 + (y - each) ** 2) / 2 for e, each in zip(errors, then, strict=True)]
-        leaf.said = [FADE * old + w * each for old, each in zip(leaf.said, shares, strict=True)]
+        leaf.issued_errors = [
+            FADE * old + w * each for old, each in zip(leaf.issued_errors, shares, strict=True)
+        ]
         leaf.mean_weight += w
         leaf.mean += errors[0] * w / leaf.mean_weight
         leaf.models.learn(z, errors[1:], w, leaf.rows)
@@ -316,19 +320,21 @@ class NaiveTree:
                 known = self.decimals.get(name, COARSEST)
                 self.decimals[name] = None if known is None else decimals_of(value, known)
 
-    def recall(self, note, said, y, w):
-        """Judge the last layer by what it said; return what the experts of the leaf said."""
-        if note is None:  # never predicted: mostly, least squares stand for what is fast
-            return said[:FAST] + [0.25 * each + 0.75 * said[1] for each in said[FAST:]]
-        saying, experts, known = note
-        self.layer.judge(saying, y, w, self.rows - known)
+    def recall(self, note, predicted, y, w):
+        """Score the error-correction layer; return the issued predictions of the experts."""
+        if note is None:  # never predicted: least squares mostly replace the fast experts
+            return predicted[:FAST] + [
+                0.25 * each + 0.75 * predicted[1] for each in predicted[FAST:]
+            ]
+        issued, experts, known = note
+        self.layer.judge(issued, y, w, self.rows - known)
         return experts
 
     def attempt(self, leaf):
-        """Split a leaf that is due, or say when it will be due again."""
+        """Split a leaf that is due, or set when it will be due again."""
         weight = leaf.y.weight
         if self.is_outdated(leaf):
-            self.start_anew(leaf)
+            self.reset(leaf)
             return
         if weight >= leaf.next_review:
             self.review(leaf)
@@ -351,7 +357,7 @@ class NaiveTree:
                 self.split(leaf, cut or trial, trial and self.trial.goes_left)
 
     def go_on_trial(self, leaf):
-        """Begin, judge or go on with trials at a leaf; a cut if one has shown something."""
+        """Begin, continue or decide trial splits at a leaf; return a cut that has succeeded."""
         names, weight = self.names_of(leaf), leaf.y.weight
         if self.trial and self.trial.leaf is leaf:
             if weight < self.trial.ends:
@@ -446,10 +452,10 @@ class NaiveTree:
 
     def is_outdated(self, leaf):
         """Whether the errors of a leaf became nothing."""
-        lately = (1 - FADE) * min(leaf.errors[self.experts]) * leaf.rows
-        return leaf.rows >= OUTDATED_ROWS and lately * OUTDATED < leaf.residual.m2
+        recent = (1 - FADE) * min(leaf.errors[self.experts]) * leaf.rows
+        return leaf.rows >= OUTDATED_ROWS and recent * OUTDATED < leaf.residual.m2
 
-    def start_anew(self, leaf):
+    def reset(self, leaf):
         leaf.start(FIRST_REVIEW * self.weight / self.rows)
         self.trial = None if self.trial and self.trial.leaf is leaf else self.trial
         for name, labels in self.labels.items():
@@ -497,7 +503,7 @@ class NaiveTree:
                 of_feature[cut.feature] = cut
         for cut in of_feature.values():
             is_same = best is not NO_CUT and self.separate_same_rows(leaf, cut, best)
-            if is_same:  # the first of them is taken, whatever rounding says
+            if is_same:  # the first of them is taken, whatever rounding makes of them
                 best = cut if cut.merit > best.merit * (1 + 1e-9) else best
             elif cut.merit > best.merit:
                 best, second = cut, best
@@ -560,11 +566,11 @@ class NaiveTree:
             ]
             if choice is choices[0] or shares[0] >= max(APART, CLEARER * shares[1]):
                 choice = choices[0]
-        cut, needed = self.judge(n, *choice)
+        cut, needed = self.verdict(n, *choice)
         waited = n >= PATIENCE * self.grace_period and self.measures == MEASURES["best"]
-        return self.judge(n, *choices[0]) if waited and not cut else (cut, needed)
+        return self.verdict(n, *choices[0]) if waited and not cut else (cut, needed)
 
-    def judge(self, n, left_over, best, second):
+    def verdict(self, n, left_over, best, second):
         """A cut, if it explains more than noise would and leads over those of other features by
         the split bound, or that is below tau; else none, and the weight at which it may be."""
         if best is NO_CUT:

@@ -42,10 +42,10 @@ class Side:
 
 
 class Trial:
-    """A leaf, a feature of it that is cut on trial, and what lies on either side.
+    """A leaf, the feature of its trial split, and the statistics of both sides.
 
-    `goes_left` says of a place (a slot or a code) whether it does; `codes` are those that were
-    seen, if it is a category.
+    `goes_left` maps a place (a slot or a code) to whether its rows go left; `codes` are those that
+    were seen, if the feature is a category.
     """
 
     def __init__(self, leaf, feature, goes_left, missing_left, ends, sides):  # noqa: PLR0917

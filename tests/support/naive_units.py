@@ -20,11 +20,11 @@ def is_sample(row):
 
 
 class NaiveUnits:
-    """Range, faded mean and variance, and the usual step, of the samples of a column."""
+    """Range, exponentially weighted mean and variance, and usual step of samples of a column."""
 
     def __init__(self):
         self.values, self.mean, self.variance = [], None, 0.0
-        self.step = self.lately = self.ties = 0.0
+        self.step = self.recent = self.ties = 0.0
 
     def add(self, x, jump):
         self.values.append(x)
@@ -34,8 +34,8 @@ class NaiveUnits:
         share = 1 / min(len(self.values), MEMORY)
         self.ties += share * (float(jump == 0) - self.ties)
         if jump > 0:
-            before = self.lately or jump
-            self.lately = 0.75 * before + 0.25 * jump
+            before = self.recent or jump
+            self.recent = 0.75 * before + 0.25 * jump
         if jump == 0 or CLOSER * jump >= self.step or len(self.values) < LEAST_SAMPLES:
             variance = self.variance + share * (x - self.mean) ** 2
             self.variance = (1 - share) * variance
@@ -54,7 +54,7 @@ class NaiveUnits:
             "variance": self.variance,
             "last": self.values[-1],
             "step": self.step,
-            "lately": self.lately,
+            "lately": self.recent,
             "ties": self.ties,
         }
 

@@ -1,7 +1,7 @@
 """List the public names of the package: ``python tests/support/public_names.py > FILE``.
 
-A public name is what a public package exports by ``__all__``, and what a class among that has
-without a leading underscore.
+A public name is one that a public package exports by ``__all__``, or an attribute of an exported
+class without a leading underscore.
 """
 
 import importlib

@@ -142,7 +142,7 @@ def interrupted(line, action):
 
 
 class Program:
-    """A random program, which returns what it predicts; and its reference."""
+    """A random program, which returns its predictions; and its reference."""
 
     def __init__(self, number):
         self.kind, self.stage = CASES[number % len(CASES)]

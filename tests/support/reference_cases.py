@@ -1,8 +1,8 @@
-"""What the tests of the tree and its plain reference share: streams to learn, and comparisons.
+"""Streams, and comparisons of the tree with its reference implementation.
 
-The two add the same numbers in another order, and the reference takes no pains with cancellation, so
-that the last bits differ. Nothing makes those differences grow: they stay near 1e-13 of the spread
-of y, and 1e-9 is what is asked for.
+The two add the same numbers in another order, and the reference implementation does not avoid
+cancellation, so that the last bits differ. These differences do not grow: they stay near 1e-13 of
+the spread of y, and the tests require 1e-9.
 """
 
 import math
@@ -77,7 +77,7 @@ def missing(rng, rows=900):
         kept = {name: None if name in gone else value for name, value in x.items()}
         if rng.random() < 0.5 and stream:
             kept = {name: value for name, value in kept.items() if value is not None}
-        # That x3 is missing says something.
+        # A missing x3 is informative.
         stream.append((kept, y + 4 * (colour in (1, 4)) + 6 * ("x3" in gone), w))
     return stream
 
@@ -120,7 +120,7 @@ def ties(rng, rows=900):
 
 
 def heavy_tails(rng, rows=900):
-    """Values far out, so that grids are laid anew; one moves on all the time."""
+    """Outliers, so that grids are reset; one feature moves on all the time."""
     a, b = rng.standard_cauchy(rows), np.exp(3 * rng.normal(size=rows))
     c = np.arange(rows) / 10 + rng.random(rows)
     y = 3.0 * (a > 0.4) + np.log(b) + np.sin(c / 7) + 0.3 * rng.normal(size=rows)
@@ -181,7 +181,7 @@ def stream_of(name):
 
 
 def made(slots=None, observer=None, watch_number=None, reference=NaiveTree, **parameters):
-    """A tree and its reference."""
+    """A tree and its reference implementation."""
     if slots is not None:
         observer = QuantizerObserver(slots=slots)
         reference_parameters = {**parameters, "slots": slots}
@@ -192,7 +192,7 @@ def made(slots=None, observer=None, watch_number=None, reference=NaiveTree, **pa
 
 
 def learned(stream, tree, reference):
-    """Let both learn, and compare what they predict before each row, and when they split."""
+    """Let both learn; compare their predictions before each row, and when they split."""
     spread = np.std([y for _, y, _ in stream])
     for number, (x, y, w) in enumerate(stream):
         expected = reference.predict(x)
@@ -258,7 +258,7 @@ def pairs(tree, reference):
 
 
 def same_leaves(tree, reference):
-    """Compare all that leaves know."""
+    """Compare all statistics of leaves."""
     for number, leaf in pairs(tree, reference):
         same_record(tree._kernel.leaf_table[number], leaf, tree._kernel.linear)
         if tree._kernel.linear:

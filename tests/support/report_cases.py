@@ -1,4 +1,4 @@
-"""Evaluations to be drawn and told, made by a plain loop."""
+"""Evaluations for plots and reports, made by a plain loop."""
 
 import functools
 import time
@@ -14,7 +14,7 @@ FADE, WINDOW = 0.999, 1000
 
 
 def errors_of(predictions, y, weights=None):
-    """The errors of predictions, as their definitions say."""
+    """The errors of predictions by their definitions."""
     error = np.abs(predictions - y)
     spread = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)
     square = np.average(error**2, weights=weights)
@@ -35,9 +35,11 @@ def evaluate(model, X, y, *, stream="stream", target="y", every=500, refused=Non
         took = time.perf_counter() - began
         seconds += took
         speed.append((seconds, (part.stop - first) / took))
-        points.append((part.stop, *_told(predictions, y, part.stop), model.n_leaves, model.nbytes))
+        points.append(
+            (part.stop, *_errors(predictions, y, part.stop), model.n_leaves, model.nbytes)
+        )
     refused = refused or Refusals(0, {}, np.array([[rows, 0]]))
-    total, faded, window = (Errors(*_told(predictions, y, rows)[k : k + 3]) for k in (0, 3, 6))
+    total, weighted, window = (Errors(*_errors(predictions, y, rows)[k : k + 3]) for k in (0, 3, 6))
     return Evaluation(
         stream=stream,
         target=target,
@@ -47,7 +49,7 @@ def evaluate(model, X, y, *, stream="stream", target="y", every=500, refused=Non
         rows_learned=rows,
         rejected=refused,
         total=total,
-        faded=faded,
+        faded=weighted,
         window=window,
         fade=FADE,
         window_rows=WINDOW,
@@ -62,7 +64,7 @@ def evaluate(model, X, y, *, stream="stream", target="y", every=500, refused=Non
     )
 
 
-def _told(predictions, y, rows):
+def _errors(predictions, y, rows):
     predictions, y = predictions[:rows], y[:rows]
     weights = FADE ** np.arange(rows)[::-1]
     found = [

@@ -47,22 +47,24 @@ WEIGHTS = {
     "subnormal": lambda rng, count: rng.integers(1, 9, count) * 5e-324,
     "vast": lambda rng, count: 10.0 ** rng.uniform(30, 46, count),
 }
-# Each makes y from noise and from what the columns say.
+# Each makes y from noise and from the signal in the columns.
 TARGETS = {
-    "ordinary": lambda rng, said: said + 0.1 * rng.normal(size=len(said)),
-    "exact": lambda rng, said: said,
-    "noise": lambda rng, said: rng.normal(size=len(said)),
-    "constant": lambda rng, said: np.full(len(said), 3.0),
-    "zero": lambda rng, said: np.zeros(len(said)),
-    "offset": lambda rng, said: 1e9 + said,
-    "large": lambda rng, said: 1e90 * said,
-    "largest": lambda rng, said: 1e100 * np.sign(rng.normal(size=len(said))),
-    "beyond": lambda rng, said: 1e170 * said,
-    "small": lambda rng, said: 1e-200 * said,
-    "subnormal": lambda rng, said: 5e-324 * np.round(said),
-    "one jump": lambda rng, said: said + np.where(np.arange(len(said)) == len(said) // 2, 1e99, 0),
+    "ordinary": lambda rng, signal: signal + 0.1 * rng.normal(size=len(signal)),
+    "exact": lambda rng, signal: signal,
+    "noise": lambda rng, signal: rng.normal(size=len(signal)),
+    "constant": lambda rng, signal: np.full(len(signal), 3.0),
+    "zero": lambda rng, signal: np.zeros(len(signal)),
+    "offset": lambda rng, signal: 1e9 + signal,
+    "large": lambda rng, signal: 1e90 * signal,
+    "largest": lambda rng, signal: 1e100 * np.sign(rng.normal(size=len(signal))),
+    "beyond": lambda rng, signal: 1e170 * signal,
+    "small": lambda rng, signal: 1e-200 * signal,
+    "subnormal": lambda rng, signal: 5e-324 * np.round(signal),
+    "one jump": lambda rng, signal: (
+        signal + np.where(np.arange(len(signal)) == len(signal) // 2, 1e99, 0)
+    ),
 }
-# What is a number, what a category, and what may become either.
+# The names of numbers, of categories, and of features that may become either.
 NUMBER_NAMES, LABEL_NAMES, OPEN_NAMES = ("a", "b", "c", "d", 7), ("k", "l"), ("u", "v")
 HOLES = (0.0, 0.0, 0.3, 1.0)
 
@@ -101,20 +103,20 @@ def batches(draw, most=80, names=(*NUMBER_NAMES, *LABEL_NAMES, *OPEN_NAMES)):
     target = draw(st.one_of(st.just("ordinary"), st.sampled_from(sorted(TARGETS))))
     weight = draw(st.one_of(st.just("ones"), st.sampled_from(sorted(WEIGHTS))))
     rng = np.random.default_rng(draw(st.integers(0, 999)))
-    said = np.zeros(count)
+    signal = np.zeros(count)
     columns = {}
     for name, style in styles.items():
         if style in NUMBERS:
             values = NUMBERS[style](rng, count)
             near = np.clip(values, -9, 9)
-            said += np.where(values < 0, -2.0, 3.0) + np.where(values > 0, near, 0.0)
+            signal += np.where(values < 0, -2.0, 3.0) + np.where(values > 0, near, 0.0)
             columns[name] = values.tolist()
         else:
             columns[name] = LABELS[style](rng, count)
-            said += [5.0 * (len(label) % 3) + ord(label[-1]) % 7 for label in columns[name]]
+            signal += [5.0 * (len(label) % 3) + ord(label[-1]) % 7 for label in columns[name]]
         for row in np.flatnonzero(rng.random(count) < holes[name]):
             columns[name][row] = None if row % 2 else np.nan
-    return Batch(columns, TARGETS[target](rng, said), WEIGHTS[weight](rng, count))
+    return Batch(columns, TARGETS[target](rng, signal), WEIGHTS[weight](rng, count))
 
 
 def by_file(tree):

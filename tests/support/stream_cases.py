@@ -1,15 +1,15 @@
-"""What the tests of streams share: all that chunks say, whatever their sizes are."""
+"""What the tests of streams share: the contents of chunks, independent of their sizes."""
 
 import numpy as np
 
 
-def told(stream, start=None, most_rows=8192):
-    """All that the chunks from a position on say; numbers as their bits."""
+def contents_of(stream, start=None, most_rows=8192):
+    """The contents of all chunks from a position on; numbers as their bits."""
     return joined(stream.chunks(start, most_rows))
 
 
 def joined(chunks):
-    """What chunks say together, however they are cut."""
+    """The joined contents of chunks, independent of where they were cut."""
     columns, y, times, numbers, bad = {}, [], [], [], []
     for chunk in chunks:
         for name, column in chunk.columns.items():
@@ -35,7 +35,7 @@ def bits(column):
 
 def check_resuming(stream, sizes=(1, 4, 8192)):
     """Check that sizes of chunks do not matter, and that each position gives the rest."""
-    whole = told(stream)
+    whole = contents_of(stream)
     for most_rows in sizes:
         chunks = list(stream.chunks(None, most_rows))
         assert all(len(chunk) + len(chunk.bad) <= most_rows for chunk in chunks)

@@ -19,18 +19,18 @@ def made(names=NAMES, slots=32, **parameters):
 
 
 def learned(stream, tree, reference):
-    """Let both learn, and compare what they predict before each row, and when they split."""
+    """Let both learn; compare their predictions before each row, and when they split."""
     spread = max(
         np.std([y[name] for _, y, _ in stream if y.get(name) is not None]) for name in NAMES
     )
     for number, (x, y, w) in enumerate(stream):
-        expected, said = reference.predict(x), tree.predict_one(x)
+        expected, predicted = reference.predict(x), tree.predict_one(x)
         if number == 0:
-            assert said == expected == 0.0
+            assert predicted == expected == 0.0
         else:
-            assert list(said) == list(NAMES)
+            assert list(predicted) == list(NAMES)
             for name in NAMES:
-                assert abs(said[name] - expected[name]) <= TOLERANCE * spread, (number, name)
+                assert abs(predicted[name] - expected[name]) <= TOLERANCE * spread, (number, name)
         reference.learn(x, y, w)
         tree.learn_one(x, y, w)
         assert tree.n_leaves == len(reference.leaves), number
@@ -68,7 +68,7 @@ def same_leaves(tree, reference):
             close(own["origin"] + own["mean"], node.mean)
             close([own["target_m2"], own["residual_m2"]], [node.y.m2, node.residual.m2])
             experts = ["mean", "0", "1", "2", "3"] if kernel.linear else ["mean"]
-            for kind, errors in (("error", node.errors), ("said", node.said)):
+            for kind, errors in (("error", node.errors), ("said", node.issued_errors)):
                 if kind == "error" or kernel.tracking:
                     own_errors = [own[f"{kind}_{expert}"] for expert in experts]
                     close(own_errors, errors[: len(experts)])

@@ -148,7 +148,7 @@ NOTES = ("note_sizes", "note_keys", "note_ages", "notes")
 
 
 def beside_notes(tree):
-    """All that a tree is, but for its notes of what it said."""
+    """The state of a tree without its pending predictions."""
     header, arrays = tree_state.state_of(tree)
     return header, {name: each.tobytes() for name, each in arrays.items() if name not in NOTES}
 

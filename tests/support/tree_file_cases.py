@@ -1,4 +1,4 @@
-"""What the tests of trees in files share: trees to save, changed content, and what it may do."""
+"""What the tests of trees in files share: trees to save, changed content, and its checks."""
 
 import re
 from functools import partial
@@ -106,10 +106,10 @@ def exercise(tree):
     x = {"x0": 0.5, "none": "a"} | ({"colour": "pink"} if "colour" in columns else {})
     for target in range(20):
         tree.learn_one(x, dict.fromkeys(tree.targets, target) if tree.targets else target)
-    said = [predictions, tree.predict_many(columns), tree.predict_one(x)]
+    predicted = [predictions, tree.predict_many(columns), tree.predict_one(x)]
     if tree.targets:
-        said = [values for each in said for values in each.values()]
-    assert np.isfinite(np.concatenate([np.ravel(each) for each in said])).all()
+        predicted = [values for each in predicted for values in each.values()]
+    assert np.isfinite(np.concatenate([np.ravel(each) for each in predicted])).all()
     assert tree.nbytes > 0
     assert tree.to_text()
     assert str(tree.explain(x))
@@ -117,7 +117,7 @@ def exercise(tree):
 
 
 def refused_or_harmless(data):
-    """Whether content is refused; if not, the tree has to work."""
+    """Whether content is rejected; if not, the tree has to work."""
     try:
         tree = HoeffdingTreeRegressor.from_bytes(data, "my.sapwood")
     except ModelFileError as error:

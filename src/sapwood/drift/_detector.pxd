@@ -1,4 +1,4 @@
-"""What a detector of change remembers, and the function that takes a value in."""
+"""The state of a change detector, and the functions that update it."""
 
 cdef enum:
     SHIFTS = 3  # sizes of a change, upwards and downwards

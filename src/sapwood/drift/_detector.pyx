@@ -37,7 +37,7 @@ for _shift in range(SHIFTS):
 
 
 cdef void set_calm(Calm* own, double calm) noexcept nogil:
-    """Set by what evidence is raised, and what follows from it for each size of a change."""
+    """Set the power to which evidence is raised, and the tolls of each size of a change."""
     cdef Py_ssize_t shift
     own.calm = calm
     for shift in range(SHIFTS):
@@ -172,7 +172,7 @@ def watch(
     taken : int
         How many values were taken in.
     change : tuple of float, optional
-        Since when, the mean before and the mean since, if that of them was a change.
+        The row since when, the mean before and the mean since, if a change was detected.
     """
     cdef Py_ssize_t row, taken = values.shape[0]
     cdef bint changed = False

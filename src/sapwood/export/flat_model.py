@@ -36,8 +36,9 @@ class FlatModel:
     labels: list[list[Label]]  # of the categories of each, in the order of their codes
     trees: list[FlatTree]
     shares: list[float]  # of each tree; they sum up to 1
-    levels: list[dict[int, FloatArray]]  # of each tree: that of each code of the features which are
-    # codes to an ensemble, and numbers to its trees; the last is that of missing values
+    # For each tree and each feature that is a code to the ensemble and a number to the tree: the
+    # level of each code; the last is the level of missing values.
+    levels: list[dict[int, FloatArray]]
     tracking: Tracking | None
 
     def summands(self, format_name: str) -> list[FlatTree]:

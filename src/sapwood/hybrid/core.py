@@ -49,7 +49,7 @@ class Mode(Enum):
 
 
 class Learned(NamedTuple):
-    """What rows have changed; it is replaced as a whole.
+    """The state that changes with learned rows; it is replaced as a whole.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Learned(NamedTuple):
         How many of the latest rows, in succession, have changed no weight: they were never
         predicted, or by no batch model.
     backtest : Backtest, optional
-        What evaluates the members on such rows.
+        Evaluates the members on such rows.
     """
 
     rows: int
@@ -80,7 +80,7 @@ class Learned(NamedTuple):
 
 
 class HybridCore:
-    """What a hybrid has learned of so many targets.
+    """The state of a hybrid, for a fixed number of targets.
 
     Parameters
     ----------

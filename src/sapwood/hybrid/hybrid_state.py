@@ -205,7 +205,7 @@ class _Absent:
 def _fill(
     core: "HybridCore", header: dict[str, Any], arrays: dict[str, Array], features: Features
 ) -> None:
-    """Give a core that nobody has seen yet what was saved of it."""
+    """Fill a newly made core with its saved state."""
     for name in COUNTS:
         low = FIRST_POINT if name == "interval" else 0
         setattr(core, name, validation.whole(header[name], name, low, MOST_ROWS))

@@ -1,4 +1,4 @@
-"""Batch learners: what is fitted on the rows of a window, and what comes of it.
+"""Batch learners, which are fitted on the rows of a window, and the models they return.
 
 `LightGBM` and `HistGradientBoosting` are known by name, so that a file can name them. Anything else
 with `fit` and `predict` serves as well; a file then names its class, and it has to be given again

@@ -396,7 +396,7 @@ class HybridRegressor(Stage):
             self._is_learning = False
 
     def _advanced(self) -> HybridCore:
-        """Return what predicts, after an event that an interruption has left to be dealt with."""
+        """Return the core, after an event that was due when learning was interrupted."""
         core = self._core
         if core.is_behind and not self._is_learning:
             core.advance()
@@ -405,7 +405,7 @@ class HybridRegressor(Stage):
     def _planned(
         self, rows: StreamRows, y: targets.Targets, w: FloatArray
     ) -> tuple[HybridCore, Any, FloatArray, FloatArray]:
-        """Return what learns rows, what is known then, the rows as numbers, and y, if all is good."""
+        """Validate rows; return the core, the schema with these rows, the rows as numbers, and y."""
         plan, core = rows.plan(self._features, True), self._advanced()
         if len(y.values) != rows.count:
             raise ValueError(

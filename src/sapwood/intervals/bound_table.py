@@ -1,4 +1,4 @@
-"""What is known of the errors of each target, by region: of what bounds are made."""
+"""Statistics of the errors of each target, by region, from which intervals are computed."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -37,7 +37,7 @@ def checked_levels(levels: Iterable[float]) -> FloatArray:
 
 
 class BoundTable:
-    """The numbers behind bounds, for each target alone; regions are those of all targets.
+    """The statistics behind prediction intervals, for each target; all targets share the regions.
 
     Parameters
     ----------
@@ -49,15 +49,15 @@ class BoundTable:
     Attributes
     ----------
     table : array of float, shape (targets, capacity for regions, numbers)
-        What is known of each region.
+        The statistics of each region.
     overall : array of float, shape (targets, numbers)
-        What is known of all together.
+        The statistics over all regions.
     pending : Notes
         The predictions that wait for their labels.
     labels : array of float, shape (1,)
         How many labels are known.
     factors : array of float, shape (targets, 64, levels)
-        Of each group of rows; the first is that of rows without a group.
+        Of each group of rows; the first group is that of rows without one.
     """
 
     def __init__(self, levels: FloatArray, targets: int = 1) -> None:
@@ -79,14 +79,14 @@ class BoundTable:
         self._one: _bounds.OneRow | None = None
 
     def fill(self, table: FloatArray, overall: FloatArray) -> None:
-        """Go on from what was known of all regions, and of all together."""
+        """Set the statistics of each region and those over all regions."""
         self.table = self._roomy(table.shape[1])
         self.table[:, : table.shape[1]] = table
         self.overall = overall.copy()
         self._one = None
 
     def one(self, parents: Callable[[], IntArray], region: int) -> "_bounds.OneRow":
-        """Return what handles one row of one target, once it knows a region.
+        """Return the object that handles one row of one target, with space for a region.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class BoundTable:
         return sum(array.nbytes for array in arrays) + self.pending.nbytes
 
     def of_target(self, place: int) -> Self:
-        """Return what is known of one target."""
+        """Return the statistics of one target."""
         made = type(self)(self.levels)
         made.table = self.table[place : place + 1].copy()
         made.overall = self.overall[place : place + 1].copy()
@@ -330,7 +330,7 @@ class BoundTable:
         return np.maximum(table[:, regions, ROWS], 0.0)
 
     def of_regions(self, regions: int) -> FloatArray:
-        """Return what is known of the first regions, of shape (targets, regions, numbers)."""
+        """Return the statistics of the first regions, of shape (targets, regions, numbers)."""
         return self._roomy(regions)[:, :regions]
 
     def _roomy(self, regions: int) -> FloatArray:
@@ -344,7 +344,7 @@ class BoundTable:
 
 
 def _together(regions: FloatArray) -> FloatArray:
-    """Return what is known of several regions as of one."""
+    """Return the joint statistics of several regions."""
     shares = regions[:, ROWS] / regions[:, ROWS].sum()
     found: FloatArray = shares @ regions
     sizes = regions[:, 0] / regions[:, WEIGHT_OF_REGION]

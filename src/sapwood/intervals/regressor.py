@@ -386,7 +386,7 @@ class IntervalRegressor(TransparentStage):
         return before, bounds
 
     def _is_due(self) -> Callable[[], bool]:
-        """Return what reports whether no label was learned since now."""
+        """Return a function that returns whether no label was learned since now."""
         bounds, known = self._bounds, self._bounds.labels[0]
         return lambda: self._bounds is not bounds or bounds.labels[0] == known
 
@@ -819,7 +819,7 @@ class IntervalRegressor(TransparentStage):
         return interval_state.restore(cls, state, format)
 
     def copy(self) -> Self:
-        """Return an independent copy; of somebody else's model by `copy.deepcopy`."""
+        """Return an independent copy; a model of another library is copied by `copy.deepcopy`."""
         with self._turn():
             return pickled(*interval_state.parts_of(self, copy.deepcopy(self.model)))
 

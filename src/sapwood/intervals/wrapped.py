@@ -254,7 +254,7 @@ def _by_target(predictions: FloatArray) -> FloatArray:
 
 
 class AnyModel:
-    """Somebody else's model, called in whichever way it can be.
+    """A model of another library, called by the methods that it has.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an observer is, and what it answers."""
+"""The protocol of observers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, Self, runtime_checkable

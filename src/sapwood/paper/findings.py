@@ -175,7 +175,7 @@ def describe_differences(averages: pd.DataFrame) -> str:
 
 
 def regret_table(with_regret: pd.DataFrame, observers: Sequence[str]) -> Table:
-    """Show what each observer loses, and what it takes.
+    """Show the regret and the memory of each observer.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def describe_verdict(checks: Sequence[Check], cells: int) -> str:
 
 
 def verdict_table(checks: Sequence[Check]) -> Table:
-    """Show what holds and what does not.
+    """Show which claims hold.
 
     Parameters
     ----------

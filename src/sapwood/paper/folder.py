@@ -165,7 +165,7 @@ class StudyFolder(NamedTuple):
         self.write_bytes(name, text.encode())
 
     def write_bytes(self, name: str, data: bytes) -> None:
-        """Write a file atomically: whoever looks finds it whole or not at all.
+        """Write a file atomically: readers find it complete or not at all.
 
         Parameters
         ----------

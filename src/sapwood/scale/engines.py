@@ -1,7 +1,7 @@
-"""Engines: what runs functions in workers. Each is an Executor of Python, or becomes one.
+"""Engines, which run functions in workers. Each is a Python Executor, or is wrapped as one.
 
-The rounds know of nothing but `submit` and futures. Whoever has an Executor of another kind, such
-as that of mpi4py, hands it over as it is.
+The rounds use nothing but `submit` and futures. Any other Executor, such as that of mpi4py, can be
+passed as it is.
 """
 
 from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ class Engine:
 
 
 class _Lent(Engine):
-    """Somebody's own executor, which is theirs to close and to mend."""
+    """An executor of the caller, who has to close it and to replace lost workers."""
 
     def renew(self) -> None:
         """Do nothing: it may have mended itself."""

@@ -85,7 +85,7 @@ class Rounds:
     on_bad_row : {"error", "skip"}
         Whether a row that cannot be used stops all, or is counted and left out.
     checkpoint : str or path, optional
-        A file from which a driver that was lost goes on.
+        A file from which training resumes after the driver was lost.
     every : float
         Seconds between two checkpoints; 0 saves after each round.
     listener : callable, optional

@@ -165,7 +165,7 @@ def _end_of_piece(file: SourceFile, start: int, rows: float) -> int:
 
 
 def survey(name: Any, wishes: dict[str, Any]) -> Source:
-    """Find out which files there are, what their columns hold, and by what they can be cut.
+    """Find the files, the types of their columns, and the units by which they can be divided.
 
     This is done by a worker, as only workers read.
 

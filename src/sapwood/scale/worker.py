@@ -1,7 +1,7 @@
-"""What workers do: read their pieces, learn them, and send back what that has added.
+"""The work of workers: read their pieces, learn them, and send back the changes of the model.
 
-These functions are all that an engine has to run. They take and return what can be pickled, and
-keep nothing but files that they have opened.
+An engine has to run these functions only. Their arguments and results can be pickled, and they keep
+no state but open files.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What every request passes: its id, who may do what, limits, metrics and the log."""
+"""The steps that every request passes: request id, authorization, limits, metrics and log."""
 
 import hmac
 import logging

@@ -115,7 +115,7 @@ def read(path: StrPath, kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def read_bytes(path: StrPath) -> tuple[bytes, str]:
-    """Return the bytes of what looks like a model file, and what messages call it."""
+    """Return the bytes of a file that looks like a model file, and its name for messages."""
     source = os.fsdecode(path)
     found = os.stat(path).st_mode
     if stat.S_ISDIR(found):

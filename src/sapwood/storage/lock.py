@@ -61,8 +61,8 @@ def hold(path: str) -> Iterator[bool]:
             os.write(handle, str(os.getpid()).encode())
         yield is_sure
     finally:
-        # Removed while it is still held, where that is possible: whoever waits for this very file
-        # sees that it is gone from its place.
+        # Removed while it is still held, where that is possible: a process that waits for this very
+        # file then finds that the path is gone.
         with contextlib.suppress(OSError):
             os.unlink(path)
         os.close(handle)
@@ -88,7 +88,7 @@ def _locked(path: str) -> tuple[int, bool]:
 
 
 def _check_is_lock(handle: int, path: str) -> None:
-    """Complain of somebody's file that would be lost."""
+    """Raise an error if the path is another file, which would be lost."""
     found = os.stat(handle)
     content = os.read(handle, MOST_DIGITS + 1) if stat.S_ISREG(found.st_mode) else b"?"
     if content and not (content.isdigit() and len(content) <= MOST_DIGITS):

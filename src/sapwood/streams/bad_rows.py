@@ -1,4 +1,4 @@
-"""Why a row is bad, in words that are the same for all rows of one fault, and what helps."""
+"""Reasons of bad rows, each the same text for all rows with that fault, and their remedies."""
 
 ANOTHER_LENGTH = "another number of fields"
 TARGET_NO_NUMBER = "target is not a number"

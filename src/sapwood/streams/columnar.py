@@ -111,9 +111,9 @@ def open_columnar(
 class ColumnarStream(Stream):
     """The rows of some files in columns, one file after the other.
 
-    A position has the "file", the "group" in it (a row group, or a record batch) and the "row" of
-    that from which to go on; how many rows of the file are "done", and how many are in files
-    "before"; and a "sign" of the file's name.
+    Reading resumes at a position: the "file", the "group" in it (a row group, or a record batch) and
+    the "row" of that group. It also has how many rows of the file are "done", how many are in files
+    "before", and a "sign" of the file's name.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class Recognised:
     format : str or None
         As for `--time-format`; None for ISO 8601.
     doubt : str
-        What could be meant as well, and what helps then; empty if nothing else could be.
+        Another possible meaning, and how to choose it; empty if there is none.
     """
 
     format: str | None

@@ -1,10 +1,10 @@
 """The order in which messages of several partitions are read.
 
-Of the next messages of all partitions, the one is read that is the oldest by its timestamp; of
-equals, that of the lower offset, then of the lower partition. A partition that is not at its end is
-waited for before one is chosen. So the order is the same whenever a topic is read that nobody
-writes to meanwhile, from wherever it is read; and of messages that come in later, those are read
-first that come first. Within a partition the order is always that of offsets.
+Of the next messages of all partitions, the one with the oldest timestamp is read first; of equal
+ones, the one with the lower offset, then the one of the lower partition. Before one is chosen, every
+partition that is not at its end is waited for. Therefore the order of a topic that is not written to
+meanwhile is always the same, from any position; and messages that arrive later are read in the order
+of their arrival. Within a partition the order is always that of offsets.
 """
 
 import heapq

@@ -2,8 +2,8 @@
 
 A quote opens a field only where the field starts; elsewhere it is a letter. In a row of one line
 that is all. A row over several lines has to be strict: each closing quote is followed by the
-delimiter or the end of the line. So a quote that somebody forgot to close spoils its own line and
-not the rows that follow: the next quote there opens a field, hence closes none.
+delimiter or the end of the line. Therefore a quote that is never closed spoils its own line and not
+the rows that follow: the next quote there opens a field, and does not close one.
 """
 
 import re
@@ -86,7 +86,7 @@ class Quotes:
         self._field = re.compile(rb'(%b")?(%b)' % (inside, tail))
 
     def parts(self, row: bytes) -> list[tuple[bytes, bytes]]:
-        """Return the fields of a row, each as what is in quotes, if any, and what is not.
+        """Return the fields of a row, each as its quoted part, if any, and its unquoted part.
 
         The row is without its line's end, and closes its quotes.
         """

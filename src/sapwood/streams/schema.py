@@ -1,4 +1,4 @@
-"""What the columns of a file are: which is the target, and what becomes of the others."""
+"""The columns of a file: which is the target, and how the others are read."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence

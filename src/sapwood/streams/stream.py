@@ -1,4 +1,4 @@
-"""What a stream is: rows in order, in chunks, each with its place; and what a bad row is."""
+"""The protocol of streams (rows in order, in chunks, each with its position), and bad rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -150,7 +150,7 @@ class Chunk:
     numbers : array of int
         The line or row of each good row, from 1; or its `message_number`.
     next : dict
-        The position of what follows the chunk, to go on from there.
+        The position after the chunk, at which reading resumes.
     done : int
         How much of `Stream.size` is behind once the chunk is.
     bad : sequence of BadRow
@@ -231,7 +231,7 @@ class ColumnNote:
         How many of the first rows have no value, how many different ones there are, and how many
         rows were looked at.
     warnings : tuple of str
-        What may be a mistake, and what helps.
+        Possible mistakes, and their remedies.
     """
 
     name: str
@@ -292,7 +292,7 @@ class Stream(ABC):
     ids : tuple of str
         The columns of row identifiers, if `Chunk.ids` are there.
     sample : bytes, optional
-        The first rows, by which columns were found, if they may not be there when reading goes on
+        The first rows, by which columns were found, if they may not be there when reading resumes
         later; None if they are.
     targets : tuple of names
         Those of several targets, of which `Chunk.y` has a column each, and `target` is a text that

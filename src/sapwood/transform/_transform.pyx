@@ -1,8 +1,8 @@
 """Predictions of a transformed target as predictions of the target itself.
 
 A model that learns t(y) predicts p, an estimate of the mean of t(y). The inverse of t at p is not
-the mean of y: the errors e of the model count too. Duan's smearing estimate is the mean of the inverse
-at p + e over the errors of earlier rows. For both transforms it needs sums alone:
+the mean of y: the errors e of the model count too. Duan's smearing estimate is the mean of the
+inverse at p + e over the errors of earlier rows. For both transforms it needs sums alone:
 
 - y = s², the square root: p² + 2 p E[e] + E[e²]
 - y = exp(s) - 1, log1p: exp(p) E[exp(e)] - 1
@@ -119,10 +119,10 @@ def predict(str name, const double[::1] state, const double[:, ::1] members, dou
     name : {"sqrt", "log1p"}
         The transform.
     state : ndarray of float, shape (STATE,)
-        What is known of errors.
+        The statistics of errors.
     members : ndarray of float, shape (n, 1) or (n, 2)
-        What the model of t(y) predicts, in the last column; before it what the model of y
-        predicts, if there is one.
+        The predictions of the model of t(y), in the last column; before it those of the model of
+        y, if there is one.
     found : ndarray of float, shape (n,)
         Gets the predictions.
     """

@@ -80,7 +80,8 @@ def test_the_evidence_is_that_of_the_twin(kind):
             twin.see(value, 1e300)
         for name in ("evidence", "likeliest", "unrest", "spans", "turns", "weight"):
             own = columns[2, parts[name]].tolist()
-            expected = np.atleast_1d(getattr(twin, name)).tolist()
+            attribute = "overdispersion" if name == "unrest" else name
+            expected = np.atleast_1d(getattr(twin, attribute)).tolist()
             assert own == pytest.approx(expected, rel=1e-6, abs=1e-9), (name, start)
         assert columns[2, parts["since"]][0] == (twin.since or 0)
         most = max(most, twin.evidence)

@@ -41,14 +41,14 @@ def test_the_kernel_is_its_reference_implementation():
     predictions = rng.normal(0, 3, (rows, 1))
     y, w = predictions + rng.normal(0, 1 + groups[:, None]), rng.choice([1.0, 2.5], rows)
     bounds = np.empty((rows, 1, len(LEVELS), 2))
-    known.judge(parents, regions, predictions, y, w, bounds=bounds, groups=groups)
+    known.score(parents, regions, predictions, y, w, bounds=bounds, groups=groups)
     slow = naive_intervals.Bounds(LEVELS, parents.tolist())
     for row in range(rows):
         group = int(groups[row]) or None
-        said = slow.say(int(regions[row]), predictions[row, 0], group)
-        expected = np.array(slow.tell(said))
+        said = slow.predict(int(regions[row]), predictions[row, 0], group)
+        expected = np.array(slow.published(said))
         assert bounds[row, 0] == pytest.approx(expected, rel=1e-6, nan_ok=True)
-        slow.judge(int(regions[row]), said, y[row, 0], w[row], group)
+        slow.score(int(regions[row]), said, y[row, 0], w[row], group)
     assert (known.factors[:, 0] == 1).all()
     assert known.factors[0, 4] == pytest.approx(slow.groups[4])
 

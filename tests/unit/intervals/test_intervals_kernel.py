@@ -68,10 +68,10 @@ def test_bounds_are_those_of_the_twin(kind):
     learn(table, overall, levels, parents, regions, predictions, y, w, None, None, None, bounds)
     twin = naive_intervals.Bounds(LEVELS, parents.tolist())
     for row, (region, prediction) in enumerate(zip(regions.tolist(), predictions, strict=True)):
-        said = twin.say(region, prediction)
-        told = np.ravel(twin.tell(said))
+        said = twin.predict(region, prediction)
+        told = np.ravel(twin.published(said))
         assert bounds[row] == pytest.approx(told, rel=1e-6, abs=1e-9, nan_ok=True), row
-        twin.judge(region, said, y[row], w[row])
+        twin.score(region, said, y[row], w[row])
     assert np.isfinite(bounds[40:][np.isfinite(predictions[40:])]).all()
 
 
@@ -95,14 +95,14 @@ def test_rows_that_come_late_are_judged_by_what_was_said(kind):
             twins.append(twin.issue(int(regions[row]), predictions[row]))
             told = np.empty((1, 2 * len(LEVELS)))
             _bounds.publish(said, overall, told)
-            right = np.ravel(twin.tell(twins[row]))
+            right = np.ravel(twin.published(twins[row]))
             assert told[0] == pytest.approx(right, rel=1e-6, abs=1e-9, nan_ok=True), row
         if row >= late:
             old = slice(row - late, row - late + 1)
             # What the model would say by now does not matter.
             now = predictions[old] + 1.0
             if np.isnan(predictions[row - late]):
-                twins[row - late] = twin.say(int(regions[row - late]), now[0])
+                twins[row - late] = twin.predict(int(regions[row - late]), now[0])
             if row % 2:
                 one.judge(
                     int(regions[row - late]), now[0], y[row - late], w[row - late], row - late
@@ -111,7 +111,7 @@ def test_rows_that_come_late_are_judged_by_what_was_said(kind):
                 keys = np.array([row - late], np.uint64)
                 rows = (regions[old], now, y[old], w[old], pending, keys, labels)
                 learn(table, overall, levels, parents, *rows)
-            twin.judge(int(regions[row - late]), twins[row - late], y[row - late], w[row - late])
+            twin.score(int(regions[row - late]), twins[row - late], y[row - late], w[row - late])
             assert overall[0, _bounds.LATENESS_PLACE] == pytest.approx(twin.lateness)
     assert labels[0] == len(y)
 
@@ -205,16 +205,16 @@ def test_each_of_several_targets_has_the_bounds_of_its_twin():
     parents, regions, predictions, y, w = targets_of(KINDS, 700)
     known = BoundTable(np.array(LEVELS), len(KINDS))
     bounds = np.empty((*y.shape, len(LEVELS), 2))
-    known.judge(parents, regions, predictions, y, w, bounds=bounds)
+    known.score(parents, regions, predictions, y, w, bounds=bounds)
     for target, kind in enumerate(KINDS):
         twin = naive_intervals.Bounds(LEVELS, parents.tolist())
         for row, region in enumerate(regions.tolist()):
-            said = twin.say(region, predictions[row, target])
-            right = np.array(twin.tell(said))
+            said = twin.predict(region, predictions[row, target])
+            right = np.array(twin.published(said))
             told = bounds[row, target]
             assert told == pytest.approx(right, rel=1e-6, abs=1e-9, nan_ok=True), (kind, row)
             if not np.isnan(y[row, target]):
-                twin.judge(region, said, y[row, target], w[row])
+                twin.score(region, said, y[row, target], w[row])
     assert np.isnan(bounds[:, -1]).all()
     assert (known.table[-1] == BoundTable(np.array(LEVELS)).table[0]).all()
 
@@ -222,19 +222,21 @@ def test_each_of_several_targets_has_the_bounds_of_its_twin():
 def test_what_is_said_of_several_targets_is_what_is_said_of_each_alone():
     parents, regions, predictions, y, w = targets_of(["plain", "counts", "shock"], 800)
     known = BoundTable(np.array(LEVELS), 3)
-    said = known.say(parents, regions[:40], predictions[:40])
-    assert np.isnan(known.told(said)).all()
-    known.judge(parents, regions, predictions, y, w)
-    said = known.say(parents, regions, predictions)
+    said = known.predict(parents, regions[:40], predictions[:40])
+    assert np.isnan(known.published(said)).all()
+    known.score(parents, regions, predictions, y, w)
+    said = known.predict(parents, regions, predictions)
     for target in range(2):
         alone = BoundTable(np.array(LEVELS))
         has = ~np.isnan(y[:, target])
         one = predictions[:, target : target + 1]
-        alone.judge(parents, regions[has], one[has], y[has, target : target + 1], w[has])
+        alone.score(parents, regions[has], one[has], y[has, target : target + 1], w[has])
         assert (alone.table == known.table[target]).all()
         assert (alone.overall == known.overall[target]).all()
-        assert (alone.say(parents, regions, one)[:, 0] == said[:, target]).all()
-        assert (alone.told(said[:, target : target + 1])[:, 0] == known.told(said)[:, target]).all()
+        assert (alone.predict(parents, regions, one)[:, 0] == said[:, target]).all()
+        assert (
+            alone.published(said[:, target : target + 1])[:, 0] == known.published(said)[:, target]
+        ).all()
         level = known.between(said, 0.7)[:, target]
         assert (alone.between(said[:, target : target + 1], 0.7)[:, 0] == level).all()
         assert (known.of_target(target).table == alone.table).all()
@@ -249,16 +251,16 @@ def test_delayed_rows_of_several_targets_are_those_of_each_alone():
     for start in range(0, len(y) - 100, 50):  # labels come by 50, those of every third row
         here = slice(start, start + 50)
         keys = np.arange(start, start + 50, dtype=np.uint64)
-        said = both.say(parents, regions[here], predictions[here])
+        said = both.predict(parents, regions[here], predictions[here])
         both.remember(keys[::3], said[::3])
-        both.judge(parents, regions[here], predictions[here] + 1, y[here], w[here], keys=keys)
+        both.score(parents, regions[here], predictions[here] + 1, y[here], w[here], keys=keys)
         for target, alone in enumerate(singles):
             own = slice(target, target + 1)
-            told = alone.say(parents, regions[here], predictions[here, own])
+            told = alone.predict(parents, regions[here], predictions[here, own])
             assert np.array_equal(told[:, 0], said[:, target], equal_nan=True)
             alone.remember(keys[::3], told[::3])
             now = predictions[here, own] + 1
-            alone.judge(parents, regions[here], now, y[here, own], w[here], keys=keys)
+            alone.score(parents, regions[here], now, y[here, own], w[here], keys=keys)
             assert (alone.table == both.table[target]).all()
             assert (alone.overall == both.overall[target]).all()
     assert both.pending.count == singles[0].pending.count == 0
@@ -283,5 +285,5 @@ def test_arrays_of_other_targets_are_refused(wrong):
         known.overall = known.overall[:1].copy()
     before = known.table.copy()
     with pytest.raises(ValueError, match="fit"):
-        known.judge(parents, regions, predictions, y, w, keys=keys, bounds=bounds)
+        known.score(parents, regions, predictions, y, w, keys=keys, bounds=bounds)
     assert (known.table == before).all()

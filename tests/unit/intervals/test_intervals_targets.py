@@ -108,12 +108,12 @@ def test_bounds_of_a_tree_are_those_of_a_slow_twin_for_each_target():
         model.learn_one(x, y, w)
         for name, twin in twins.items():
             twin.parents = model.model.region_parents.tolist()
-            said = twin.say(region, prediction[name])
+            said = twin.predict(region, prediction[name])
             if len(told):
-                right = np.array(twin.tell(said))
+                right = np.array(twin.published(said))
                 assert told[name] == pytest.approx(right, rel=1e-6, abs=1e-9, nan_ok=True)
             if y[name] is not None:
-                twin.judge(region, said, y[name], w)
+                twin.score(region, said, y[name], w)
     assert model.n_leaves > 3
     assert all(np.isfinite(each).all() for each in told.values())
 

@@ -97,7 +97,7 @@ def test_ranks_are_of_all_over_common_rows_and_of_those_who_came_to_the_end():
     )
     assert found.ranked(AT_ONCE) == ["Sapwood, tree", FOREST, "river ARF"]
     first, whole = _rankings(found, AT_ONCE)
-    assert "the rows that all came to of 3 real streams" in first.title
+    assert "the rows that all reached of 3 real streams" in first.title
     assert {line[0]: line[1] for line in first.rows} == {
         "river ARF": "1.00",
         FOREST: "2.00",

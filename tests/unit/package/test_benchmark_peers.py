@@ -74,7 +74,7 @@ def test_the_settings_called_default_are_the_defaults():
 
 def test_twins_are_not_judged_twice():
     assert [who.name for who in learners() if who.name.startswith(OURS)] == [OURS]
-    assert all(peer(who.twin_of) in learners() for who in PEERS if who.twin_of)
+    assert all(peer(who.same_as) in learners() for who in PEERS if who.same_as)
 
 
 @pytest.mark.parametrize("name", [OURS, f"{OURS}, one by one", "river, QO corrected", "SGD"])
@@ -224,7 +224,7 @@ def test_the_parts_of_a_row_are_kept(monkeypatch):
 
 
 def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch):
-    both = [who for who in PEERS if OURS in (who.name, who.twin_of)]
+    both = [who for who in PEERS if OURS in (who.name, who.same_as)]
     monkeypatch.setattr(runs, "PEERS", both)
     monkeypatch.setattr(runs, "find_spec", lambda name: None)  # so that there is no compiler
     said = []
@@ -232,7 +232,7 @@ def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch):
     assert len(said) == 2 * 2 + 2 * 2  # streams, and costs and their growth, for both
     assert found.absent == {"the parts of a row": "without Cython, setuptools"}
     told = Findings(found)
-    assert told.twins()[0][2:] == (2, 2)
+    assert told.duplicates()[0][2:] == (2, 2)
     assert told.score("friedman", OURS) > 0.5
     assert [rows for rows, _ in told.growth(OURS, "microseconds")] == [10_000, 20_000]
     assert told.cost(OURS, "microseconds") < 100
@@ -291,7 +291,7 @@ def made_up_run():
             records.append(Record("cost", "friedman", name, DEFAULT, 1000, measure, value))
         for rows in (10_000, 20_000):
             records.append(Record("growth", "friedman", name, DEFAULT, rows, "microseconds", 2.0))
-    for place, part in enumerate([*row_costs.PARTS, row_costs.WHOLE, *row_costs.BESIDE], 1):
+    for place, part in enumerate([*row_costs.PARTS, row_costs.WHOLE, *row_costs.OTHER], 1):
         records.append(Record("parts", "friedman", OURS, DEFAULT, 50_000, part, 10.0 * place))
     records.append(
         Record("accuracy", "fair", "MOA", DEFAULT, 0, FAILURE, 1.0, "<b>NullPointer</b> | x")
@@ -307,7 +307,7 @@ def made_up_run():
 
 def test_ranks_are_those_of_the_scores_and_a_failure_is_last():
     found = Findings(made_up_run())
-    ranking = found.ranking(found.scores(STREAMS, found.judged, "r2"), found.judged)
+    ranking = found.ranking(found.scores(STREAMS, found.compared, "r2"), found.compared)
     ranks = dict(zip(ranking.models, ranking.ranks, strict=True))
     assert ranks[OURS] == pytest.approx((1 + 2 + 1 + 3 + 1 + 2) / 6)
     assert ranks["MOA"] == pytest.approx((3 + 4 + 3 + 4 + 3 + 4) / 6)

@@ -23,7 +23,7 @@ from sapwood.streams.convert import convert
 from sapwood.streams.jsonlines import JSONLinesStream
 from sapwood.streams.schema import ReadOptions, decide
 from sapwood.streams.stream import StreamError
-from stream_cases import bits, check_resuming, told
+from stream_cases import bits, check_resuming, contents_of
 
 WISHES = ReadOptions("y", categorical=("zone",), time_parts=("hour",), time="t")
 LOOKS = {
@@ -131,7 +131,7 @@ def test_all_formats_say_the_same(tmp_path_factory, rows, group, most_rows):
             JSONLinesStream(TextSource(path), ReadOptions(**{**vars(WISHES), "known": known}))
         )
     for stream in streams:
-        found = told(stream, most_rows=most_rows)
+        found = contents_of(stream, most_rows=most_rows)
         good = len(rows) - len(faults)
         assert found["columns"] == (expected if rows else {})
         assert found["y"] == bits(converted.y)
@@ -167,7 +167,7 @@ def test_each_position_gives_the_rest(tmp_path_factory, rows, kind, cuts, group)
     found = check_resuming(open_columnar(folder, WISHES))
     whole = str(folder / f"_whole.{kind}")
     write(whole, table_of(rows), group)
-    alone = told(open_columnar(whole, WISHES))
+    alone = contents_of(open_columnar(whole, WISHES))
     assert [found[key] for key in ("columns", "y", "times")] == [
         alone[key] for key in ("columns", "y", "times")
     ]
@@ -218,7 +218,7 @@ def test_only_what_is_needed_is_read(tmp_path):
         write(path, table)
         stream = open_columnar(path, ReadOptions("y", drop=("tags", "city"), time_parts=()))
         assert list(stream.features) == ["x", "zone", "open", "t"]
-        assert len(told(stream)["y"]) == 20
+        assert len(contents_of(stream)["y"]) == 20
         with pytest.raises(StreamError, match=r"column 'tags' holds list<.*--drop tags"):
             open_columnar(path, ReadOptions("y"))
         known = open_columnar(
@@ -275,7 +275,7 @@ def test_files_of_a_folder_in_order(tmp_path):
         [names.index(name)]
         for name in ["a/2.PQ", "a/10.parquet", "a.parquet", "b.parquet", "c/z.parquet", "c.arrow"]
     ]
-    assert len(told(open_columnar(tmp_path, ReadOptions("y"), "parquet"))["y"]) == 5
+    assert len(contents_of(open_columnar(tmp_path, ReadOptions("y"), "parquet"))["y"]) == 5
 
 
 def test_a_folder_without_files(tmp_path):
@@ -308,7 +308,7 @@ def test_files_that_differ_harmlessly(tmp_path):
     )
     stream = open_columnar(tmp_path, ReadOptions("y"))
     assert stream.features == {"x": "category"}
-    found = told(stream)
+    found = contents_of(stream)
     assert found["columns"]["x"] == bits([None, "7", "8"])
     assert found["y"] == bits(np.array([1, 2.5, 3]))
 
@@ -360,12 +360,12 @@ def test_files_that_are_cut_off(tmp_path, kind):
         path.write_bytes(data[:length])
         rows = None
         with contextlib.suppress(StreamError):
-            rows = len(told(open_columnar(path, WISHES))["y"])
+            rows = len(contents_of(open_columnar(path, WISHES))["y"])
         # The streaming format does not tell its end.
         assert rows is None or (kind == "arrows" and rows in (0, 5, 10))
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(StreamError, match=rf"rows\.{kind} cannot be read: .*write it again"):
-        told(open_columnar(path, WISHES))
+        contents_of(open_columnar(path, WISHES))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -383,7 +383,7 @@ def test_files_that_are_damaged(tmp_path, kind):
             spoilt[rng.randrange(len(data))] = rng.randrange(256)
         path.write_bytes(spoilt)
         try:
-            told(open_columnar(path, ReadOptions("y")))
+            contents_of(open_columnar(path, ReadOptions("y")))
         except StreamError:
             refused += 1
     assert refused > 20
@@ -412,10 +412,10 @@ def test_names_that_tell_nothing(tmp_path):
     table = table_of(some_rows(4))
     write(str(tmp_path / "rows.arrows"), table)
     os.rename(tmp_path / "rows.arrows", tmp_path / "rows")
-    assert len(told(open_columnar(tmp_path / "rows", WISHES, "arrow"))["y"]) == 4
+    assert len(contents_of(open_columnar(tmp_path / "rows", WISHES, "arrow"))["y"]) == 4
     write(str(tmp_path / "rows.parquet"), table)
     os.rename(tmp_path / "rows.parquet", tmp_path / "rows")
-    assert len(told(open_columnar(tmp_path / "rows", WISHES))["y"]) == 4
+    assert len(contents_of(open_columnar(tmp_path / "rows", WISHES))["y"]) == 4
 
 
 def test_rows_that_are_appended_to_a_parquet_file(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from cli_cases import assert_fails, invoke, read_csv, rows_of, run, write_csv
 from sapwood.streams import StreamError, open_stream
-from stream_cases import check_resuming, told
+from stream_cases import check_resuming, contents_of
 
 TEXT = 'stadt,fläche,y\nKöln,50,1\n"Łódź",60,2\nTromsø,70,3\n'
 LATIN = TEXT.replace("Łódź", "Gävle")
@@ -96,12 +96,12 @@ def test_compressed_texts_are_read_and_resumed(tmp_path, suffix):
     else:
         path.write_bytes(PACKERS[suffix](PLAIN))
     plain, packed = (open_stream(each, target="y") for each in (tmp_path / "a.csv", path))
-    wanted = told(plain)
-    found = told(packed)
+    wanted = contents_of(plain)
+    found = contents_of(packed)
     assert found["columns"] == wanted["columns"]
     assert found["y"] == wanted["y"]
     first = next(packed.chunks(most_rows=1000))
-    rest = told(packed, first.next)
+    rest = contents_of(packed, first.next)
     assert rest["y"] == wanted["y"][1000:]
     assert [chunk.done for chunk in packed.chunks()][-1] <= path.stat().st_size
     assert packed.fingerprint == plain.fingerprint
@@ -113,7 +113,7 @@ def test_what_is_cut_off_is_told(tmp_path, suffix):
     data = zipped(path, a__csv=PLAIN) if suffix == "zip" else PACKERS[suffix](PLAIN)
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(StreamError, match=r"cut off|damaged"):
-        told(open_stream(path, target="y"))
+        contents_of(open_stream(path, target="y"))
 
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
@@ -132,7 +132,7 @@ def test_what_cannot_come_through_a_pipe_is_told(tmp_path):
 
 def test_archives(tmp_path):
     zipped(tmp_path / "one.zip", a__jsonl='{"x": 1, "y": 2}\n', **{"__MACOSX/a__jsonl": "x"})
-    assert told(open_stream(tmp_path / "one.zip", target="y"))["y"] == [(2.0).hex()]
+    assert contents_of(open_stream(tmp_path / "one.zip", target="y"))["y"] == [(2.0).hex()]
     zipped(tmp_path / "two.zip", a__csv="x,y\n", b__csv="x,y\n")
     with pytest.raises(StreamError, match=r"archive of 2 files, such as 'a.csv', 'b.csv': unpack"):
         open_stream(tmp_path / "two.zip", target="y")
@@ -198,7 +198,7 @@ def days(tmp_path, monkeypatch):
 
 
 def test_files_are_read_in_order_as_one(days):
-    wanted = told(open_stream("all.csv", target="y"))
+    wanted = contents_of(open_stream("all.csv", target="y"))
     names = [f"days/day{day}.csv" for day in range(1, 12)]
     for source in ("days", "days/day*.csv", names):
         stream = open_stream(source, target="y")
@@ -268,13 +268,13 @@ def test_files_must_have_the_columns_of_the_first(days):
     lines = [line.split(",") for line in rows_of(20)]
     turned = [",".join([line[5], *line[:5], "more"]) for line in lines]
     write_csv(days / "days" / "day2.csv", turned, "y,a,b,flag,city,sold,other")
-    assert len(told(open_stream("days", target="y"))["y"]) == 220
+    assert len(contents_of(open_stream("days", target="y"))["y"]) == 220
     write_csv(
         days / "days" / "day2.csv", [",".join(line[1:]) for line in lines], "b,flag,city,sold,y"
     )
     with pytest.raises(StreamError, match=r"day2.csv has no column 'a', unlike days/day1.csv; fix"):
         open_stream("days", target="y")
-    assert len(told(open_stream("days", target="y", drop=["a"]))["y"]) == 220
+    assert len(contents_of(open_stream("days", target="y", drop=["a"]))["y"]) == 220
 
 
 def test_bad_rows_of_several_files_have_their_places(days):
@@ -299,7 +299,7 @@ def test_which_files_are_refused(days):
     (days / "days" / "day12.tsv").write_text("a\ty\n1\t2\n")
     with pytest.raises(StreamError, match=r"day12.tsv is tsv, while days/day1.csv is csv"):
         open_stream("days", target="y")
-    assert len(told(open_stream("days", target="y", format="csv"))["y"]) > 0
+    assert len(contents_of(open_stream("days", target="y", format="csv"))["y"]) > 0
 
 
 def test_several_tables_and_several_objects(days):

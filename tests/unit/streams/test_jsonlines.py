@@ -17,7 +17,7 @@ from sapwood.streams.blocks import TextSource
 from sapwood.streams.jsonlines import JSONLinesStream
 from sapwood.streams.schema import ReadOptions
 from sapwood.streams.stream import StreamError
-from stream_cases import bits, check_resuming, told
+from stream_cases import bits, check_resuming, contents_of
 
 NAN = math.nan
 WISHES = ReadOptions("y")
@@ -38,7 +38,7 @@ def path(tmp_path):
 
 
 def faults(stream):
-    return [(number, reason, *rest[:2]) for _, number, reason, *rest in told(stream)["bad"]]
+    return [(number, reason, *rest[:2]) for _, number, reason, *rest in contents_of(stream)["bad"]]
 
 
 # Columns
@@ -80,7 +80,7 @@ def test_one_broken_line_of_ten_makes_no_text(path, good, bad):
         bad_rows.NO_BOOLEAN,
         bad_rows.NO_TIME,
     )
-    assert len(told(stream)["y"]) == 9
+    assert len(contents_of(stream)["y"]) == 9
     text = opened(path, lines(*rows[1:], *[{"x": "x", "y": 1}]))
     assert text.features == {"x": "category"}
 
@@ -92,7 +92,7 @@ def test_only_the_beginning_decides_which_columns_there_are(path):
     assert faults(stream) == [(1001, bad_rows.UNKNOWN_COLUMN, "late", "3")]
     known = opened(path, lines(*rows), ReadOptions("y", known={"x": "number"}))
     assert faults(known) == []
-    assert len(told(known)["y"]) == 1002
+    assert len(contents_of(known)["y"]) == 1002
 
 
 def test_the_beginning_has_at_most_so_many_bytes(path):
@@ -105,7 +105,7 @@ def test_a_first_line_that_is_longer_than_the_beginning(path):
     stream = opened(
         path, lines({"x": 1, "pad": "u" * 400_000, "y": 1}), ReadOptions("y", drop=("pad",))
     )
-    assert told(stream)["columns"] == {"x": bits(np.array([1.0]))}
+    assert contents_of(stream)["columns"] == {"x": bits(np.array([1.0]))}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ GOOD_LINES = [
 @pytest.mark.parametrize(("line", "reason", "column", "value"), BAD_LINES)
 def test_a_bad_line_among_good_ones(path, line, reason, column, value):
     stream = opened(path, b"\n".join([*GOOD_LINES[:20], line, b"", *GOOD_LINES[20:]]) + b"\n")
-    found = told(stream)
+    found = contents_of(stream)
     [(source, number, told_reason, told_column, told_value, text, before)] = found["bad"]
     assert (source, number, told_reason, told_column, before) == (
         *(str(path), 21, reason, column, 20),
@@ -186,7 +186,7 @@ def test_a_bad_line_among_good_ones(path, line, reason, column, value):
     assert text == line
     assert (told_value is None) if value is None else (value in told_value)
     assert found == {
-        **told(opened(path, b"\n".join([*GOOD_LINES[:20], b"", b"", *GOOD_LINES[20:]]))),
+        **contents_of(opened(path, b"\n".join([*GOOD_LINES[:20], b"", b"", *GOOD_LINES[20:]]))),
         "bad": found["bad"],
     }
 
@@ -264,9 +264,9 @@ def test_both_parsers_say_the_same(tmp_path_factory, some, known, ends):
         patch.setattr(jsonlines, "SAMPLE_ROWS", 10)  # so that there are unknown columns
         stream = opened(path, text, wishes)
         patch.setattr(jsonlines, "MANY", 0)
-        at_once = [told(stream, most_rows=most_rows) for most_rows in (1, 3, 100)]
+        at_once = [contents_of(stream, most_rows=most_rows) for most_rows in (1, 3, 100)]
         patch.setattr(jsonlines, "MANY", math.inf)
-        by_line = told(stream)
+        by_line = contents_of(stream)
     for found in at_once:
         assert found == by_line
     assert len(by_line["numbers"]) + len(by_line["bad"]) == 10 + sum(
@@ -277,7 +277,7 @@ def test_both_parsers_say_the_same(tmp_path_factory, some, known, ends):
 def test_good_lines_are_parsed_at_once(path, monkeypatch):
     stream = opened(path, b"\n".join(GOOD_LINES))
     monkeypatch.setattr(JSONLinesStream, "_parsed_by_line", None)
-    assert len(told(stream)["y"]) == 30
+    assert len(contents_of(stream)["y"]) == 30
 
 
 @settings(max_examples=50)
@@ -292,7 +292,7 @@ def test_each_position_gives_the_rest(tmp_path_factory, some):
 
 def test_gzip_is_read_as_plain_text_is(path):
     text = b"\n".join(GOOD_LINES)
-    plain = told(opened(path, text))
+    plain = contents_of(opened(path, text))
     packed = opened(path, gzip.compress(text))
     assert check_resuming(packed, sizes=(7,)) == plain
     assert packed.size == path.stat().st_size
@@ -340,7 +340,7 @@ def test_a_first_line_that_is_broken_does_not_stop_a_pipe(pipe):
     stream = JSONLinesStream(TextSource("-"), wishes)
     pipe.write(lines({"x": 1, "y": 2, "z": 3, "w": 4}).encode())
     pipe.close()
-    found = told(stream)
+    found = contents_of(stream)
     assert [number for _, number in found["numbers"]] == [2]
     assert found["times"] == bits(np.array([4.0]))
     assert [reason for _, _, reason, *_ in found["bad"]] == [bad_rows.MALFORMED_JSON]
@@ -358,7 +358,7 @@ def test_without_a_model_a_pipe_is_waited_for(pipe):
     stream = JSONLinesStream(TextSource("-"), ReadOptions("y"))
     thread.join()
     assert stream.features == {"x": "category"}
-    assert told(stream)["columns"]["x"] == bits([None, "u"])
+    assert contents_of(stream)["columns"]["x"] == bits([None, "u"])
 
 
 def test_keys_that_a_model_does_not_know_are_passed_over(path):
