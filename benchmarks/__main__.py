@@ -7,12 +7,15 @@ from pathlib import Path
 
 from benchmarks import (
     anomalies,
+    bins,
+    bounds,
     categories,
     class_observers,
     classes,
     drift,
     endurance,
     evaluate_speed,
+    family,
     forests,
     headline,
     hybrid,
@@ -66,6 +69,9 @@ QUESTIONS: dict[str, Callable[[bool], Answer]] = {
     "transforms": transforms.run,
     "anomalies": anomalies.run,
     "losses": losses.run,
+    "bounds": bounds.run,
+    "bins": bins.run,
+    "family": family.run,
     "hybrid": hybrid.run,
     "endurance": endurance.run,
     "newcomers": newcomers.run,
@@ -100,14 +106,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := set(options.questions) - set(QUESTIONS):
         parser.error(f"no such question: {', '.join(sorted(unknown))}")
 
-    bounds: list[Bound] = []
+    promises: list[Bound] = []
     for name in options.questions or QUESTIONS:
         answer = QUESTIONS[name](options.quick)
         print(f"== {name}\n", *(f"{table}\n" for table in answer.tables), sep="\n", flush=True)
         answer.records.write_csv(RESULTS / f"{name}.csv")
-        bounds += answer.bounds
-    print(Table("== Bounds", ("bound", "measured", "limit", "met"), [b.row() for b in bounds]))
-    return 0 if all(bound.met for bound in bounds) else 1
+        promises += answer.bounds
+    print(Table("== Bounds", ("bound", "measured", "limit", "met"), [b.row() for b in promises]))
+    return 0 if all(bound.met for bound in promises) else 1
 
 
 if __name__ == "__main__":

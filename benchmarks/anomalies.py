@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import data_sets
+from benchmarks.moa_process import MoaProcess, moa_command
 from benchmarks.tables import Answer, Bound, Table
 from sapwood import ForestRegressor, HoeffdingTreeRegressor
 
@@ -27,6 +28,7 @@ ROWS, QUICK_ROWS, SKIPPED, BLOCK, SEEDS = 5_000, 1_500, 500, 100, 3
 SHARE = 0.01
 CHOSEN = ("bike", "metro")
 HELD_OUT = ("california", "diamonds", "Beijing PM2.5")
+HS_TREES = "moa.classifiers.oneclass.HSTrees"
 KINDS = ("mixed", "shifted", "uniform")
 
 
@@ -98,13 +100,13 @@ def _sensors(rows: int) -> tuple[FloatArray, FloatArray]:
 def _with_anomalies(X: FloatArray, kind: str, seed: int) -> tuple[FloatArray, BoolArray]:
     rng = np.random.default_rng(seed)
     (rows, width), changed = X.shape, X.copy()
-    bad: BoolArray = rng.random(rows) < SHARE
+    bad: BoolArray = np.less(rng.random(rows), SHARE)
     bad[:SKIPPED] = False
     low, high, deviation = X.min(axis=0), X.max(axis=0), X.std(axis=0)
     for row in np.flatnonzero(bad):
         taken: NDArray[Any]
         if kind == "mixed":
-            taken = rng.random(width) < 0.5
+            taken = np.less(rng.random(width), 0.5)
             taken[rng.integers(width)] = True
             changed[row, taken] = X[rng.integers(rows), taken]
         elif kind == "shifted":
@@ -131,6 +133,8 @@ def _scores(X: FloatArray, y: FloatArray, seed: int) -> list[tuple[str, FloatArr
         found.append((name, np.concatenate(scores)))
     if (peers := _half_space_trees(X, seed)) is not None:
         found.append(("river HalfSpaceTrees", peers))
+    if not isinstance(moa_command(), str):
+        found.append(("MOA HSTrees", _moas(X)))
     return found
 
 
@@ -148,6 +152,16 @@ def _half_space_trees(X: FloatArray, seed: int) -> FloatArray | None:
         found[place] = model.score_one(x)
         model.learn_one(x)
     return found
+
+
+def _moas(X: FloatArray) -> FloatArray:
+    """Return the scores of MOA's trees, of values that are scaled by the range so far."""
+    low, high = np.minimum.accumulate(X), np.maximum.accumulate(X)
+    scaled = (X - low) / np.where(high > low, high - low, 1.0)
+    with MoaProcess([0] * X.shape[1], HS_TREES) as java:
+        java.start()
+        usual, _ = java.follow(np.column_stack([scaled, np.zeros(len(X))]))
+    return -usual
 
 
 def _auc(scores: FloatArray, bad: BoolArray) -> float:

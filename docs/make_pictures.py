@@ -4,6 +4,7 @@
 The same release of matplotlib makes the same bytes.
 """
 
+import csv
 import functools
 import math
 import operator
@@ -679,6 +680,31 @@ def by_rounds(rows: int, workers: int) -> tuple[list[int], list[float], list[flo
         ends.append(min(rows, end + max(2_000, end // 10)))
 
 
+# -- bins -----------------------------------------------------------------------------------------
+
+
+def bins() -> Figure:
+    """Draw what more bins bring: `python -m benchmarks bins` has measured it."""
+    with (FOLDER.parent / "benchmarks" / "results" / "bins.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["model"] == "tree"]
+    figure, (left, right) = panels(1, 2, 2.6)
+    for name in dict.fromkeys(row["stream"] for row in rows):
+        own = [row for row in rows if row["stream"] == name]
+        sizes = [int(row["bins"]) for row in own]
+        usual = next(row for row in own if row["bins"] == "32")
+        gains = [float(row["r2"]) - float(usual["r2"]) for row in own]
+        left.plot(sizes, gains, marker="o", markersize=3, linewidth=1, label=name)
+        costs = [float(row["megabytes"]) / float(usual["megabytes"]) for row in own]
+        right.plot(sizes, costs, marker="o", markersize=3, linewidth=1)
+    for ax in (left, right):
+        ax.set_xscale("log", base=2)
+        ax.set_xticks([8, 16, 32, 64], ["8", "16", "32", "64"])
+    label(left, "bins of a feature in a leaf", "R², minus that of 32 bins")
+    label(right, "bins of a feature in a leaf", "relative memory")
+    figure.legend(loc="outside upper left", ncols=4)
+    return figure
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     "packages": packages,
     "loop": loop,
@@ -695,6 +721,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "evidence": evidence,
     "hybrid": hybrid,
     "round": turn,
+    "bins": bins,
 }
 
 if __name__ == "__main__":

@@ -237,6 +237,11 @@ def rules(case):
     return (model.to_rules("a") if case.task == "several targets" else model.to_rules()) is not None
 
 
+def anomalies(case):
+    X, _ = stream(FEW, 1)
+    return (case.learned().anomaly_score_many(X) > 0).any()
+
+
 def importances(case):
     return len(case.learned().feature_importances) == 3
 
@@ -269,6 +274,7 @@ FEATURES = {
     "`of_target`": of_target,
     "`explain`": explained,
     "`to_rules`": rules,
+    "`anomaly_score_many`": anomalies,
     "`feature_importances`": importances,
 }
 

@@ -3,20 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self, get_args
 
-import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.evaluate.model_log import ModelLog
 from sapwood.evaluate.recorder import Moment, packed, unpacked
 from sapwood.formatting import number
-from sapwood.inspect.rules import Condition, Rule
+from sapwood.inspect.rule_reading import conditions_of, largest_leaves
 from sapwood.inspect.tree_views import TreeViews
+from sapwood.inspect.view import TreePicture
 from sapwood.model import readable_part
+from sapwood.tree.layout import LEAF
 
 __all__ = ["RuleEvent", "RuleLog"]
 
 Kind = Literal["divided", "removed", "changed"]
+Split = tuple[int, int, float, int]  # kind, feature, threshold, subset
 
 KINDS = get_args(Kind)
 WATCHED = 8  # rules, those of most rows
@@ -31,8 +33,9 @@ class RuleEvent(NamedTuple):
     row : int
         How many rows were scored when it was noted; it happened since the moment before.
     kind : {"divided", "removed", "changed"}
-        The rule became several with further conditions; there is no such rule any more, as the tree
-        was pruned or replaced; or the mean of its rows has moved by more than its error.
+        The leaf of the rule was split, so that it became several with further conditions; there is
+        no such rule any more, as the tree was pruned or replaced; or the mean of the target in its
+        rows has moved by more than the deviation.
     rule : str
         Its conditions.
     share : float
@@ -73,27 +76,24 @@ class RuleEvent(NamedTuple):
         return self._asdict()
 
 
-class _Known(NamedTuple):
-    """What is remembered of a rule until the next moment."""
+class Known(NamedTuple):
+    """What is remembered of a rule until the next moment; a path is its splits and directions."""
 
-    conditions: tuple[Condition, ...]
+    path: tuple[tuple[Split, bool], ...]
+    rule: str
     share: float
     mean: float
-    error: float
-
-    @classmethod
-    def of(cls, rule: Rule) -> "_Known":
-        return cls(rule.conditions, rule.share, rule.mean, rule.error)
+    deviation: float
 
 
 class RuleLog(ModelLog):
-    """The largest rules of a model at the last moment, and what has happened to such rules."""
+    """The largest rules of a tree at the last moment, and what has happened to such rules."""
 
-    first, most = 2500, 16
+    first, most = 5000, 12
 
     def __init__(self) -> None:
         super().__init__()
-        self._known: list[_Known] = []
+        self._known: list[Known] = []
         self._events: list[RuleEvent] = []
 
     @staticmethod
@@ -110,12 +110,11 @@ class RuleLog(ModelLog):
         interval, moments = self.interval, len(self._moments)
         super().add(rows, model)
         if (self.interval, len(self._moments)) != (interval, moments):
-            self._compare(rows, readable_part(model).to_rules())
-
-    def _compare(self, row: int, rules: Sequence[Rule]) -> None:
-        found = (event_of(row, before, rules) for before in self._known)
-        self._events = [*self._events, *(each for each in found if each)][-MOST_EVENTS:]
-        self._known = [_Known.of(rule) for rule in rules[:WATCHED]]
+            part = readable_part(model)
+            picture = part._picture()
+            found = (event_of(rows, before, picture) for before in self._known)
+            self._events = [*self._events, *(each for each in found if each)][-MOST_EVENTS:]
+            self._known = largest_rules(picture, part._features)
 
     def results(self, end: Moment) -> dict[str, Any]:
         """Return the events so far."""
@@ -123,12 +122,9 @@ class RuleLog(ModelLog):
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state, to be saved."""
-        known = [
-            {**each._asdict(), "conditions": [own.to_dict() for own in each.conditions]}
-            for each in self._known
-        ]
-        events = [event.to_dict() for event in self._events]
         state = {"interval": self.interval, "moments": self._moments}
+        known = [each._asdict() for each in self._known]
+        events = [event.to_dict() for event in self._events]
         return {"rules": packed({**state, "known": known, "events": events})}
 
     def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -149,64 +145,89 @@ class RuleLog(ModelLog):
         return made
 
 
-def event_of(row: int, before: _Known, rules: Sequence[Rule]) -> RuleEvent | None:
+def largest_rules(picture: TreePicture, features: Any) -> list[Known]:
+    """Return what is remembered of the largest rules of a tree.
+
+    Parameters
+    ----------
+    picture : TreePicture
+        The tree.
+    features : Features
+        Of its rows.
+    """
+    total, columns = picture.reached[0] or 1.0, picture.columns
+    return [
+        Known(
+            tuple((_split(picture, node), left) for node, left in path),
+            " and ".join(map(str, conditions_of(picture, features, path))) or "any row",
+            picture.reached[leaf] / total,
+            columns["mean"][leaf],
+            columns["deviation"][leaf],
+        )
+        for leaf, path in largest_leaves(picture, WATCHED)
+    ]
+
+
+def event_of(row: int, before: Known, picture: TreePicture) -> RuleEvent | None:
     """Return what has happened to a rule, if anything has.
 
     Parameters
     ----------
     row : int
         How many rows were scored.
-    before : _Known
+    before : Known
         The rule at the moment before.
-    rules : sequence of Rule
-        All rules now.
+    picture : TreePicture
+        The tree now.
     """
-    words = " and ".join(map(str, before.conditions)) or "any row"
-    old = (words, before.share, before.mean)
-    own = [rule for rule in rules if _is_same(before.conditions, rule.conditions)]
-    if own:
-        mean = own[0].mean
-        if abs(mean - before.mean) > before.error:
-            return RuleEvent(row, "changed", *old, mean, 1)
-        return None
-    parts = [rule for rule in rules if _is_narrower(rule.conditions, before.conditions)]
-    if len(parts) < 2:
+    old = (before.rule, before.share, before.mean)
+    node = _node_at(before.path, picture)
+    if node is None:
         return RuleEvent(row, "removed", *old, None, 0)
-    means, weights = [rule.mean for rule in parts], [rule.weight for rule in parts]
-    mean = float(np.average(means, weights=weights if sum(weights) > 0 else None))
-    return RuleEvent(row, "divided", *old, mean, len(parts))
+    mean, leaves = picture.below.mean[node], picture.below.leaves[node]
+    if leaves > 1:
+        return RuleEvent(row, "divided", *old, mean, leaves)
+    if abs(mean - before.mean) > before.deviation:
+        return RuleEvent(row, "changed", *old, mean, 1)
+    return None
 
 
-def _by_feature(conditions: Sequence[Condition]) -> dict[Any, Condition]:
-    return {(each.feature, each.labels is None): each for each in conditions}
-
-
-def _is_same(before: Sequence[Condition], now: Sequence[Condition]) -> bool:
-    """Whether conditions are the same; categories that were unseen before may have joined."""
-    old, new = _by_feature(before), _by_feature(now)
-    return old.keys() == new.keys() and all(
-        set(old[key].labels or ()) <= set(new[key].labels or ())
-        and (old[key].low, old[key].high) == (new[key].low, new[key].high)
-        for key in old
+def _split(picture: TreePicture, node: int) -> Split:
+    columns = picture.columns
+    return (
+        int(columns["kind"][node]),
+        int(columns["feature"][node]),
+        float(columns["threshold"][node]),
+        int(columns["subset"][node]),
     )
 
 
-def _is_narrower(now: Sequence[Condition], before: Sequence[Condition]) -> bool:
-    """Whether all rows that meet conditions now met the others before."""
-    old, new = _by_feature(before), _by_feature(now)
-    return old.keys() <= new.keys() and all(
-        old[key].low <= new[key].low
-        and new[key].high <= old[key].high
-        and (old[key].labels is None or set(new[key].labels or ()) <= set(old[key].labels or ()))
-        for key in old
-    )
+def _node_at(path: Sequence[tuple[Split, bool]], picture: TreePicture) -> int | None:
+    """Return the node to which the same splits lead; None if there is none."""
+    node = 0
+    for split, left in path:
+        if picture.columns["kind"][node] == LEAF or _split(picture, node) != split:
+            return None
+        node = picture.columns["child"][node] + (not left)
+    return node
 
 
-def _saved_rule(saved: Any) -> _Known:
-    if not isinstance(saved, dict) or saved.keys() != set(_Known._fields):
+def _saved_rule(saved: Any) -> Known:
+    if not isinstance(saved, dict) or saved.keys() != set(Known._fields):
         raise TypeError(f"{validation.shown(saved)} is no saved rule")
-    numbers = [validation.number(saved[name], name) for name in ("share", "mean", "error")]
-    return _Known(tuple(map(Condition.from_dict, saved["conditions"])), *numbers)
+    if not isinstance(saved["rule"], str) or not isinstance(saved["path"], list):
+        raise TypeError(f"{validation.shown(saved)} is no saved rule")
+    numbers = [validation.number(saved[name], name) for name in ("share", "mean", "deviation")]
+    return Known(tuple(map(_saved_step, saved["path"])), saved["rule"], *numbers)
+
+
+def _saved_step(saved: Any) -> tuple[Split, bool]:
+    (kind, feature, threshold, subset), left = saved
+    whole = [
+        validation.whole(each, name, 0, 2**64)
+        for name, each in (("kind", kind), ("feature", feature), ("subset", subset))
+    ]
+    return (whole[0], whole[1], validation.number(threshold, "threshold"), whole[2]), bool(left)
 
 
 def _saved_event(saved: Any) -> RuleEvent:

@@ -16,7 +16,7 @@ from sapwood.rows.features import OTHERS, Features
 from sapwood.tree.layout import CATEGORY, LEAF
 from sapwood.validation import Label
 
-__all__ = ["class_rules_of", "rules_of"]
+__all__ = ["class_rules_of", "conditions_of", "largest_leaves", "rules_of"]
 
 
 def rules_of(tree: Any) -> RuleSet:
@@ -61,14 +61,13 @@ def _leaves(tree: Any, picture: TreePicture) -> list[_Leaf]:
     kernel = tree._kernel
     if kernel.rows == 0:
         return []
-    encoded = {int(each) for each in np.flatnonzero(kernel.columns.place_table >= 0)}
     columns, total = picture.columns, picture.reached[0] or 1.0
     born = kernel.leaf_table["born"]
     found = []
     for node, path in _paths(picture):
         record = columns["child"][node]
         common = {
-            "conditions": _conditions(picture, tree._features, path, encoded),
+            "conditions": conditions_of(picture, tree._features, path),
             "node": node,
             "weight": picture.reached[node],
             "share": picture.reached[node] / total,
@@ -137,12 +136,32 @@ def _paths(picture: TreePicture) -> list[tuple[int, Path]]:
     return found
 
 
-def _conditions(
-    picture: TreePicture, features: Features, path: Path, encoded: set[int]
-) -> tuple[Condition, ...]:
+def largest_leaves(picture: TreePicture, most: int) -> list[tuple[int, Path]]:
+    """Return the leaves of most rows and the splits on the way to each.
+
+    Parameters
+    ----------
+    picture : TreePicture
+        The tree.
+    most : int
+        How many.
+    """
+    return sorted(_paths(picture), key=lambda leaf: -picture.reached[leaf[0]])[:most]
+
+
+def conditions_of(picture: TreePicture, features: Features, path: Path) -> tuple[Condition, ...]:
     """Return the splits of a path as one condition for each feature, in order of their depth.
 
     A feature that was split by categories, and by their encoding when there were many, has two.
+
+    Parameters
+    ----------
+    picture : TreePicture
+        The tree.
+    features : Features
+        Of its rows.
+    path : tuple of pairs
+        The splits, and whether the path goes left at each.
     """
     columns = picture.columns
     together: dict[tuple[int, bool], list[tuple[int, bool]]] = {}
@@ -150,7 +169,7 @@ def _conditions(
         key = columns["feature"][node], columns["kind"][node] == CATEGORY
         together.setdefault(key, []).append((node, left))
     return tuple(
-        _merged(picture, features, splits, feature in encoded and not by_code)
+        _merged(picture, features, splits, feature in picture.levels and not by_code)
         for (feature, by_code), splits in together.items()
     )
 

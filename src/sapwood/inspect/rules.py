@@ -5,7 +5,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -84,27 +84,6 @@ class Condition:
             "missing": self.missing,
             "encoded": self.encoded,
         }
-
-    @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> "Condition":
-        """Return the condition of values that `to_dict` returned.
-
-        Raises
-        ------
-        TypeError
-            If they are no such values.
-        """
-        low, high, labels = (saved[name] for name in ("low", "high", "labels"))
-        if not isinstance(saved["feature"], str | int) or not isinstance(labels, list | None):
-            raise TypeError(f"{validation.shown(saved)} is no condition")
-        return cls(
-            saved["feature"],
-            -math.inf if low is None else validation.number(low, "low"),
-            math.inf if high is None else validation.number(high, "high"),
-            None if labels is None else tuple(labels),
-            bool(saved["missing"]),
-            bool(saved["encoded"]),
-        )
 
 
 def _finite(value: float) -> float | None:
