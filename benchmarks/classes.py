@@ -75,6 +75,7 @@ def run(quick: bool = False) -> Answer:
             kept[record.key] = record
             if not quick:
                 Table("", Record._fields, list(kept.values())).write_csv(FILE)
+    records += not_installed(kept, streams)
     if not quick:
         Table("", Record._fields, records).write_csv(FILE)
         PAGE.write_text(page(records), encoding="utf-8")
@@ -97,6 +98,26 @@ def kept_of(earlier: Sequence[Record], streams: Sequence[ClassStream]) -> dict[K
         for record in earlier
         if record.learner not in OURS and rows.get(record.stream) == record.rows
     }
+
+
+def not_installed(kept: Mapping[Key, Record], streams: Sequence[ClassStream]) -> list[Record]:
+    """Return what an earlier run measured on all streams of learners that are not installed here.
+
+    Parameters
+    ----------
+    kept : mapping
+        What is measured already.
+    streams : sequence of ClassStream
+        Those of this run.
+    """
+    names = {key[2] for key in kept} - learners().keys()
+    found = []
+    for timing in TIMINGS:
+        for name in sorted(names):
+            own = [kept.get((stream.name, timing, name)) for stream in streams]
+            known = [record for record in own if record is not None]
+            found += known if len(known) == len(streams) else []
+    return found
 
 
 def measured(stream: ClassStream, kept: Mapping[Key, Record]) -> Iterator[Record]:

@@ -218,9 +218,7 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
         self, x: dict[Any, Any], key: int = 0, record: bool = True
     ) -> dict[Label, float]:
         """Predict several targets of one row."""
-        found: list[float] | None = None
-        if record:
-            found = self._kernel.predict_targets_one(self._reader, x, key)
+        found: list[float] | None = self._kernel.predict_targets_one(self._reader, x, key, record)
         if found is None:
             read = partial(self._features.read_one, x, learn=False)
             found = self._predict_read(read, **recorded(key, record))[1][0].tolist()
@@ -334,18 +332,22 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
 
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[Any, int]:
         """Return the prediction of a row and its region, -1 if the model has none."""
+        return self._predict_by_key(x, key, record), -1
+
+    def _predict_by_key(self, x: dict[Any, Any], key: int, record: bool) -> Any:
+        """Return what `predict_one` does, given the key of an id."""
         if self._features.encoding is not None:
             x = self._features.encoding.encode_one(x)
         prediction: float | None = self._kernel.predict_one(self._reader, x, key, record)
         if prediction is not None:
-            return prediction, -1
+            return prediction
         if self._features.known.targets:
-            return self._predict_targets_one(x, key, record), -1
+            return self._predict_targets_one(x, key, record)
         read = partial(self._features.read_one, x, learn=False)
         _, predictions = self._predict_read(read, **recorded(key, record))
         if predictions.ndim == 1:
-            return float(predictions[0]), -1
-        return self._predict_targets_one(x, key, record), -1
+            return float(predictions[0])
+        return self._predict_targets_one(x, key, record)
 
     def _place_many(
         self, X: Any, keys: Any = None, record: bool = True

@@ -73,7 +73,7 @@ class LearningClassifier(PredictingClassifier):
                 self._learn_new([x], own, np.array([weight]), ids, True)
                 return
             model, calibrator, known = held.model, held.calibrator, len(held.classes)
-            ratings = ratings_of_one(model._place_one(x, given, False)[0], known)
+            ratings = ratings_of_one(model._predict_by_key(x, given, False), known)
             key = given or (key_of_row(x) if self._awaits else 0)
             labels, counts = calibrator.labels, held.counts
             if self._parameters["class_weight"] is not None and weight > 0:

@@ -251,7 +251,7 @@ class PredictingClassifier(Stage):
         given, x = 0 if id is None else key_of_id(id), self._encoded_one(x)
         held = self._held
         known = len(held.classes)
-        ratings = ratings_of_one(held.model._place_one(x, given, record)[0], known)
+        ratings = ratings_of_one(held.model._predict_by_key(x, given, record), known)
         if record and known:
             note = np.zeros(held.pending.width)
             note[0], note[1 : 1 + known] = held.calibrator.labels, ratings

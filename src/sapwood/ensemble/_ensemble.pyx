@@ -225,7 +225,7 @@ cdef class EnsembleKernel(Members):
         """Whether the reader can read a row as it is; then it has."""
         return reader.fill(x, learn) and reader.width == (<TreeKernel>self.trees[0]).features
 
-    def predict_targets_one(self, RowReader reader not None, x, uint64_t id=0):
+    def predict_targets_one(self, RowReader reader not None, x, uint64_t id=0, bint record=True):
         """Predict several targets of a row as a list, or None if `predict` has to do it."""
         cdef TreeKernel tree
         cdef TargetPrediction* found
@@ -249,7 +249,8 @@ cdef class EnsembleKernel(Members):
                     said[target].trees[place] = found[target].saying.prediction
             for target in range(self.targets):
                 self.say_together(target, said + target)
-            self.note_one(reader.values, said, id)
+            if record:
+                self.note_one(reader.values, said, id)
             return [said[target].issued for target in range(self.targets)]
         finally:
             self.sharing.end_reading()

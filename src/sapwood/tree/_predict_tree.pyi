@@ -8,7 +8,9 @@ from sapwood.rows._dict_row import RowReader
 from sapwood.tree._tables import TreeTables
 
 class PredictingTree(TreeTables):
-    def predict_targets_one(self, reader: RowReader, x: Any, id: int = 0) -> list[float] | None: ...
+    def predict_targets_one(
+        self, reader: RowReader, x: Any, id: int = 0, record: bool = True
+    ) -> list[float] | None: ...
     def predict_one(
         self, reader: RowReader, x: Any, id: int = 0, record: bool = True
     ) -> float | None: ...

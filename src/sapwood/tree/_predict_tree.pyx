@@ -27,7 +27,7 @@ from sapwood.tree._walk cimport AHEAD, leaf_of, walk_ahead
 cdef class PredictingTree(TreeTables):
     """A tree, as far as it is asked. The parameters are those of `TreeTables`."""
 
-    def predict_targets_one(self, RowReader reader not None, x, uint64_t id=0):
+    def predict_targets_one(self, RowReader reader not None, x, uint64_t id=0, bint record=True):
         """Predict several targets as a list; None if `predict` has to do it."""
         cdef TargetPrediction* predictions = predictions_in(self, self.scratch, NULL)
         cdef const double* row
@@ -43,7 +43,7 @@ cdef class PredictingTree(TreeTables):
             row = with_levels(self, reader.values, self.room)
             leaf = leaf_of(self.nodes, row)
             predict_row(self, leaf, row, self.scratch, predictions)
-            if self.tracking and self.rows > 0.0:
+            if record and self.tracking and self.rows > 0.0:
                 self.notes.reserve(1)
                 key = id if id else note_key(self, reader.values, 0, NULL)
                 take_down(self, leaf, predictions, self.notes.leave(key))

@@ -8,6 +8,7 @@ import pytest
 import sapwood
 from naive_classes import LEVELS, NaiveSets
 from sapwood.classify._calibration import Calibrator
+from sapwood.model import State
 
 CLASSIFIERS = (
     sapwood.HoeffdingTreeClassifier,
@@ -103,3 +104,24 @@ def test_a_level_is_between_0_and_1(level):
         model.predict_set_one({"x": 1.0}, level)
     with pytest.raises(ValueError, match="level"):
         model.predict_set_many({"x": [1.0]}, level)
+
+
+def test_files_of_the_first_format_have_no_sets():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(300, 2))
+    model = sapwood.HoeffdingTreeClassifier()
+    model.learn_many(X, labels_of(X, rng))
+    header, arrays = model.to_state()
+    earlier = {name: array for name, array in arrays.items() if name != "prediction_sets"}
+    again = sapwood.HoeffdingTreeClassifier.from_state(State(header, earlier), 1)
+    assert again.predict_many(X, record=False).tolist() == model.predict_many(X).tolist()
+    assert len(again.predict_set_one({0: 0.0, 1: 0.0}, record=False)) == 4  # as nothing is known
+    with pytest.raises(ValueError, match="prediction_sets"):
+        sapwood.HoeffdingTreeClassifier.from_state(State(header, earlier), 2)
+    for place, value in ((0, -0.1), (0, 1.1), (10, -1.0), (10, np.nan)):
+        wrong = arrays["prediction_sets"].copy()
+        wrong[place] = value
+        with pytest.raises(ValueError, match=r"quantile|sets"):
+            sapwood.HoeffdingTreeClassifier.from_state(
+                State(header, {**arrays, "prediction_sets": wrong}), 2
+            )

@@ -24,6 +24,15 @@ def test_a_run_resumes_with_what_was_measured_of_others():
     assert kept == {each.key: each for each in others}
 
 
+def test_learners_that_are_not_installed_are_kept(monkeypatch):
+    monkeypatch.setattr(classes, "learners", lambda: {"here": None})
+    streams = [ClassStream(name, [], []) for name in ("led", "sea")]
+    whole = [record(name, 0, learner="whole") for name in ("led", "sea")]
+    part, here = record("led", 0, learner="part"), record("led", 0, learner="here")
+    kept = {each.key: each for each in (*whole, part, here)}
+    assert classes.not_installed(kept, streams) == whole
+
+
 def test_measured_learners_are_scored(monkeypatch):
     class Last:
         def __init__(self):
