@@ -539,7 +539,7 @@ class Regressor(StoredModel, ForeignCalls, AnomalyScores):
 
     def _gaps(self, plan: EncodedRows, known: KnownFeatures) -> Gaps | None:
         """Return how often columns were missing once rows are learned; None if that is no news."""
-        if not self._features.flagging:
+        if plan.is_complete or not self._features.flagging:
             return None
         counts = missing_flags.counted(self._features, known, plan.matrix)
         return None if counts is None else Gaps(counts, missing_flags.are_due(counts))

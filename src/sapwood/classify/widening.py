@@ -55,7 +55,16 @@ COUNTS = {  # the same of all classes
 PAGES = ("models", "watches", "trial_watches")
 FROM_ORIGIN = {"mean", "target_mean", "residual_mean"}
 OF_Y = ("first", "low", "high", "usual")  # of a stream, where there are no targets
-SAME_LAYER = {"rate", "judged", "lateness", "waiting", "term_weight", "blend_weight"}
+SAME_LAYER = {
+    "rate",
+    "judged",
+    "lateness",
+    "waiting",
+    "term_weight",
+    "blend_weight",
+    "seen",
+    "window",
+}
 
 
 class Source(NamedTuple):

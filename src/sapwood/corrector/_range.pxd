@@ -26,7 +26,7 @@ cdef inline void start_range(Range* known, double y) noexcept nogil:
     known.low = known.high = y
     known.seen, known.window = 1.0, FIRST_WINDOW
     known.low_records = known.high_records = 0.0
-    known.low_before = known.high_before = MOST_RECORDS
+    known.low_before = known.high_before = 0.0
 
 
 cdef inline void follow_range(Range* known, double y) noexcept nogil:
@@ -46,6 +46,8 @@ cdef inline void follow_range(Range* known, double y) noexcept nogil:
 
 cdef inline double held_within(const Range* known, double prediction) noexcept nogil:
     """A prediction, within the sides of the range that are not open."""
+    if known.window <= FIRST_WINDOW:  # 0 of a class that was never seen
+        return prediction
     if prediction < known.low:
         if known.low_records < MOST_RECORDS and known.low_before < MOST_RECORDS:
             return known.low

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from sapwood.corrector._layer import (
     FIRST_WINDOW,
     LEVEL_RATES,
-    MOST_RECORDS,
     RANGE_PARTS,
     layer_parts,
 )
@@ -40,7 +39,7 @@ def check_layer_of(layer: Array, rows: float) -> None:
         **dict.fromkeys(("slope", "theta"), (0.0, 1.0)),
         **dict.fromkeys(("judged", "lateness", "waiting", "seen"), (0.0, rows)),
         **dict.fromkeys(("low_records", "high_records"), (0.0, rows)),
-        **dict.fromkeys(("low_before", "high_before"), (0.0, max(rows, MOST_RECORDS))),
+        **dict.fromkeys(("low_before", "high_before"), (0.0, rows)),
         "window": (0.0, 2.0 * max(rows, FIRST_WINDOW)),
         "coefficient": (-MOST_TRANSFERRED, MOST_TRANSFERRED),
         "rate": (0.0, 1.0),

@@ -205,7 +205,7 @@ class ForestRegressor(Ensemble):
         >>> north.learn_many(X[:2000], y[:2000])
         >>> south.learn_many(X[2000:], y[2000:])
         >>> north.merge(south)
-        <ForestRegressor(members=6): 6 members, ... leaves, 4000 rows learned>
+        <ForestRegressor(members=6, max_bytes=...): 6 members, ... leaves, 4000 rows learned>
         """
         from sapwood.merge.union import merged
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.classify import Classifier
-from sapwood.corrector._layer import MOST_RECORDS, layer_parts
+from sapwood.corrector._layer import FIRST_WINDOW, MOST_RECORDS, layer_parts
 from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble.ensemble import Ensemble
 from sapwood.inspect import snapshot
@@ -348,7 +348,8 @@ def tracking_of(kernel: TreeKernel | EnsembleKernel) -> Tracking | None:
 
 def _is_open(part: dict[str, list[float]], side: str) -> bool:
     """Return whether predictions may go beyond a side of the range of y, see `_range.pxd`."""
-    return max(part[f"{side}_records"][0], part[f"{side}_before"][0]) >= MOST_RECORDS
+    records = max(part[f"{side}_records"][0], part[f"{side}_before"][0])
+    return records >= MOST_RECORDS or part["window"][0] <= FIRST_WINDOW
 
 
 def leaf_models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
@@ -413,9 +414,9 @@ def encode(tree: Readable, X: Any) -> FloatArray:
         value that is missing, or a category that was never learned. Where a feature has more than
         63 categories, a category is a number, its level: the mean y of its rows, shrunk towards the
         mean of all; a category that was never learned has the latter. If the tree has cut that
-        feature by its codes before there were so many, these follow in a column of their own, behind
-        all others: 63 is that of all from the 64th on. To an ensemble all categories are codes, as
-        its trees have levels of their own.
+        feature by its codes before there were so many, these follow in a column of their own,
+        behind all others: 63 is that of all from the 64th on. To an ensemble all categories are
+        codes, as its trees have levels of their own.
 
     Examples
     --------

@@ -25,7 +25,7 @@ cdef class FeatureTable:
     cdef readonly object gaps       # int64 (n, 3)
     cdef int64_t* gap_counts        # those of `gaps`
     cdef Py_ssize_t gap_room        # columns that they have a place for
-    cdef bint any_gaps              # whether any column was missing
+    cdef readonly bint any_gaps     # whether any column was missing
     cdef public bint flag_due       # whether a column is to get a flag of missing values
 
     cdef void use_gaps(self, Gaps gaps) noexcept

@@ -329,13 +329,13 @@ cdef class RowReader:
     cdef int count_gaps(self) except -1:
         """Count the values of the row that was learned, if columns get flags."""
         cdef Py_ssize_t column
-        cdef double total = 0.0
+        cdef int missing = 0
         if not self.flagging:
             return 0
         if not self.features.any_gaps:
             for column in range(self.width):
-                total += 0.0 * self.values[column]
-            if total == 0.0:
+                missing += self.values[column] != self.values[column]
+            if missing == 0:
                 return 0
         for column in range(self.width):
             if self.kinds[column] == NUMBER:
@@ -546,6 +546,18 @@ def finite_copy(const double[:, ::1] X):
         with nogil:
             is_good = copy_finite(&X[0, 0], &copy[0, 0], count)
     return copied, None if is_good else find_infinite(copy)
+
+
+def has_no_gap(const double[:, ::1] X):
+    """Return whether no value of X is NaN; none is infinite.
+
+    Examples
+    --------
+    >>> has_no_gap(np.array([[1.0, 2.0]])), has_no_gap(np.array([[1.0, np.nan]]))
+    (True, False)
+    """
+    cdef Py_ssize_t count = X.shape[0] * X.shape[1]
+    return count == 0 or all_finite(&X[0, 0], count)
 
 
 def first_infinite(const double[:, ::1] X):

@@ -46,7 +46,7 @@ Convert = Callable[[Column, Any], tuple[Values, bool]]  # -> values, are they th
 class EncodedRows:
     """A matrix whose rows are good, and what they add to the features."""
 
-    __slots__ = ("_before", "_columns", "_end", "_features", "matrix")
+    __slots__ = ("_before", "_columns", "_end", "_features", "is_complete", "matrix")
 
     def __init__(
         self,
@@ -57,6 +57,7 @@ class EncodedRows:
         end: int | None = None,
     ):
         self.matrix, self._end = matrix, end
+        self.is_complete = False  # whether it is known that no value is missing
         self._features, self._before, self._columns = features, before, columns
 
     def parts(self, limited: bool) -> Iterator[tuple[slice, bool, EncodedRows]]:
@@ -85,6 +86,7 @@ class EncodedRows:
                 width -= sum(row >= end for row in later)
             matrix = np.ascontiguousarray(self.matrix[part, :width])
             own = EncodedRows(self._features, before, matrix, self._columns, end)
+            own.is_complete = self.is_complete
             yield part, start in turns, own
 
     def starts(self, limited: bool) -> list[int]:
@@ -106,7 +108,9 @@ class EncodedRows:
 
     def for_features(self, features: Features) -> EncodedRows:
         """Return the same for equal features of another model."""
-        return EncodedRows(features, features.known, self.matrix, self._columns, self._end)
+        rows = EncodedRows(features, features.known, self.matrix, self._columns, self._end)
+        rows.is_complete = self.is_complete
+        return rows
 
     def set_first_rows(self, rows: Sequence[Mapping[Any, Any]]) -> None:
         """Set which row brings each feature that is new, if the rows were read from dicts."""
@@ -212,7 +216,10 @@ def read(features: Features, X: Any, learn: bool) -> EncodedRows:
     """Read rows, given as an array, a mapping of columns, a list of dicts or a data frame."""
     schema = None if isinstance(X, EncodedColumns) else features.encoding
     if is_rows(X):
-        plan = read(features, columns_of_rows(X), learn)
+        columns = columns_of_rows(X)
+        if learn and len(X[0]) <= MAX_FEATURES:
+            columns = _within_limit(features, columns)
+        plan = read(features, columns, learn)
         if learn:
             plan.set_first_rows(X)
         return plan
@@ -366,9 +373,11 @@ def _columns(
     """Return the columns to read, and what is in them, by their places; and how many there are.
 
     New ones come last, in their order. What is no name, or not known, matters only for learning.
+    Once there are MAX_FEATURES, further names are ignored, so that a stream goes on.
     """
     columns: dict[int, tuple[Column, Any]] = {}
     unknown: list[Label] = []
+    is_full = False
     width = len(features.names)
     new: dict[Label, int] = {}
     for key, content in items:
@@ -384,6 +393,9 @@ def _columns(
                 unknown.append(name)
                 continue
             _check_text(name)
+            if width and width + len(new) >= MAX_FEATURES and name not in new:
+                is_full = True
+                continue
             place = new.setdefault(name, width + len(new))
         elif features.kinds[place] == MISSING:
             if learn:
@@ -396,6 +408,8 @@ def _columns(
             raise ValueError(f"x[{validation.shown(name)}] is given twice: names must differ")
         columns[place] = features._column(name, learn), content
     _check_width(width + len(new))
+    if is_full:
+        _warn_of_ignored()
     if not columns and width and unknown:
         warnings.warn(
             f"x names {validation.shown(unknown[0])} and no feature that the model knows, such as "
@@ -403,6 +417,26 @@ def _columns(
             stacklevel=5,
         )
     return columns, width + len(new)
+
+
+def _within_limit(features: Features, columns: dict[Any, list[Any]]) -> dict[Any, list[Any]]:
+    """Return the columns of rows without those that come when there are MAX_FEATURES already."""
+    new = [name for name in columns if name not in features.index]
+    beyond = new[max(0, MAX_FEATURES - len(features.names)) :]
+    if not beyond:
+        return columns
+    _warn_of_ignored()
+    kept = {name: column for name, column in columns.items() if name not in {*beyond}}
+    return EncodedColumns(kept) if isinstance(columns, EncodedColumns) else kept
+
+
+def _warn_of_ignored() -> None:
+    # The text is always the same, so that Python shows it once.
+    warnings.warn(
+        f"the model has {MAX_FEATURES} features, the most that it can have: further names are ignored; "
+        "leave rare features out, or hash their names into fewer",
+        stacklevel=6,
+    )
 
 
 def _read_array(features: Features, X: Any, learn: bool) -> EncodedRows:

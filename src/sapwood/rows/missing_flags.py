@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.rows._dict_row import FLAG_ROWS, FLAG_SHARE
+from sapwood.rows._dict_row import FLAG_ROWS, FLAG_SHARE, has_no_gap
 from sapwood.rows.column import MISSING, NUMBER, Column
 from sapwood.rows.encoder import EncodedRows
 from sapwood.validation import FloatArray, Label
@@ -96,6 +96,9 @@ def completed(features: Features, plan: EncodedRows, learn: bool) -> EncodedRows
     if flags and len(plan.matrix):
         plan.fill(list(flags), np.isnan(plan.matrix[:, list(flags.values())]))
     if not learn or not len(plan.matrix):
+        return plan
+    plan.is_complete = not features.any_gaps and has_no_gap(plan.matrix)
+    if plan.is_complete:
         return plan
     due = _due(features, plan)
     return plan.with_columns(due) if due else plan

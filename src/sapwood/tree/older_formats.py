@@ -15,7 +15,6 @@ from sapwood.corrector._layer import (
     FIRST_WINDOW,
     LAYER_DOUBLES,
     LEVEL_RATES,
-    MOST_RECORDS,
     RANGE_PARTS,
     fresh_layer,
     layer_parts,
@@ -98,11 +97,7 @@ def layers_with_records(layers: Array, targets: int) -> Array:
     if not _lack_records(layers, targets):
         return layers
     start = next(start for name, start, _ in layer_parts() if name == RANGE_PARTS[0])
-    own = dict.fromkeys(RANGE_PARTS, 0.0) | {
-        "window": FIRST_WINDOW,
-        "low_before": MOST_RECORDS,
-        "high_before": MOST_RECORDS,
-    }
+    own = dict.fromkeys(RANGE_PARTS, 0.0) | {"window": FIRST_WINDOW}
     rows = np.tile(np.array(list(own.values()), np.float64), (targets, 1))
     before = layers.reshape(targets, -1)
     return np.hstack([before[:, :start], rows, before[:, start:]]).reshape(-1)

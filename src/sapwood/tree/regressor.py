@@ -446,7 +446,7 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         >>> north.learn_many(X[:2000], y[:2000])
         >>> south.learn_many(X[2000:], y[2000:])
         >>> north.merge(south)
-        <ForestRegressor(members=2): 2 members, ... leaves, 4000 rows learned>
+        <ForestRegressor(members=2, max_bytes=None): 2 members, ... leaves, 4000 rows learned>
         """
         from sapwood.merge.union import merged
 

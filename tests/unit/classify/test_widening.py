@@ -15,7 +15,7 @@ KINDS = {
     "mean": lambda: sapwood.HoeffdingTreeRegressor(leaf="mean"),
     "no corrector": lambda: sapwood.HoeffdingTreeRegressor(track=None),
     "adaptive": sapwood.AdaptiveTreeRegressor,
-    "forest": lambda: sapwood.ForestRegressor(members=3, threads=1),
+    "forest": lambda: sapwood.ForestRegressor(members=3, threads=1, max_bytes=None),
 }
 
 

@@ -1,6 +1,7 @@
 """What is refused of rows: with which words, and never with a change of the features."""
 
 import re
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -138,7 +139,6 @@ X_OF_BAD_SHAPE = [
     ({("a", 1): [1.0]}, "('a', 1) is the name of a feature"),
     ({LONG: [1.0]}, "is the name of a feature"),
     ({2**63: [1.0]}, "9223372036854775808 is the name of a feature"),
-    ({f"x{n}": [1.0] for n in range(MAX_FEATURES)}, "there would be 4099 features: at most 4096"),
 ]
 
 
@@ -150,16 +150,42 @@ def test_what_is_no_table_is_refused(features, X, words):
     assert features == before
 
 
-def test_more_features_than_there_may_be_are_refused():
+def test_tables_of_more_features_than_there_may_be_are_refused():
+    with pytest.raises(ValueError, match="4097 features"):
+        Features().read(np.ones((1, MAX_FEATURES + 1)), learn=True)
+    with pytest.raises(ValueError, match="4097 features"):
+        Features().read([dict.fromkeys(range(MAX_FEATURES + 1), 1.0)], learn=True)
+    with pytest.raises(ValueError, match="4097 features"):
+        Features().read_one(dict.fromkeys(range(MAX_FEATURES + 1), 1.0), learn=True)
+
+
+def test_names_that_come_when_there_are_too_many_are_ignored():
     features = Features()
     features.matrix(np.ones((1, MAX_FEATURES)), learn=True)
     before = features.copy()
     assert RowReader(features).read({4095: 1.0}, learn=True)
-    with pytest.raises(ValueError, match="4097 features"):
-        features.read_one({"one more": 1.0}, learn=True)
-    with pytest.raises(ValueError, match="4097 features"):
-        Features().read(np.ones((1, MAX_FEATURES + 1)), learn=True)
+    with pytest.warns(UserWarning, match="4096 features, the most .* further names are ignored"):
+        row = features.read_one({"one more": 1.0, 5: 2.0}, learn=True)
+    row.commit()
+    assert (row.matrix.shape, row.matrix[0, 5]) == ((1, MAX_FEATURES), 2.0)
+    with pytest.warns(UserWarning, match="4096 features"):
+        features.read({"one more": [1.0], "another": [2.0]}, learn=True).commit()
     assert features == before
+
+
+def test_a_stream_of_ever_new_names_goes_on_in_batches_and_one_by_one():
+    rows = [{f"word {number}": 1.0, f"word {number + 1}": 2.0} for number in range(4200)]
+    one, many = Features(), Features()
+    with pytest.warns(UserWarning, match="further names are ignored"):
+        matrix = many.matrix(rows, learn=True)
+    for row in rows:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found = one.read_one(row, learn=True)
+        found.commit()
+    assert one == many
+    assert len(one.names) == MAX_FEATURES
+    np.testing.assert_array_equal(matrix[-1:], found.matrix)
 
 
 @pytest.mark.parametrize("x", [None, 1.0, "abc", [("a", 1.0)], np.ones(2), {"a"}, object()])
