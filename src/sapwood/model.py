@@ -48,6 +48,7 @@ KINDS = {
     "Monitor": "sapwood.drift.monitor",
     "LaggedModel": "sapwood.lags.model",
     "TransformedRegressor": "sapwood.transform.regressor",
+    "NaiveStack": "sapwood.lags.naive_stack",
 }
 """The classes of files, and where they are defined."""
 
