@@ -49,6 +49,7 @@ KINDS = {
     "LaggedModel": "sapwood.lags.model",
     "LossRegressor": "sapwood.loss.regressor",
     "TransformedRegressor": "sapwood.transform.regressor",
+    "NaiveStack": "sapwood.lags.naive_stack",
 }
 """The classes of files, and where they are defined."""
 

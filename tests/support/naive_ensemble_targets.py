@@ -70,7 +70,9 @@ class SeveralTargets:
         together, prediction, corrected, notes = {}, {}, {}, {}
         for name, voice in self.voices.items():
             is_first = voice.rows == voice.begun
-            together[name] = predicted[name][0] if is_first else self.combined(voice, predicted[name])
+            together[name] = (
+                predicted[name][0] if is_first else self.combined(voice, predicted[name])
+            )
             prediction[name] = corrected[name] = together[name]
             notes[name] = None
             if voice.layer is not None and not is_first:

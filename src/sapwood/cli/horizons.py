@@ -149,6 +149,18 @@ class Ahead:
         means = learning.means or ",".join(map(str, self.proposal.means))
         return replace(learning, lags=lags, means=means)
 
+    def stacked(self, model: Any, target: str | Sequence[str]) -> Any:
+        """Return a model stacked with naive forecasts, if lags were proposed and there is a season."""
+        from sapwood.lags import NaiveStack
+        from sapwood.regressor import Regressor
+
+        if self.proposal is None or self.proposal.naive is None or not isinstance(target, str):
+            return model
+        if not isinstance(model, Regressor):
+            return model
+        last = self.proposal.lags[0]
+        return NaiveStack(model, f"{target}.lag{self.proposal.naive}", f"{target}.lag{last}")
+
     def score(self, run: "Prequential", by: Sequence[str]) -> None:
         """Let a run score the seasonal naive forecast, if there is a season."""
         from sapwood.evaluate.seasonal import SeasonalScores

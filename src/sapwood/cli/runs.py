@@ -9,7 +9,7 @@ import typer
 
 from sapwood.cli import options
 from sapwood.cli.failure import UsageError
-from sapwood.cli.horizons import Ahead, not_known_ahead
+from sapwood.cli.horizons import AUTO, Ahead, not_known_ahead
 from sapwood.cli.models import make_model, saved_model, with_bounds, with_loss, with_transform
 from sapwood.cli.reading import Reading, is_topic, open_named
 from sapwood.cli.values import amount, settings
@@ -122,6 +122,7 @@ def make_run(
     if saved is None:
         made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)
         made = with_loss(with_transform(made, learning.transform), learning.loss)
+        made = ahead.stacked(made, named) if learning.lags == AUTO else made
         made = with_bounds(made, learning.interval)
         made = made if lags is None else LaggedModel(made, lags)
     elif lags is not None:

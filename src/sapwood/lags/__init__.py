@@ -2,5 +2,6 @@
 
 from sapwood.lags.lags import Lags, Ticket
 from sapwood.lags.model import LaggedModel
+from sapwood.lags.naive_stack import NaiveStack
 
-__all__ = ["LaggedModel", "Lags", "Ticket"]
+__all__ = ["LaggedModel", "Lags", "NaiveStack", "Ticket"]

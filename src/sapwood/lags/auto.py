@@ -30,12 +30,15 @@ class Proposal:
         The span of the season that repeats best; None if there is none.
     step : float
         Seconds between rows; 1 if rows are counted.
+    naive : int or str, optional
+        Which of the lags is the seasonal naive forecast.
     """
 
     lags: tuple[int | str, ...]
     means: tuple[int | str, ...]
     season: int | str | None
     step: float
+    naive: int | str | None = None
 
 
 def propose(y: FloatArray, times: FloatArray | None = None, horizon: float = 0.0) -> Proposal:
@@ -54,10 +57,11 @@ def propose(y: FloatArray, times: FloatArray | None = None, horizon: float = 0.0
     --------
     >>> hours = np.arange(2000.0)
     >>> y = np.sin(hours * 2 * np.pi / 24) + 0.5 * (hours % 168 < 24)
-    >>> propose(y, hours * 3600, horizon=86400.0)
-    Proposal(lags=('24h', '25h', '26h', '168h', '336h'), means=('24h',), season='168h', step=3600.0)
-    >>> propose(y)
-    Proposal(lags=(1, 2, 3, 24, 168, 336), means=(24,), season=168, step=1.0)
+    >>> found = propose(y, hours * 3600, horizon=86400.0)
+    >>> found.lags, found.means, found.season
+    (('24h', '25h', '26h', '168h', '336h'), ('24h',), '168h')
+    >>> propose(y).lags
+    (1, 2, 3, 24, 168, 336)
     """
     step = 1.0 if times is None else _step(times)
     grid = _on_grid(y, None if times is None else times, step)
@@ -75,7 +79,8 @@ def propose(y: FloatArray, times: FloatArray | None = None, horizon: float = 0.0
         return count if times is None else _duration(count * step)
 
     season = None if best is None else span(best)
-    return Proposal(tuple(map(span, lags)), tuple(map(span, means)), season, step)
+    naive = None if best is None else span(-(-ahead // best) * best)
+    return Proposal(tuple(map(span, lags)), tuple(map(span, means)), season, step, naive)
 
 
 def _step(times: FloatArray) -> float:

@@ -317,10 +317,11 @@ def _grown(
     history: History, room: int, depth: int
 ) -> tuple[FloatArray, IntArray, IntArray, IntArray, int]:
     """Return tables like those of a history, with more room or deeper rings, and the depth."""
-    values = history.values
+    values, starts = history.values, history.starts
     if depth > history.depth:
         values = _deepened(history, depth)
-    return (*_padded(room, values, history.starts, history.counts, history.used), depth)
+        starts = np.maximum(starts, history.counts - history.depth)  # rows before are overwritten
+    return (*_padded(room, values, starts, history.counts, history.used), depth)
 
 
 def _deepened(history: History, depth: int) -> FloatArray:

@@ -144,13 +144,29 @@ def test_rings_grow_with_the_rows_within_reach(batch):
     assert parts[4000, 1] == pytest.approx(np.mean(y[2200:4000]))
 
 
+@pytest.mark.parametrize("batch", [1, 7, 500])
+def test_rings_grow_after_rows_were_overwritten(batch):
+    at = np.concatenate([np.arange(200.0) * HOUR / 2, 100 * HOUR + np.arange(300.0) * 60])
+    y = np.arange(500.0)
+    lags, naive = Lags("5h", means="4h", time="at"), NaiveTimedLags([5 * HOUR], [4 * HOUR])
+    for start in range(0, 500, batch):
+        part = slice(start, start + batch)
+        found = lags.transform_learn_many({"at": at[part]}, y[part])
+        for place, (time, label) in enumerate(
+            zip(at[part].tolist(), y[part].tolist(), strict=True)
+        ):
+            agree([found[name][place] for name in lags.features], naive.features(time))
+            naive.arrive(time, label)
+    assert lags.to_state()[0]["past"]["depth"] == 512
+
+
 def test_the_rows_looked_back_at_are_bounded():
-    lags = Lags("1d", means="1d", time="at")
+    lags = Lags("1d", time="at")
     at = np.arange(DEEPEST + 10.0) / 1000.0
     lags.learn_many({"at": at}, np.arange(len(at)))
-    assert lags.to_state()[0]["past"]["depth"] == DEEPEST
-    row = lags.next_row({"at": float(at[-1]) + 1.0})
-    assert row["y.mean1d"] == pytest.approx(np.mean(np.arange(10, len(at))))
+    header, arrays = lags.to_state()
+    assert header["past"]["depth"] == DEEPEST
+    assert arrays["starts"].tolist() == [10]
 
 
 def learned(rows, **own):

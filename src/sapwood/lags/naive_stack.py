@@ -1,0 +1,331 @@
+"""A model stacked with naive forecasts: the value a season earlier, and the last known value."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sapwood import validation
+from sapwood.corrector.tokens import key_of, keys_of
+from sapwood.hybrid import _stack
+from sapwood.model import State, from_bytes
+from sapwood.regressor import Regressor
+from sapwood.rows import frames, targets
+from sapwood.rows.encoder import is_rows
+from sapwood.stages.stage import Stage, passed_on, rows_learned
+from sapwood.validation import Label
+
+__all__ = ["NaiveStack"]
+
+FloatArray = NDArray[np.float64]
+INNER, STATE, PENDING = "model", "state", "pending"
+MOST_PENDING = 100_000  # predictions that wait for their labels; the oldest go first
+RECORD = 1 + _stack.MEMBERS + _stack.RESULTS
+START = (-0.8, -0.8)
+"""Where both stages begin: nine tenths of the season, and a tenth of the last known value."""
+
+
+class NaiveStack(Stage):
+    """A model of rows with lags, combined with two of these lags as forecasts of their own.
+
+    The weights follow the errors of issued predictions, by the same combination as in
+    `sapwood.HybridRegressor`. The prediction lies between the smallest and the largest of the
+    three. Where the seasonal lag is missing, it is that of the model.
+
+    Parameters
+    ----------
+    model : HoeffdingTreeRegressor, AdaptiveTreeRegressor or ForestRegressor
+        A model of Sapwood of one target.
+    seasonal : str
+        The feature with the value a season earlier, such as "y.lag168h".
+    last : str, optional
+        The feature with the last known value, such as "y.lag24h".
+
+    Examples
+    --------
+    >>> import sapwood
+    >>> from sapwood.lags import LaggedModel, Lags, NaiveStack
+    >>> stack = NaiveStack(sapwood.ForestRegressor(members=3), "y.lag24", "y.lag1")
+    >>> model = LaggedModel(stack, Lags([1, 24]))
+    >>> for hour in range(200):
+    ...     model.learn_one({"x": 0.0}, float(hour % 24))
+    >>> round(model.predict_one({"x": 0.0}), 1)
+    8.0
+    """
+
+    kind: ClassVar[str] = "NaiveStack"
+    format: ClassVar[int] = 1
+
+    def __init__(self, model: Any, seasonal: Label, last: Label | None = None) -> None:
+        if not isinstance(model, Regressor):
+            raise ValueError(
+                f"model = {type(model).__name__}: a tree or forest of Sapwood is expected; put lags "
+                "and prediction intervals around the stack"
+            )
+        super().__init__()
+        self._model = model
+        self._seasonal = validation.feature_name(seasonal)
+        self._last = None if last is None else validation.feature_name(last)
+        self._state = np.zeros((1, _stack.STATE))
+        for stage, start in enumerate(START):
+            self._state[0, stage * _stack.STAGE_NUMBERS + _stack.FIRST_START] = start
+        self._pending: dict[int, list[float]] = {}
+
+    @property
+    def model(self) -> Any:
+        """The model inside."""
+        return self._model
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The shares of the model, of the season and of the last known value in predictions."""
+        found = np.empty((1, 2))
+        with self._turn():
+            _stack.positions(self._state, found)
+        first, second = (found[0] + 1) / 2
+        named = {"model": first, "seasonal": 1 - first}
+        shares = {name: float(share * (1 - second)) for name, share in named.items()}
+        return {**shares, "last": float(second)}
+
+    # -- predictions ------------------------------------------------------------------------------
+
+    def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> float:
+        """Predict one row; parameters as for the model inside."""
+        return self._place_one(x, 0 if id is None else key_of(id), record)[0]
+
+    def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
+        x = self._encoded_one(x)
+        with self._turn():
+            found, region = self._model._place_one(x, key, record)
+            members = self._members([x], np.array([found]))
+            results = self._combined(members)
+            if record and key:
+                self._keep([key], members, results)
+            return float(results[0, 1]), region
+
+    def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
+        """Predict many rows; parameters as for the model inside."""
+        keys = None if ids is None else keys_of(ids)
+        return frames.like(X, self._place_many(X, keys, record)[0])
+
+    def _place_many(
+        self, X: Any, keys: Any = None, record: bool = True
+    ) -> tuple[FloatArray, NDArray[np.int32] | None]:
+        X = frames.lasting(self._encoded(X))
+        with self._turn():
+            found, regions = self._model._place_many(X, keys, record)
+            members = self._members(X, np.asarray(found, np.float64))
+            results = self._combined(members)
+            if record and keys is not None:
+                self._keep(keys.tolist(), members, results)
+            return results[:, 1].copy(), regions
+
+    def _members(self, X: Any, own: FloatArray) -> FloatArray:
+        """Return what the model, the last known value and the season predict for rows."""
+        members = np.full((len(own), _stack.MEMBERS), np.nan)
+        members[:, 0] = own
+        for place, name in ((1, self._last), (2, self._seasonal)):
+            if name is not None:
+                members[:, place] = _values(X, name, len(own))
+        return members
+
+    def _combined(self, members: FloatArray) -> FloatArray:
+        results = np.empty((len(members), _stack.RESULTS))
+        _stack.predict(self._state, members, results)
+        return results
+
+    def _keep(self, keys: list[int], members: FloatArray, results: FloatArray) -> None:
+        rows = rows_learned(self._model) or 0.0
+        for key, own, found in zip(keys, members.tolist(), results.tolist(), strict=True):
+            self._pending.pop(key, None)
+            self._pending[key] = [rows, *own, *found]
+        while len(self._pending) > MOST_PENDING:
+            del self._pending[next(iter(self._pending))]
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0, *, id: Any = None) -> None:
+        """Learn one row; parameters as for the model inside."""
+        self._learn_row(x, y, w, 0 if id is None else key_of(id))
+
+    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
+        label, weight = validation.number(y, "y"), validation.number(w, "w")
+        x = self._encoded_one(x)
+        with self._turn():
+            own = np.array([self._model._place_one(x, key, False)[0]])
+            self._learn_all(
+                lambda: self._model._learn_row(x, label, weight, key),
+                *([x], own, (np.array([label]), np.array([weight])), [key]),
+            )
+
+    def learn_many(
+        self, X: Any, y: ArrayLike, w: ArrayLike | None = None, *, ids: Any = None
+    ) -> None:
+        """Learn many rows: the same as `learn_one` in a loop, or nothing at all."""
+        self._learn_many(X, y, w, None if ids is None else keys_of(ids), delayed=True)
+
+    def predict_learn_many(
+        self,
+        X: Any,
+        y: ArrayLike,
+        w: ArrayLike | None = None,
+        *,
+        delayed: bool = False,
+        ids: Any = None,
+    ) -> Any:
+        """Predict each row before it is learned; parameters as for the model inside."""
+        keys = None if ids is None else keys_of(ids)
+        return frames.like(X, self._learn_many(X, y, w, keys, delayed=delayed))
+
+    def _learn_into(
+        self,
+        X: Any,
+        y: Any,
+        w: ArrayLike | None,
+        predictions: FloatArray,
+        regions: NDArray[np.int32] | None = None,
+        *,
+        keys: Any = None,
+        delayed: bool = True,
+    ) -> None:
+        """Learn rows; the arrays get the predictions and regions of just before each row."""
+        found = self._learn_many(X, y, w, keys, delayed=delayed, regions=regions)
+        predictions[...] = found.reshape(predictions.shape)
+
+    def _learn_many(
+        self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, regions: Any = None
+    ) -> FloatArray:
+        X = frames.lasting(self._encoded(X))
+        read = targets.read(y)
+        if read.values.ndim > 1 and read.values.shape[1] > 1:
+            raise ValueError("y has several targets: naive forecasts are stacked for one alone")
+        labels = np.array(read.values, np.float64).reshape(-1)
+        weights = np.ascontiguousarray(validation.weights(w, len(labels)))
+        before = np.empty(len(labels))
+        with self._turn():
+            return self._learn_all(
+                lambda: self._model._learn_into(
+                    X, labels, weights, before, regions, keys=keys, delayed=delayed
+                ),
+                *(X, before, (labels, weights)),
+                [0] * len(labels) if keys is None else keys.tolist(),
+            )
+
+    def _learn_all(
+        self, learn: Any, X: Any, own: FloatArray, labels: tuple[FloatArray, FloatArray], keys: Any
+    ) -> FloatArray:
+        """Let the model learn, and the weights after it: both, or neither.
+
+        `own`, the predictions of the model, may be filled by `learn`.
+        """
+        y, w = labels
+        rows = rows_learned(self._model) or 0.0
+        known, state, pending = self._state, self._state.copy(), self._pending
+        issued = [pending.get(key) if key else None for key in keys]
+        results = np.empty((len(y), _stack.RESULTS))
+
+        def finish() -> None:
+            members = self._members(X, own)
+            delays = np.zeros(len(y))
+            for place, record in enumerate(issued):
+                if record is not None:
+                    delays[place] = max(0.0, rows + place - record[0])
+                    members[place] = record[1 : 1 + _stack.MEMBERS]
+                    results[place] = record[1 + _stack.MEMBERS :]
+            kinds = np.array([record is not None for record in issued], np.uint8)
+            _stack.learn(state, members, results, y[:, np.newaxis], w, delays, kinds)
+            for key in keys:
+                pending.pop(key, None)
+            self._state = state
+
+        self._both(learn, finish, lambda: self._state is known)
+        return results[:, 1].copy()
+
+    # -- looking inside ---------------------------------------------------------------------------
+
+    parameters = passed_on("The arguments that make an empty model like the one inside.")
+    features = passed_on("The names of the features, in the order of their first appearance.")
+    feature_kinds = passed_on("What each feature is.")
+    feature_importances = passed_on("The share of each feature; sums to 1.")
+    n_leaves = passed_on("How many leaves the model has.")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the model inside, and of the sums of errors."""
+        with self._turn():
+            return int(self._model.nbytes) + self._state.nbytes
+
+    def __repr__(self) -> str:
+        return f"<NaiveStack({self._model!r}, {self._seasonal!r}, {self._last!r})>"
+
+    # -- files ------------------------------------------------------------------------------------
+
+    def to_state(self) -> State:
+        """Return all that the model is, the sums of errors, and the pending predictions."""
+        with self._turn():
+            pending = [[key, *record] for key, record in self._pending.items()]
+            listed = [[_or_none(value) for value in record] for record in pending]
+            arrays: dict[str, NDArray[Any]] = {
+                INNER: np.frombuffer(self._model.to_bytes(), np.uint8),
+                STATE: self._state.copy(),
+                PENDING: np.frombuffer(json.dumps(listed).encode(), np.uint8),
+            }
+            return State({"seasonal": self._seasonal, "last": self._last}, arrays)
+
+    @classmethod
+    def from_state(cls, state: State, format: int) -> Self:
+        """Restore what `to_state` returned; nothing of it is trusted.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is anything wrong with it.
+        """
+        header, arrays = state
+        if header.keys() != {"seasonal", "last"} or arrays.keys() != {INNER, STATE, PENDING}:
+            raise ValueError("its parts are not those of a stack with naive forecasts")
+        made = cls(from_bytes(arrays[INNER].tobytes(), "the stacked model"), **header)
+        sums = np.array(arrays[STATE])
+        if sums.dtype != np.float64 or sums.shape != made._state.shape:
+            raise ValueError("the sums of errors are not as they were saved")
+        if not np.isfinite(sums).all():
+            raise ValueError("the sums of errors cannot be")
+        made._state = sums
+        made._pending = _restored(arrays[PENDING])
+        return made
+
+
+def _or_none(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _restored(array: NDArray[Any]) -> dict[int, list[float]]:
+    """Return pending predictions, if they can be such."""
+    saved = json.loads(array.tobytes())
+    if not isinstance(saved, list) or len(saved) > MOST_PENDING:
+        raise ValueError("the pending predictions are not as they were saved")
+    found: dict[int, list[float]] = {}
+    for entry in saved:
+        if not isinstance(entry, list) or len(entry) != 1 + RECORD:
+            raise ValueError("a pending prediction is not as it was saved")
+        key, *record = entry
+        if type(key) is not int or not 0 < key < 2**64:
+            raise ValueError("a pending prediction has a key that cannot be")
+        if not all(value is None or type(value) is float for value in record):
+            raise ValueError("a pending prediction has a value that is no number")
+        found[key] = [np.nan if value is None else value for value in record]
+    return found
+
+
+def _values(X: Any, name: Label, rows: int) -> Any:
+    """Return a column of lags, NaN where one is missing."""
+    column: Any = None
+    if is_rows(X):
+        column = [x.get(name) for x in X]
+    elif isinstance(X, Mapping):
+        column = X.get(name)
+    if column is None:
+        return np.full(rows, np.nan)
+    return np.array(column, np.float64)
