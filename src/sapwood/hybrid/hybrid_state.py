@@ -30,6 +30,7 @@ from sapwood.hybrid.trees import FlatTrees
 from sapwood.hybrid.window import Rows
 from sapwood.model import State, check_unchanged
 from sapwood.rows.features import Features
+from sapwood.stages.stage import rows_learned
 
 if TYPE_CHECKING:
     from sapwood.hybrid.core import HybridCore
@@ -138,7 +139,7 @@ def restore(kind: type[Hybrid], state: State, format: int) -> Hybrid:
     made._features = Features.from_header(header["features"])
     targets = header["targets"]
     _check(isinstance(targets, list) and len(set(map(str, targets))) == len(targets), "its targets")
-    _check(list(getattr(online, "targets", targets)) in ([], targets), "its targets are others")
+    _check_targets(online, targets)
     core = made._core_of(tuple(targets), made._core.learner, made._core.frozen)
     core.lost = lost
     if lost:
@@ -222,6 +223,7 @@ def _fill(
     if corrector:
         core.corrector = model.from_bytes(corrector, "the corrector")
         _check(type(core.corrector) is type(core.online), "its corrector is of another class")
+        _check_targets(core.corrector, list(core.names))
     detector = ChangeDetector.from_bytes(_bytes_of(arrays, "detector"), "the detector")
     window = core.learned.window
     if core.learner is not None or core.lost not in ("", FITTED):
@@ -232,6 +234,13 @@ def _fill(
     core.advanced = rows
     _fill_pending(core, arrays)
     _fill_batch(core, header, arrays, features)
+
+
+def _check_targets(learned: Any, targets: list[Any]) -> None:
+    """Raise ValueError if a model inside has learned other targets than the hybrid."""
+    own = list(getattr(learned, "targets", targets))
+    is_new = not own and not rows_learned(learned)
+    _check(is_new or own == targets, "its targets are others")
 
 
 def _check_sums(state: NDArray[np.float64]) -> None:

@@ -202,6 +202,12 @@ def states():
     return container.unpack(data, "HybridRegressor", "it")
 
 
+def forest_of_targets():
+    forest = sapwood.ForestRegressor(members=3, threads=1)
+    forest.learn_many(np.eye(3), {"u": [1.0, 2.0, 3.0], "v": [3.0, 2.0, 1.0]})
+    return np.frombuffer(forest.to_bytes(), np.uint8)
+
+
 CHANGES = {
     "rows below zero": lambda h, a: h["model"].update(rows=-1),
     "no rows": lambda h, a: h["model"].update(rows=None),
@@ -228,6 +234,7 @@ CHANGES = {
     "labels of another width": lambda h, a: a.update({"batch.labels": np.zeros(0)}),
     "an online model that is none": lambda h, a: a.update(online=np.zeros(8, np.uint8)),
     "no corrector": lambda h, a: a.update(corrector=np.zeros(0, np.uint8)),
+    "a corrector of several targets": lambda h, a: a.update(corrector=forest_of_targets()),
     "refits that are none": lambda h, a: h["model"].update(refits=[["a"]]),
     "events that are none": lambda h, a: h["model"].update(events=[{"row": "a"}]),
     "a history that is none": lambda h, a: a.update(history=np.zeros((2, 2))),
