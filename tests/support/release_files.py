@@ -37,6 +37,7 @@ def models():
             rows_of,
         ),
         "transformed": (sapwood.TransformedRegressor(tree(), "log1p"), rows_of),
+        "loss": (sapwood.LossRegressor(tree(), "huber"), rows_of),
         "tree-classes": (sapwood.HoeffdingTreeClassifier(), class_rows_of),
         "forest-classes": (sapwood.ForestClassifier(members=2), class_rows_of),
         "adaptive-classes": (sapwood.AdaptiveTreeClassifier(), class_rows_of),

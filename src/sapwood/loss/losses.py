@@ -10,6 +10,7 @@ __all__ = ["LOSSES", "HuberLoss", "Loss", "NamedLoss", "PoissonLoss"]
 
 LONGEST_STEP = 3.0  # of the logarithm of a mean, by one row
 ABOVE = 1.0  # by which a logarithm may exceed that of the largest y
+HIGHEST = 700.0  # whose exponential is a number
 ZERO = 0.5  # whose logarithm stands for that of 0
 FIRST_ROWS = 50  # of which all errors count
 REACH = 8.0  # median absolute errors, beyond which an error counts no more
@@ -77,7 +78,14 @@ class NamedLoss(ABC):
             raise ValueError("the numbers of its loss are not as they were saved")
         for name, number in zip(cls.numbers, numbers, strict=True):
             setattr(made, name, float(number))
+        if not made.is_possible:
+            raise ValueError("the numbers of its loss cannot be")
         return made
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether its numbers are such as it can have learned."""
+        return True
 
 
 class PoissonLoss(NamedLoss):
@@ -107,7 +115,7 @@ class PoissonLoss(NamedLoss):
 
     def inverse(self, raw: float) -> float:
         """Return the mean; 0 before the first label."""
-        return math.exp(min(raw, self.largest + ABOVE))
+        return math.exp(min(raw, self.largest + ABOVE, HIGHEST))
 
     def value(self, y: float, raw: float) -> float:
         """Return the deviance."""
@@ -122,6 +130,11 @@ class PoissonLoss(NamedLoss):
     def hessian(self, y: float, raw: float) -> float:
         """Return the mean."""
         return self.inverse(raw)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether its number is such as it can have learned."""
+        return self.largest < math.inf
 
     def update(self, y: float, raw: float, rows: float) -> None:
         """Learn the largest label."""
@@ -171,6 +184,11 @@ class HuberLoss(NamedLoss):
     def hessian(self, y: float, raw: float) -> float:
         """Return 1, an upper bound."""
         return 1.0
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether its numbers are such as it can have learned."""
+        return 0.0 <= self.scale < math.inf and self.limit > 0.0
 
     def update(self, y: float, raw: float, rows: float) -> None:
         """Move the median towards the error."""

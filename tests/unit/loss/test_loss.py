@@ -326,7 +326,15 @@ def test_what_cannot_have_a_loss_is_rejected():
         LossRegressor(tree)
 
 
-@pytest.mark.parametrize("change", ["sums", "numbers", "loss", "model", "arrays"])
+@EVERY
+def test_huge_labels_overflow_nothing(loss):
+    model = LossRegressor(HoeffdingTreeRegressor(), loss)
+    for y in (0.0, 1e99, 1.0, 1e99, 0.0):
+        model.learn_one({"x": y}, y)
+        assert math.isfinite(model.predict_one({"x": y}))
+
+
+@pytest.mark.parametrize("change", ["sums", "numbers", "limit", "loss", "model", "arrays"])
 def test_a_damaged_file_is_rejected(change):
     X, y = counts(200)
     model = LossRegressor(HoeffdingTreeRegressor(), "huber")
@@ -336,6 +344,8 @@ def test_a_damaged_file_is_rejected(change):
         arrays["sums"][0] = -1.0
     elif change == "numbers":
         arrays["numbers"] = np.array([1.0])
+    elif change == "limit":
+        arrays["numbers"][1] = -1.0
     elif change == "loss":
         header["loss"] = "cube"
     elif change == "model":
