@@ -8,13 +8,14 @@ from naive_leaf import Slots
 from naive_targets import NaiveTargets
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver
 from target_cases import NAMES
-from twin_cases import close, cut_of_node, cut_of_twin, pairs, splits_of
+from twin_cases import close, cut_of_node, cut_of_twin, pairs, splits_of, without_flags
 
 TOLERANCE = 1e-8
 
 
 def made(names=NAMES, slots=32, **parameters):
     tree = HoeffdingTreeRegressor(observer=QuantizerObserver(slots=slots), **parameters)
+    tree = without_flags(tree)
     return tree, NaiveTargets(names, slots=slots, **parameters)
 
 

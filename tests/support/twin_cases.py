@@ -187,7 +187,15 @@ def made(slots=None, observer=None, watch_number=None, twin=NaiveTree, **paramet
         parameters_of_twin = {**parameters, "slots": slots}
     else:
         parameters_of_twin = {**parameters, "watch_number": watch_number}
-    return HoeffdingTreeRegressor(observer=observer, **parameters), twin(**parameters_of_twin)
+    tree = HoeffdingTreeRegressor(observer=observer, **parameters)
+    return without_flags(tree), twin(**parameters_of_twin)
+
+
+def without_flags(tree):
+    """The same tree, whose columns get no flags of missing values: twins derive no features."""
+    tree._features.flagging = False
+    tree._reader.refresh()
+    return tree
 
 
 def learned(stream, tree, twin):
