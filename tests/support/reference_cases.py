@@ -188,7 +188,14 @@ def made(slots=None, observer=None, watch_number=None, reference=NaiveTree, **pa
     else:
         reference_parameters = {**parameters, "watch_number": watch_number}
     tree = HoeffdingTreeRegressor(observer=observer, **parameters)
-    return tree, reference(**reference_parameters)
+    return without_flags(tree), reference(**reference_parameters)
+
+
+def without_flags(tree):
+    """The same tree without flags of missing values: reference trees derive no features."""
+    tree._features.flagging = False
+    tree._reader.refresh()
+    return tree
 
 
 def learned(stream, tree, reference):

@@ -6,7 +6,7 @@ import numpy as np
 
 from naive_leaf import Slots
 from naive_targets import NaiveTargets
-from reference_cases import close, cut_of_node, cut_of_reference, pairs, splits_of
+from reference_cases import close, cut_of_node, cut_of_reference, pairs, splits_of, without_flags
 from sapwood import HoeffdingTreeRegressor, QuantizerObserver
 from target_cases import NAMES
 
@@ -15,6 +15,7 @@ TOLERANCE = 1e-8
 
 def made(names=NAMES, slots=32, **parameters):
     tree = HoeffdingTreeRegressor(observer=QuantizerObserver(slots=slots), **parameters)
+    tree = without_flags(tree)
     return tree, NaiveTargets(names, slots=slots, **parameters)
 
 

@@ -31,7 +31,7 @@ def rows(count, seed=1, change=None):
     y = np.where(x[:, 0] < 0.5, 5 * x[:, 1], -3 * x[:, 2]) + city + 0.2 * rng.normal(size=count)
     if change is not None:
         y[change:] = 4 - 2 * y[change:]
-    x[rng.random(x.shape) < 0.05] = np.nan
+    x[rng.random(x.shape) < 0.03] = np.nan  # too rarely for flags of missing values
     columns = {name: x[:, place] for place, name in enumerate("abc")}
     return {**columns, "city": [["Oslo", "Rome", "Bern"][code] for code in city]}, y
 
