@@ -32,8 +32,10 @@ from sapwood import (
 )
 from sapwood.drift import ChangeDetector
 from sapwood.evaluate import prequential
+from sapwood.lags import LaggedModel, Lags
 from sapwood.merge import ShardLearner, apply, take_snapshot
 from sapwood.plot.style import COLOURS, INK, MUTED, RULE, short
+from sapwood.report.fan import fan_svg
 from sapwood.tree import _search
 from sapwood.tree._column_tables import SLOT_DOUBLES
 from sapwood.tree.regressor import Leaf, Track
@@ -81,6 +83,7 @@ def main(folder: Path = FOLDER) -> None:
         mpl.rcParams.update(LOOK)
         for name, draw in PICTURES.items():
             draw().savefig(folder / f"{name}.svg", metadata={"Date": None})
+    (folder / "forecast.svg").write_text(forecast(), encoding="utf-8")
 
 
 def panels(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, Any]:
@@ -703,6 +706,25 @@ def bins() -> Figure:
     label(right, "bins of a feature in a leaf", "relative memory")
     figure.legend(loc="outside upper left", ncols=4)
     return figure
+
+
+# -- forecasts ------------------------------------------------------------------------------------
+
+
+def forecast() -> str:
+    """Draw the next two days of a series, as ``sapwood forecast --picture`` does."""
+    rng = np.random.default_rng(1)
+    hours = np.arange(120.0 * 24)
+    weekend = hours // 24 % 7 >= 5
+    y = 50 + np.where(weekend, 15, 40) * np.sin(hours * np.pi / 12) + rng.normal(0, 3, len(hours))
+    times = np.datetime64("2026-03-02T00") + hours.astype("timedelta64[h]")
+    inner = IntervalRegressor(ForestRegressor(members=3, threads=1), [0.9])
+    model = LaggedModel(inner, Lags(["24h", "168h"], time="at", horizon="24h"))
+    run = prequential(model, ({"at": times, "hour": hours % 24}, y), delay=24)
+    ahead = times[-1] + np.arange(1, 49).astype("timedelta64[h]")
+    path = model.forecast_path({"at": ahead, "hour": (hours[-1] + 1 + np.arange(48)) % 24}, True)
+    labels = [str(at).replace("T", " ") for at in ahead]
+    return fan_svg(f"Forecast of {run.target}", labels, path.predictions, path.bounds, [0.9])
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {

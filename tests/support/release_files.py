@@ -9,7 +9,7 @@ from pathlib import Path
 
 import sapwood
 from sapwood.drift import ChangeDetector, Monitor
-from sapwood.lags import LaggedModel, Lags
+from sapwood.lags import LaggedModel, Lags, NaiveStack
 from serve_cases import class_rows_of, rows_of, target_rows_of
 
 ROWS = 300
@@ -38,6 +38,7 @@ def models():
         ),
         "transformed": (sapwood.TransformedRegressor(tree(), "log1p"), rows_of),
         "loss": (sapwood.LossRegressor(tree(), "huber"), rows_of),
+        "naive-stack": (LaggedModel(NaiveStack(tree(), "y.lag2"), Lags([1, 2])), rows_of),
         "tree-classes": (sapwood.HoeffdingTreeClassifier(), class_rows_of),
         "forest-classes": (sapwood.ForestClassifier(members=2), class_rows_of),
         "adaptive-classes": (sapwood.AdaptiveTreeClassifier(), class_rows_of),

@@ -72,7 +72,8 @@ def fan_svg(
     covered = f", intervals of {', '.join(f'{level:g}' for level in levels)}" if levels else ""
     heading = f'<text x="{LEFT}" y="20" font-size="14">{text(title)}{covered}</text>'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{0.75 * WIDTH:g}pt" '
+        f'height="{0.75 * HEIGHT:g}pt" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         'font-family="sans-serif" font-size="12" fill="#333">\n'
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>\n'
         + "\n".join([heading, *parts])

@@ -1,0 +1,287 @@
+"""How well series are forecast an hour, a day and a week ahead, compared with usual ways.
+
+Hourly series with the time as the only column: traffic (metro), rented bicycles (bike), particulate
+matter (Beijing PM2.5), and a generated one with a daily and a weekly pattern, a drifting level,
+gaps and duplicates. A row at time t is predicted by labels up to t - h. Learners: ours, a forest
+with `--lags auto`; LightGBM with its defaults and a ridge regression, both with the same lags and
+calendar features, refitted once a day on all rows whose labels are known; the value one week
+earlier; the last known value. Scores leave out the first 1,000 rows. MASE is relative to the value
+one week earlier. Seconds are those of the processor, in one thread. The answer is written to
+docs/benchmarks/results/forecasting.csv, and a table made of it to docs/howto/forecasting.md.
+"""
+
+import csv
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.data_sets import FOLDER
+from benchmarks.tables import Answer, Bound, Table
+from sapwood.lags import Lags
+from sapwood.rows.times import parts_of
+
+__all__ = ["page", "read_records", "run"]
+
+FloatArray = NDArray[np.float64]
+ROWS, QUICK_ROWS, LEFT_OUT = 2_500, 1_500, 1_000
+HORIZONS = ("1h", "24h", "168h")
+WEEK, DAY = "168h", 86_400.0
+OURS, LIGHTGBM, RIDGE = "sapwood --lags auto", "LightGBM, daily", "ridge, daily"
+SEASONAL, LAST = "one week earlier", "last known value"
+PENALTY = 1.0
+MAY_LOSE = 0.01
+DOCS = Path(__file__).parents[1] / "docs"
+RESULTS = DOCS / "benchmarks" / "results" / "forecasting.csv"
+PAGE = DOCS / "howto" / "forecasting.md"
+MARK = "<!-- written by python -m benchmarks forecasting -->\n"
+
+
+class Record(NamedTuple):
+    """How well one learner forecast one series at one horizon."""
+
+    series: str
+    rows: int
+    horizon: str
+    learner: str
+    r2: float
+    mase: float
+    seconds: float
+
+
+class Series(NamedTuple):
+    """Times in seconds, and values."""
+
+    times: FloatArray
+    y: FloatArray
+
+
+def run(quick: bool = False) -> Answer:
+    """Forecast all series.
+
+    Parameters
+    ----------
+    quick : bool
+        Whether a few rows of the generated series are enough.
+    """
+    rows = QUICK_ROWS if quick else ROWS
+    loaded = {"generated": _generated(rows)}
+    if not quick:
+        loaded |= {name: series for name, read in FILES.items() if (series := read(rows))}
+    records = [
+        record
+        for name, series in loaded.items()
+        for horizon in HORIZONS
+        for record in _records(name, series, horizon)
+    ]
+    table = Table("Forecasts by horizon", Record._fields, records)
+    if not quick:
+        table.write_csv(RESULTS)
+        PAGE.write_text(page(records), encoding="utf-8")
+    scores = {(each.series, each.horizon, each.learner): each.r2 for each in records}
+    cases = list(dict.fromkeys((each.series, each.horizon) for each in records))
+    behind = min(
+        scores[(*case, OURS)] - max(scores[(*case, SEASONAL)], scores[(*case, LAST)])
+        for case in cases
+    )
+    bounds = [Bound("least R² over the better naive forecast", behind, -MAY_LOSE, True)]
+    for rival in (LIGHTGBM, RIDGE, SEASONAL, LAST):
+        ahead = [scores[(*case, OURS)] >= scores[(*case, rival)] for case in cases]
+        bounds.append(Bound(f"share of cases ahead of {rival}", float(np.mean(ahead)), 0.9, True))
+    return Answer([table], table, bounds)
+
+
+# -- series ----------------------------------------------------------------------------------------
+
+
+def _generated(rows: int) -> Series:
+    rng = np.random.default_rng(7)
+    hours = np.sort(rng.choice(int(rows * 1.05), rows))  # gaps and duplicates
+    level = np.cumsum(rng.normal(0, 0.05, int(rows * 1.05)))[hours]
+    weekend = hours // 24 % 7 >= 5
+    usual = np.where(weekend, 10, 25) * np.sin(hours * np.pi / 12)
+    start = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
+    times = np.asarray(hours * 3600.0 + start, np.float64)
+    return Series(times, 50 + level + usual + rng.normal(0, 3, rows))
+
+
+def _read(file: str, target: str, moment: Callable[[dict[str, str]], datetime], rows: int) -> Any:
+    path = FOLDER / file
+    if not path.exists():
+        return None
+    times, y = [], []
+    with path.open(newline="", encoding="utf-8") as opened:
+        for row in csv.DictReader(opened):
+            if row[target] in ("", "NA"):
+                continue
+            times.append(moment(row).replace(tzinfo=UTC).timestamp())
+            y.append(float(row[target]))
+            if len(y) == rows:
+                break
+    return Series(np.array(times), np.array(y))
+
+
+def _metro(row: dict[str, str]) -> datetime:
+    return datetime.strptime(row["date_time"], "%m/%d/%y %H:%M")
+
+
+def _bike(row: dict[str, str]) -> datetime:
+    day = row["dteday"]
+    format = "%Y-%m-%d" if "-" in day else "%m/%d/%Y"
+    return datetime.strptime(day, format).replace(hour=int(float(row["hr"])))
+
+
+def _pm25(row: dict[str, str]) -> datetime:
+    return datetime(*(int(row[name]) for name in ("year", "month", "day", "hour")))  # type: ignore[arg-type]
+
+
+FILES: dict[str, Callable[[int], Any]] = {
+    "metro": lambda rows: _read("metro_traffic.csv", "traffic_volume", _metro, rows),
+    "bike": lambda rows: _read("bike_hour.csv", "cnt", _bike, rows),
+    "Beijing PM2.5": lambda rows: _read("beijing_pm25.csv", "pm2.5", _pm25, rows),
+}
+
+
+# -- learners --------------------------------------------------------------------------------------
+
+
+def _records(name: str, series: Series, horizon: str) -> Iterator[Record]:
+    start = time.process_time()
+    ours, lags, means = _ours(series, horizon)
+    found: dict[str, tuple[FloatArray, float]] = {OURS: (ours, time.process_time() - start)}
+    rows = _features(series, lags, means, horizon)
+    ahead = {"1h": 3600.0, "24h": DAY, "168h": 7 * DAY}[horizon]
+    for learner, fit in ((LIGHTGBM, _lightgbm), (RIDGE, _ridge)):
+        start = time.process_time()
+        predictions = _daily(series, rows, ahead, fit)
+        found[learner] = predictions, time.process_time() - start
+    found[SEASONAL] = _lagged(series, WEEK, "30min"), 0.0
+    found[LAST] = _last(series, ahead), 0.0
+    seasonal = _lagged(series, WEEK, "30min")
+    scored = (np.arange(len(series.y)) >= LEFT_OUT) & np.isfinite(seasonal)
+    y = series.y[scored]
+    scale = np.abs(y - seasonal[scored]).mean()
+    for learner, (predictions, seconds) in found.items():
+        error = y - predictions[scored]
+        r2 = 1 - np.square(error).sum() / np.square(y - y.mean()).sum()
+        mase = float(np.abs(error).mean() / scale)
+        yield Record(name, len(series.y), horizon, learner, float(r2), mase, seconds)
+
+
+def _ours(series: Series, horizon: str) -> tuple[FloatArray, tuple[Any, ...], tuple[Any, ...]]:
+    """Return predictions by the command line's own way, and the lags that it proposed."""
+    from sapwood.cli.reading import Reading
+    from sapwood.cli.runs import Learning, Targets, make_run
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "series.csv"
+        moments = np.asarray(series.times, "datetime64[s]")
+        lines = [f"{at},{y!r}" for at, y in zip(moments, series.y.tolist(), strict=True)]
+        path.write_text("\n".join(["at,y", *lines]) + "\n", encoding="utf-8")
+        learning = Learning(model="forest", lags="auto", set_=["threads=1"])
+        run, _ = make_run(str(path), Reading(target=["y"]), learning, Targets(horizon=horizon))
+        parts = [part.predictions for step in run.steps() for part in step.predicted]
+        own = run.lags.parameters if run.lags is not None else {}
+        return np.concatenate(parts), own["lags"], own["means"]
+
+
+def _features(series: Series, lags: Any, means: Any, horizon: str) -> FloatArray:
+    """Return the same lags and calendar features, which are known at the horizon."""
+    past = Lags(lags, means, time="at", horizon=horizon)
+    made = past.transform_learn_many({"at": series.times}, series.y)
+    parts = parts_of(series.times, ("hour", "weekday", "season"))
+    own = [np.asarray(made[name], np.float64) for name in past.features]
+    return np.column_stack([*own, *parts.values()])
+
+
+def _lagged(series: Series, span: str, tolerance: str) -> FloatArray:
+    past = Lags(span, time="at", tolerance=tolerance)
+    made = past.transform_learn_many({"at": series.times}, series.y)
+    return np.asarray(made[past.features[0]], np.float64)
+
+
+def _last(series: Series, ahead: float) -> FloatArray:
+    """Return the latest value that is known at the horizon; the first one before there is any."""
+    places = np.searchsorted(series.times, series.times - ahead, side="right") - 1
+    return series.y[np.maximum(places, 0)]
+
+
+def _daily(series: Series, rows: FloatArray, ahead: float, fit: Callable[..., Any]) -> FloatArray:
+    """Return predictions of a learner that is refitted once a day on the labels that are known."""
+    predictions = np.full(len(series.y), np.nan)
+    days = np.floor(series.times / DAY)
+    for day in np.unique(days[LEFT_OUT:]):
+        chosen = np.flatnonzero(days == day)
+        known = int(np.searchsorted(series.times, series.times[chosen[0]] - ahead, side="right"))
+        predictions[chosen] = fit(rows[:known], series.y[:known])(rows[chosen])
+    return predictions
+
+
+def _lightgbm(rows: FloatArray, y: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    from lightgbm import LGBMRegressor
+
+    model = LGBMRegressor(n_jobs=1, verbose=-1).fit(rows, y)
+    return lambda asked: np.asarray(model.booster_.predict(asked, num_threads=1))
+
+
+def _ridge(rows: FloatArray, y: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    means = np.nanmean(rows, axis=0)
+    scale = np.nanstd(rows, axis=0) + 1e-9
+
+    def scaled(given: FloatArray) -> FloatArray:
+        hour, weekday = given[:, -3] * np.pi / 12, given[:, -2] * 2 * np.pi / 7
+        cycles = np.column_stack([np.sin(hour), np.cos(hour), np.sin(weekday), np.cos(weekday)])
+        known = np.where(np.isfinite(given), (given - means) / scale, 0.0)
+        return np.column_stack([known, cycles, np.ones(len(given))])
+
+    x = scaled(rows)
+    weights = np.linalg.solve(x.T @ x + PENALTY * np.eye(x.shape[1]), x.T @ y)
+    return lambda asked: np.asarray(scaled(asked) @ weights)
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def read_records() -> list[Record]:
+    """Return the records of the last run."""
+    with RESULTS.open(newline="", encoding="utf-8") as file:
+        return [
+            Record(
+                row["series"],
+                int(row["rows"]),
+                row["horizon"],
+                row["learner"],
+                *(float(row[name]) for name in ("r2", "mase", "seconds")),
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def page(records: list[Record]) -> str:
+    """Return the page with a table made of records.
+
+    Parameters
+    ----------
+    records : list of Record
+        Of one run.
+    """
+    learners = list(dict.fromkeys(each.learner for each in records))
+    lines = [
+        f"| series | horizon | {' | '.join(learners)} |",
+        f"| --- | --: | {' | '.join('--:' for _ in learners)} |",
+    ]
+    cases = dict.fromkeys((each.series, each.horizon) for each in records)
+    by_case = {(each.series, each.horizon, each.learner): each for each in records}
+    for case in cases:
+        own = [by_case[(*case, learner)] for learner in learners]
+        cells = [f"{each.r2:.3f} ({each.mase:.2f})" for each in own]
+        lines.append(f"| {case[0]} | {case[1]} | {' | '.join(cells)} |")
+    seconds = [sum(each.seconds for each in records if each.learner == name) for name in learners]
+    lines.append(f"| CPU seconds | all | {' | '.join(f'{each:.1f}' for each in seconds)} |")
+    before, _, after = PAGE.read_text(encoding="utf-8").split(MARK)
+    return f"{before}{MARK}\n" + "\n".join(lines) + f"\n\n{MARK}{after}"
