@@ -38,7 +38,7 @@ def arrays(rows, seed=1, gaps=0.3, change=None, scale=None):
     missing = rng.random(Y.shape) < gaps
     missing[:, 2] = False
     Y[missing] = np.nan
-    X[rng.random(X.shape) < 0.05] = np.nan
+    X[rng.random(X.shape) < 0.03] = np.nan  # too rarely for flags of missing values
     return X, Y
 
 
