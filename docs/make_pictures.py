@@ -166,7 +166,7 @@ def bound() -> Figure:
     rng = np.random.default_rng(1)
     X = rng.random((2_000, 3))
     noise = rng.normal(0.0, 3.0, 2_000)
-    unlike = np.where(X[:, 0] < 0.5, 0.0, 10.0) + np.where(X[:, 1] < 0.3, 0.0, 10.4) + noise
+    unlike = np.where(X[:, 0] < 0.5, 0.0, 10.0) + np.where(X[:, 1] < 0.1, 0.0, 16.8) + noise
     twins = X[:, [0, 0, 2]]
     alike = np.where(X[:, 0] < 0.5, 0.0, 10.0) + noise
     figure, axes = panels(1, 2, 3.3, sharey=True)

@@ -178,7 +178,7 @@ OLDER = {
     "monitor": of_monitor,
 }
 """What the files of version 1 were made of, by the release before lists were kept in arrays."""
-LONGER_NOW = {"note_sizes", "columns", "scale", "error"}
+LONGER_NOW = {"note_sizes", "columns", "scale", "error", "layer"}
 """Arrays that later formats of these models have extended."""
 
 

@@ -181,7 +181,8 @@ def test_entries_that_are_missing_or_too_many(state):
         if not path or not isinstance(owner, dict):
             continue
         without = {key: value for key, value in owner.items() if key != path[-1]}
-        assert_refused(packed(changed_at(header, path[:-1], without), arrays))
+        if path[-1] != "gaps":  # which only files of columns with missing values have
+            assert_refused(packed(changed_at(header, path[:-1], without), arrays))
         more = {**owner, "more": 1}
         assert_refused(packed(changed_at(header, path[:-1], more), arrays))
 

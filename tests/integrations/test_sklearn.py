@@ -300,7 +300,7 @@ def test_rows_that_are_sorted_by_the_target_are_no_obstacle_to_fit():
     order, test = np.argsort(y), friedman(1000, seed=5)
     in_order = HoeffdingTreeRegressor(**IN_ORDER).fit(x[order], y[order]).score(*test)
     shuffled = HoeffdingTreeRegressor().fit(x[order], y[order]).score(*test)
-    assert in_order < 0.5
+    assert in_order < 0.6
     assert shuffled > 0.85
 
 

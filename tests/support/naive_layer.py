@@ -115,7 +115,8 @@ class Layer:
         sides = []
         for sign in (-1, 1):
             greatest = np.maximum.accumulate(sign * np.array(self.all))
-            records = 1 + np.flatnonzero(np.diff(greatest) > 0)
+            rounding = 1e-12 * np.abs(greatest).max()  # of y, which was held near a prediction
+            records = 1 + np.flatnonzero(np.diff(greatest) > rounding)
             bounds = (ends[-3], ends[-2]), (ends[-2], len(self.all))
             counts = [((records >= start) & (records < end)).sum() for start, end in bounds]
             is_open = max(counts) >= MOST_RECORDS

@@ -10,6 +10,7 @@ from sapwood.ensemble.rules import EnsembleRules
 from sapwood.inspect import snapshot, view
 from sapwood.inspect.tree_views import TreeViews
 from sapwood.observers.base import TableObserver
+from sapwood.rows import missing_flags
 from sapwood.rows.features import Features, labels_within
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.bounds import SplitBoundName
@@ -96,7 +97,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
         )
         limit = checked_max_bytes(max_bytes, 2)
         features = Features(categorical, labels_within(limit))
-        features.flagging = True
+        features.flagging = missing_flags.are_allowed(leaf, limit, 2)
         parameters: dict[str, Any] = {
             "threads": None if threads is None else validation.whole(threads, "threads", 1, 1024),
             **plain.parameters,

@@ -9,6 +9,7 @@ from sapwood.ensemble.renewal import Reserve
 from sapwood.ensemble.rules import EnsembleRules
 from sapwood.observers.base import TableObserver
 from sapwood.observers.quantizer import QuantizerObserver
+from sapwood.rows import missing_flags
 from sapwood.rows.features import Features, labels_within
 from sapwood.tree.bounds import SplitBoundName
 from sapwood.tree.growth import SplitOn
@@ -120,7 +121,7 @@ class ForestRegressor(Ensemble):
         count = validation.whole(members, "members", FEWEST, MOST)
         limit = checked_max_bytes(max_bytes, count + 1)
         features = Features(categorical, labels_within(limit))
-        features.flagging = True
+        features.flagging = missing_flags.are_allowed(leaf, limit, count + 1)
         parameters: dict[str, Any] = {
             "members": count,
             "seed": validation.whole(seed, "seed", 0, 2**64 - 1),

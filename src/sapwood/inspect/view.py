@@ -397,7 +397,7 @@ def summary(
     return Summary(
         rows,
         weight,
-        len(picture.names),
+        len(picture.names) - len(picture.flags),
         len(nodes),
         len(leaves),
         watching,

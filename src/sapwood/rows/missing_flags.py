@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FLAG_ROWS",
     "FLAG_SHARE",
+    "are_allowed",
     "are_due",
     "checked_gaps",
     "completed",
@@ -39,7 +40,23 @@ __all__ = [
 
 Counts = NDArray[np.int64]
 MOST_ROWS = 2**53
+LEAST_BYTES = 2**21  # of a limit of memory, for each tree of a model that has flags
 MOST_COLUMNS = 39  # flags among them; with the constant they are SQUARE_TERMS of _records.pxd
+
+
+def are_allowed(leaf: str, max_bytes: int | None, trees: int) -> bool:
+    """Return whether a model has flags.
+
+    Means of y do not read them, and a small limit of memory leaves no room for more columns.
+
+    Examples
+    --------
+    >>> are_allowed("adaptive", 64 * 2**20, 11), are_allowed("adaptive", 2**20, 1)
+    (True, False)
+    >>> are_allowed("mean", None, 1)
+    False
+    """
+    return leaf != "mean" and (max_bytes is None or max_bytes >= LEAST_BYTES * trees)
 
 
 def flag_name(name: Label) -> str:

@@ -16,7 +16,7 @@ from sapwood.inspect.tree_views import TreeViews
 from sapwood.model import State
 from sapwood.observers.base import TableObserver
 from sapwood.regressor import GrowthOf, Regressor, recorded
-from sapwood.rows import frames, targets
+from sapwood.rows import frames, missing_flags, targets
 from sapwood.rows.encoder import EncodedRows
 from sapwood.rows.features import Features, checked_names, labels_within
 from sapwood.tree import _memory, memory, one_target, pruning, tree_state
@@ -169,8 +169,9 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             no_splits=no_splits,
             split_bound=split_bound,
         )
-        features = Features(categorical, labels_within(settings.parameters["max_bytes"]))
-        features.flagging = True
+        limit = settings.parameters["max_bytes"]
+        features = Features(categorical, labels_within(limit))
+        features.flagging = missing_flags.are_allowed(leaf, limit, 1)
         parameters = {**settings.parameters, "categorical": features.declared}
         super().__init__(parameters, features, settings.new_kernel(features))
 

@@ -343,6 +343,6 @@ def test_attempts_in_the_picture_are_those_of_the_rule(script):
     assert script.attempts_of(np.column_stack([x, x]), y).tolist() == [200]
     rng = np.random.default_rng(1)
     X = rng.random((2_000, 3))
-    nearly_equal = np.where(X[:, 0] < 0.5, 0.0, 10.0) + np.where(X[:, 1] < 0.3, 0.0, 10.4)
+    nearly_equal = np.where(X[:, 0] < 0.5, 0.0, 10.0) + np.where(X[:, 1] < 0.1, 0.0, 16.8)
     attempts = script.attempts_of(X, nearly_equal + rng.normal(0.0, 3.0, 2_000))
     assert attempts.tolist() == [200, 400]

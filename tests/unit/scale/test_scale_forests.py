@@ -42,7 +42,9 @@ def short_rounds(monkeypatch):
 
 
 def small_forest(**arguments):
-    return ForestRegressor(**{"members": 6, "grace_period": 100, **arguments})
+    # Without a limit of memory, by which parts differ from the whole.
+    given = {"members": 6, "grace_period": 100, "max_bytes": None, **arguments}
+    return ForestRegressor(**given)
 
 
 def trained(name, workers=3, engine="threads", model=None, **options):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive_units import hashed
+from reference_cases import without_flags
 from sapwood import ForestRegressor, HoeffdingTreeRegressor
 from sapwood.report.tree_view import render_tree
 from sapwood.tree import tree_state
@@ -126,7 +127,7 @@ def test_costs_of_columns_are_those_of_rows_that_are_predicted_anew(leaf):
     y = 4 * np.nan_to_num(X[:, 0]) * (X[:, 4] == 1) + 3 * np.nan_to_num(X[:, 1]) ** 2
     y += 0.1 * rng.normal(size=rows)
     y[:2] = -30.0, 30.0  # so that nothing is held within the range of y
-    tree = Tree(leaf=leaf, grace_period=50, track=None)
+    tree = without_flags(Tree(leaf=leaf, grace_period=50, track=None))
     cost, late, weight, faded = (np.zeros(columns) for _ in range(4))
     samples = np.tile(X[0], (32, 1))
     for number in range(rows):

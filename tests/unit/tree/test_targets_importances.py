@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive_units import hashed
+from reference_cases import without_flags
 from sapwood import ForestRegressor, HoeffdingTreeRegressor
 from sapwood.ensemble import ensemble_state
 from sapwood.tree import tree_state
@@ -63,7 +64,7 @@ def test_costs_are_those_of_rows_that_are_predicted_anew(kind, leaf):
     if kind == "late":
         for at in (0, 1):
             stream[at][1]["b"] = None
-    tree = Tree(leaf=leaf, grace_period=50, tau=0.15, track=None)
+    tree = without_flags(Tree(leaf=leaf, grace_period=50, tau=0.15, track=None))
     expected = {name: np.zeros((len(names), len(NAMES))) for name in FIELDS}
     samples = None
     for number, (x, y, w) in enumerate(stream):
