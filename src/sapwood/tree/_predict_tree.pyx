@@ -383,9 +383,9 @@ cdef double unusualness(
 ) noexcept nogil:
     """How far a row is from those of its leaf: a = z'Pz sqrt(n N) / terms.
 
-    z'Pz is about terms / n in a leaf of n rows, and larger where rows were rare. With N, the rows of
-    the tree, rows of small leaves are more unusual than those of large ones. What is missing counts
-    as usual. Of several models, it is their mean.
+    z'Pz is about terms / n in a leaf of n rows, and larger where rows were rare. With N, the rows
+    of the tree, rows of small leaves are more unusual than those of large ones. What is missing
+    counts as usual. Of several models, it is their mean.
     """
     cdef Py_ssize_t features = tables.features, terms = terms_of(features), feature, target
     cdef Py_ssize_t models = tables.targets if tables.separate and tables.targets > 1 else 1
