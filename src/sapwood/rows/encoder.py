@@ -60,6 +60,11 @@ class EncodedRows:
         self.is_complete = False  # whether it is known that no value is missing
         self._features, self._before, self._columns = features, before, columns
 
+    @property
+    def before(self) -> KnownFeatures:
+        """What was known when the rows were read."""
+        return self._before
+
     def parts(self, limited: bool) -> Iterator[tuple[slice, bool, EncodedRows]]:
         """Yield the rows in parts, whether each is a turn, and what it adds to the features.
 

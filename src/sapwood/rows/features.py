@@ -433,7 +433,7 @@ class Features(FeatureTable):
             than its feature; told with its name and row.
         """
         plan = encoder.read(self, X, learn)
-        if self.known.flags or (learn and self.flagging):
+        if plan.before.flags or (learn and self.flagging):
             return missing_flags.completed(self, plan, learn and self.flagging)
         return plan
 
@@ -448,7 +448,7 @@ class Features(FeatureTable):
         ValueError: x['age'] = inf must be finite; use NaN or None for a missing value
         """
         plan = encoder.read_one(self, x, learn)
-        if self.known.flags or (learn and self.flagging):
+        if plan.before.flags or (learn and self.flagging):
             return missing_flags.completed(self, plan, learn and self.flagging)
         return plan
 

@@ -109,7 +109,7 @@ def completed(features: Features, plan: EncodedRows, learn: bool) -> EncodedRows
     learn : bool
         Whether the rows are to be learned.
     """
-    flags = features.known.flags
+    flags = plan.before.flags  # another thread may have added one meanwhile
     if flags and len(plan.matrix):
         plan.fill(list(flags), np.isnan(plan.matrix[:, list(flags.values())]))
     if not learn or not len(plan.matrix):

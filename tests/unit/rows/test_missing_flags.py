@@ -7,6 +7,7 @@ import pytest
 
 import sapwood
 from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor, model
+from sapwood.rows import encoder
 from sapwood.rows.missing_flags import FLAG_ROWS, FLAG_SHARE, flag_name
 from sapwood.storage import container
 
@@ -296,3 +297,23 @@ def test_a_flag_that_is_declared_a_category_is_not_derived():
     tree = HoeffdingTreeRegressor(categorical=["x is missing"])
     tree.learn_many(columns, y)
     assert flags(tree) == {}
+
+
+def test_a_flag_that_another_thread_adds_while_rows_are_read(monkeypatch):
+    """The rows are read without it, and read again by the model."""
+    columns, y = stream()
+    tree = HoeffdingTreeRegressor()
+    tree.learn_many({name: column[:60] for name, column in columns.items()}, y[:60])
+    assert not flags(tree)
+    read = encoder.read
+
+    def read_slowly(features, X, learn):
+        plan = read(features, X, learn)
+        monkeypatch.undo()
+        tree.learn_many(columns, y)
+        return plan
+
+    monkeypatch.setattr(encoder, "read", read_slowly)
+    found = tree.predict_many(columns)
+    assert flags(tree)
+    np.testing.assert_array_equal(found, tree.predict_many(columns))
