@@ -28,7 +28,7 @@ from sapwood.cli.inspect import inspect
 from sapwood.drift import ChangeDetector, Monitor
 from sapwood.hybrid import LightGBM
 from sapwood.intervals import IntervalRegressor
-from sapwood.lags import LaggedModel, Lags
+from sapwood.lags import LaggedModel, Lags, NaiveStack
 from sapwood.model import from_bytes
 from sapwood.storage import container
 
@@ -150,6 +150,11 @@ KINDS = {
     "intervals of a hybrid": lambda: learned(IntervalRegressor(hybrid(), LEVELS)),
     "lags of intervals of a hybrid": lambda: learned(lagged(IntervalRegressor(hybrid(), LEVELS))),
     "intervals of lags of a hybrid": lambda: waiting(IntervalRegressor(lagged(hybrid()), LEVELS)),
+    "lags by time": lambda: learned(
+        LaggedModel(tree(), Lags(["2s", "5s"], means="3s", time="a", by="few"))
+    ),
+    "naive stack": lambda: learned(lagged(NaiveStack(tree(), "y.lag3"))),
+    "loss": lambda: learned(sapwood.LossRegressor(tree(), "huber")),
     "classes, two": lambda: classified(sapwood.HoeffdingTreeClassifier(grace_period=50), 2),
     "classes": lambda: classified(sapwood.HoeffdingTreeClassifier(grace_period=50), 4),
     "classes of a forest": lambda: classified(sapwood.ForestClassifier(members=2), 3),
