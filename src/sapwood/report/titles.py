@@ -25,7 +25,15 @@ SHORT = {
     "last": "Last value",
 }
 """Models as they are named at the command line."""
-WRAPPER = re.compile(r"<(LaggedModel|IntervalRegressor)\((?=<)")
+STAGES = {
+    "LaggedModel": "lags",
+    "NaiveStack": "a naive forecast",
+    "TransformedRegressor": "a transformed target",
+    "LossRegressor": "another loss",
+    "IntervalRegressor": "prediction intervals",
+}
+"""Models around models, in the order in which a title names them."""
+WRAPPER = re.compile(rf"<({'|'.join(STAGES)})\((?=<)")
 SPEC = re.compile(r"[a-z0-9-]+(:\w+=[^,]*(,\w+=[^,]*)*)?")
 
 
@@ -59,18 +67,18 @@ def model_name(model: str, levels: Iterable[float] = ()) -> str:
     >>> forest = "<ForestRegressor(): 10 members, 5 leaves, 9 rows learned>"
     >>> model_name(f"<LaggedModel(<IntervalRegressor({forest}, levels=(0.9))>, Lags())>", [0.9])
     'Forest with lags and 90 % prediction intervals'
+    >>> model_name(f"<NaiveStack({forest}, 'y.lag24h', None)>")
+    'Forest with a naive forecast'
     >>> model_name("<ARFRegressor of river>"), model_name("<LightGBM, 5 trees for each 1000 rows>")
     ('ARFRegressor (river)', 'LightGBM')
     """
-    parts, has_intervals = [], False
+    stages = set()
     while found := WRAPPER.match(model):
         model = model[found.end() :]
-        has_intervals |= found[1] == "IntervalRegressor"
-        parts += ["lags"] if found[1] == "LaggedModel" else []
-    if has_intervals:
-        shares = [f"{100 * level:g}" for level in levels]
-        percent = f"{_joined(shares)} % " if shares else ""
-        parts.append(f"{percent}prediction intervals")
+        stages.add(found[1])
+    parts = [words for name, words in STAGES.items() if name in stages]
+    if "IntervalRegressor" in stages and (shares := [f"{100 * level:g}" for level in levels]):
+        parts[-1] = f"{_joined(shares)} % {parts[-1]}"
     of_library = re.fullmatch(r"<(\w+) of (\w+)>", model)
     called = re.match(r"<?(\w+)\(", model)
     if of_library:
