@@ -331,7 +331,7 @@ def test_bad_values_are_rejected_with_their_place(rule, value, words):
         schema.encode({rule.name: [None, value]})
 
 
-MISSING_VALUES = [None, float("nan"), np.datetime64("NaT"), pd.NaT, pd.NA, "", " NA", "?"]
+MISSING_VALUES = [None, float("nan"), np.datetime64("NaT", "s"), pd.NaT, pd.NA, "", " NA", "?"]
 
 
 @pytest.mark.parametrize("value", MISSING_VALUES, ids=repr)

@@ -119,7 +119,7 @@ def seconds_of_time(value: Any) -> float | None:
     --------
     >>> seconds_of_time(datetime(1970, 1, 1, 0, 1, 0, 500_000)), seconds_of_time(time(9, 30))
     (60.5, 34200.0)
-    >>> seconds_of_time(np.datetime64("NaT")), seconds_of_time("1970-01-01")
+    >>> seconds_of_time(np.datetime64("NaT", "s")), seconds_of_time("1970-01-01")
     (nan, None)
     """
     seconds: float | None = None
