@@ -99,8 +99,9 @@ class AdaptiveTreeClassifier(Classifier):
     ----------
     threads : int, optional
         How many threads learn at the same time.
-    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits,
-    class_weight, cost
+    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes
+        As of `HoeffdingTreeClassifier`.
+    categorical, no_splits, class_weight, cost
         As of `HoeffdingTreeClassifier`.
 
     Examples
@@ -150,8 +151,9 @@ class ForestClassifier(Classifier):
         Of the random weights.
     threads : int, optional
         How many threads learn at the same time.
-    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes, categorical, no_splits,
-    class_weight, cost
+    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes
+        As of `HoeffdingTreeClassifier`.
+    categorical, no_splits, class_weight, cost
         As of `HoeffdingTreeClassifier`.
 
     Examples
