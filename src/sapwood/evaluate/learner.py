@@ -167,7 +167,6 @@ class Learner:
 
     def _marked(self, columns: Mapping[str, Column]) -> Mapping[str, Column]:
         """Return columns of a stream as what they are for a model with a schema: encoded."""
-        self.look()
         return EncodedColumns(columns) if self._encodes else columns
 
     def _predict(self, x: dict[str, Any], id: int | None = None) -> float:

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.corrector.tokens import key_of, keys_of
 from sapwood.hybrid import _stack
 from sapwood.model import State, from_bytes
-from sapwood.regressor import Regressor
-from sapwood.rows import frames, targets
+from sapwood.rows import frames
 from sapwood.rows.encoder import is_rows
-from sapwood.stages.stage import Stage, passed_on, rows_learned
+from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
+from sapwood.stages.stage import rows_learned
 from sapwood.validation import Label
 
 __all__ = ["NaiveStack"]
@@ -27,7 +26,7 @@ START = (-0.8, -0.8)
 """Where both stages begin: nine tenths of the season, and a tenth of the last known value."""
 
 
-class NaiveStack(Stage):
+class NaiveStack(OneTargetStage):
     """A model of rows with lags, combined with two of these lags as forecasts of their own.
 
     The weights follow the errors of issued predictions, by the same combination as in
@@ -59,13 +58,8 @@ class NaiveStack(Stage):
     format: ClassVar[int] = 1
 
     def __init__(self, model: Any, seasonal: Label, last: Label | None = None) -> None:
-        if not isinstance(model, Regressor):
-            raise ValueError(
-                f"model = {type(model).__name__}: a tree or forest of Sapwood is expected; put lags "
-                "and prediction intervals around the stack"
-            )
         super().__init__()
-        self._model = model
+        self._model = checked_model(model, "the stack")
         self._seasonal = validation.feature_name(seasonal)
         self._last = None if last is None else validation.feature_name(last)
         self._state = np.zeros((1, _stack.STATE))
@@ -91,10 +85,6 @@ class NaiveStack(Stage):
 
     # -- predictions ------------------------------------------------------------------------------
 
-    def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> float:
-        """Predict one row; parameters as for the model inside."""
-        return self._place_one(x, 0 if id is None else key_of(id), record)[0]
-
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
         x = self._encoded_one(x)
         with self._turn():
@@ -104,11 +94,6 @@ class NaiveStack(Stage):
             if record and key:
                 self._keep([key], members, results)
             return float(results[0, 1]), region
-
-    def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
-        """Predict many rows; parameters as for the model inside."""
-        keys = None if ids is None else keys_of(ids)
-        return frames.like(X, self._place_many(X, keys, record)[0])
 
     def _place_many(
         self, X: Any, keys: Any = None, record: bool = True
@@ -146,10 +131,6 @@ class NaiveStack(Stage):
 
     # -- learning ---------------------------------------------------------------------------------
 
-    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0, *, id: Any = None) -> None:
-        """Learn one row; parameters as for the model inside."""
-        self._learn_row(x, y, w, 0 if id is None else key_of(id))
-
     def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
         label, weight = validation.number(y, "y"), validation.number(w, "w")
         x = self._encoded_one(x)
@@ -160,48 +141,11 @@ class NaiveStack(Stage):
                 *([x], own, (np.array([label]), np.array([weight])), [key]),
             )
 
-    def learn_many(
-        self, X: Any, y: ArrayLike, w: ArrayLike | None = None, *, ids: Any = None
-    ) -> None:
-        """Learn many rows: the same as `learn_one` in a loop, or nothing at all."""
-        self._learn_many(X, y, w, None if ids is None else keys_of(ids), delayed=True)
-
-    def predict_learn_many(
-        self,
-        X: Any,
-        y: ArrayLike,
-        w: ArrayLike | None = None,
-        *,
-        delayed: bool = False,
-        ids: Any = None,
-    ) -> Any:
-        """Predict each row before it is learned; parameters as for the model inside."""
-        keys = None if ids is None else keys_of(ids)
-        return frames.like(X, self._learn_many(X, y, w, keys, delayed=delayed))
-
-    def _learn_into(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        predictions: FloatArray,
-        regions: NDArray[np.int32] | None = None,
-        *,
-        keys: Any = None,
-        delayed: bool = True,
-    ) -> None:
-        """Learn rows; the arrays get the predictions and regions of just before each row."""
-        found = self._learn_many(X, y, w, keys, delayed=delayed, regions=regions)
-        predictions[...] = found.reshape(predictions.shape)
-
     def _learn_many(
         self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, regions: Any = None
     ) -> FloatArray:
         X = frames.lasting(self._encoded(X))
-        read = targets.read(y)
-        if read.values.ndim > 1 and read.values.shape[1] > 1:
-            raise ValueError("y has several targets: naive forecasts are stacked for one alone")
-        labels = np.array(read.values, np.float64).reshape(-1)
+        labels = labels_of(y, "naive forecasts are stacked for one alone")
         weights = np.ascontiguousarray(validation.weights(w, len(labels)))
         before = np.empty(len(labels))
         with self._turn():
@@ -244,12 +188,6 @@ class NaiveStack(Stage):
         return results[:, 1].copy()
 
     # -- looking inside ---------------------------------------------------------------------------
-
-    parameters = passed_on("The arguments that make an empty model like the one inside.")
-    features = passed_on("The names of the features, in the order of their first appearance.")
-    feature_kinds = passed_on("What each feature is.")
-    feature_importances = passed_on("The share of each feature; sums to 1.")
-    n_leaves = passed_on("How many leaves the model has.")
 
     @property
     def nbytes(self) -> int:

@@ -10,10 +10,10 @@ from sapwood import validation
 from sapwood.loss.losses import LOSSES, Loss, NamedLoss
 from sapwood.model import State, from_bytes
 from sapwood.regressor import Regressor
-from sapwood.rows import frames, targets
+from sapwood.rows import frames
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.rows.encoder import is_rows
-from sapwood.stages.one_target import OneTargetStage
+from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
 from sapwood.stages.stage import Stage, passed_on, rows_learned
 from sapwood.streams.memory import columns_of
 
@@ -154,10 +154,7 @@ class LossRegressor(OneTargetStage):
     def _learn_many(
         self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, regions: Any = None
     ) -> FloatArray:
-        read = targets.read(y)
-        if read.values.ndim > 1 and read.values.shape[1] > 1:
-            raise ValueError("y has several targets: a loss is for one; use a model for each")
-        labels = np.array(read.values, np.float64).reshape(-1).tolist()
+        labels = labels_of(y, "a loss is for one; use a model for each").tolist()
         self._check_labels(labels)
         weights = validation.weights(w, len(labels)).tolist()
         rows = self._rows(X)
@@ -208,11 +205,6 @@ class LossRegressor(OneTargetStage):
 
     # -- looking inside ---------------------------------------------------------------------------
 
-    parameters = passed_on("The arguments that make an empty model like the one inside.")
-    features = passed_on("The names of the features, in the order of their first appearance.")
-    feature_kinds = passed_on("What each feature is.")
-    feature_importances = passed_on("The share of each feature; sums to 1.")
-    n_leaves = passed_on("How many leaves the model has.")
     to_rules = passed_on("Return one rule for each leaf; their numbers are of the raw value.")
 
     @property
@@ -352,14 +344,10 @@ def _predicted(held: Held, raw: float) -> float:
 
 
 def _checked_model(model: Any) -> Regressor:
-    if not isinstance(model, Regressor):
-        raise ValueError(
-            f"model = {type(model).__name__}: a tree or forest of Sapwood is expected; put lags "
-            "and prediction intervals around the model with the loss"
-        )
-    if rows_learned(model):
+    found = checked_model(model, "the model with the loss")
+    if rows_learned(found):
         raise ValueError("the model has learned y itself: give the loss to a new one")
-    return model
+    return found
 
 
 def _checked_loss(loss: Any) -> Any:

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood.corrector.tokens import key_of, keys_of
-from sapwood.rows import frames
-from sapwood.stages.stage import Stage
+from sapwood.regressor import Regressor
+from sapwood.rows import frames, targets
+from sapwood.stages.stage import Stage, passed_on
 
-__all__ = ["OneTargetStage"]
+__all__ = ["OneTargetStage", "checked_model", "labels_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -140,3 +141,55 @@ class OneTargetStage(Stage):
         """Learn rows; the arrays get the predictions and regions of just before each row."""
         found = self._learn_many(X, y, w, keys, delayed=delayed, regions=regions)
         predictions[...] = found.reshape(predictions.shape)
+
+    # -- looking inside ---------------------------------------------------------------------------
+
+    parameters = passed_on("The arguments that make an empty model like the one inside.")
+    features = passed_on("The names of the features, in the order of their first appearance.")
+    feature_kinds = passed_on("What each feature is.")
+    feature_importances = passed_on("The share of each feature; sums to 1.")
+    n_leaves = passed_on("How many leaves the model has.")
+
+
+def checked_model(model: Any, outside: str) -> Regressor:
+    """Return a model that such a stage can be put around.
+
+    Parameters
+    ----------
+    model : object
+        What was given.
+    outside : str
+        What lags and prediction intervals are to be put around instead.
+
+    Raises
+    ------
+    ValueError
+        If it is no tree or forest.
+    """
+    if not isinstance(model, Regressor):
+        raise ValueError(
+            f"model = {type(model).__name__}: a tree or forest of Sapwood is expected; put lags "
+            f"and prediction intervals around {outside}"
+        )
+    return model
+
+
+def labels_of(y: Any, reason: str) -> FloatArray:
+    """Return the labels of one target.
+
+    Parameters
+    ----------
+    y : array_like of float
+        What was given.
+    reason : str
+        Why there is only one, and what to do.
+
+    Raises
+    ------
+    ValueError
+        If there are several targets.
+    """
+    read = targets.read(y)
+    if read.values.ndim > 1 and read.values.shape[1] > 1:
+        raise ValueError(f"y has several targets: {reason}")
+    return np.array(read.values, np.float64).reshape(-1)

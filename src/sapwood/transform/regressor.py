@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import validation
 from sapwood.model import State, from_bytes
 from sapwood.regressor import Regressor
-from sapwood.rows import frames, targets
-from sapwood.stages.one_target import OneTargetStage
+from sapwood.rows import frames
+from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
 from sapwood.stages.stage import Stage, passed_on, rows_learned
 from sapwood.transform import _transform
 
@@ -68,17 +68,13 @@ class TransformedRegressor(OneTargetStage):
             raise ValueError(
                 f"transform = {validation.shown(transform)}: one of {known} is expected"
             )
-        if not isinstance(model, Regressor):
-            raise ValueError(
-                f"model = {type(model).__name__}: a tree or forest of Sapwood is expected; put lags "
-                "and prediction intervals around the transformed model"
-            )
-        if rows_learned(model):
+        first = checked_model(model, "the transformed model")
+        if rows_learned(first):
             raise ValueError("the model has learned y itself: transform the target of a new one")
         super().__init__()
         self._transform = transform
         self._name: str = AUTO if transform == "auto" else transform
-        self._models = [model, model.copy()] if transform == "auto" else [model]
+        self._models = [first, first.copy()] if transform == "auto" else [first]
         self._state = np.zeros(_transform.STATE)
 
     @property
@@ -125,10 +121,7 @@ class TransformedRegressor(OneTargetStage):
         self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, regions: Any = None
     ) -> FloatArray:
         X = frames.lasting(self._encoded(X))
-        read = targets.read(y)
-        if read.values.ndim > 1 and read.values.shape[1] > 1:
-            raise ValueError("y has several targets: a transform is for one; use a model for each")
-        labels = np.array(read.values, np.float64).reshape(-1)
+        labels = labels_of(y, "a transform is for one; use a model for each")
         own = self._labels(labels)
         weights = np.ascontiguousarray(validation.weights(w, len(labels)))
         before = np.empty((len(self._models), len(labels)))
@@ -195,11 +188,6 @@ class TransformedRegressor(OneTargetStage):
 
     # -- looking inside ---------------------------------------------------------------------------
 
-    parameters = passed_on("The arguments that make an empty model like the one inside.")
-    features = passed_on("The names of the features, in the order of their first appearance.")
-    feature_kinds = passed_on("What each feature is.")
-    feature_importances = passed_on("The share of each feature; sums to 1.")
-    n_leaves = passed_on("How many leaves the model has.")
     to_rules = passed_on(
         "Return one rule for each leaf; with sqrt and log1p their numbers are of the transformed y."
     )
