@@ -25,7 +25,6 @@ __all__ = [
     "are_few",
     "many_of",
     "slot_counts",
-    "sums_of_few",
     "united",
 ]
 
@@ -34,8 +33,10 @@ Header = dict[str, Any]
 
 CODES = OTHERS + 1
 LABEL_SUMS = ("weight", "sum", "square")
-"""What rows have added to a category of many: their weight, and weighted sums of y and its square,
-both from the first y of the tree."""
+"""What rows have added to a category: their weight, and weighted sums of y and its square, both from
+the first y of the tree. While a worker has few categories, it does not count squares. Their sum is
+then the least that its rows can have, as if all of them had the same y. It is computed once per
+shard, so that it does not depend on the order in which deltas are added."""
 
 
 def united(one: Header, other: Header, known: list[int]) -> Header:
@@ -224,11 +225,11 @@ def _aligned_models(models: Array, features: Array, count: int) -> Array:
 def _aligned_levels(
     levels: Array, features: Array, codes: list[Array], stay: Array, count: int
 ) -> Array:
-    result = np.zeros((count, CODES, 2))
+    result = np.zeros((count, CODES, len(LABEL_SUMS)))
     for at, (feature, own) in enumerate(zip(features, codes, strict=True)):
         if stay[at]:
             np.add.at(result[feature], own, levels[CODES * at : CODES * (at + 1)])
-    return result.reshape(-1, 2)
+    return result.reshape(-1, len(LABEL_SUMS))
 
 
 def _aligned_label_sums(
@@ -242,8 +243,7 @@ def _aligned_label_sums(
             parts[at] = labels, arrays["label_sums"][start : start + len(labels)]
             start += len(labels)
         elif old["kinds"][place] == CATEGORY:
-            levels = arrays["levels"][CODES * place : CODES * place + len(labels)]
-            parts[at] = labels, sums_of_few(levels)
+            parts[at] = labels, arrays["levels"][CODES * place : CODES * place + len(labels)]
     result = [np.zeros((0, len(LABEL_SUMS)))]
     for at in many_of(new):
         code_of = {label: code for code, label in enumerate(new["labels"][at])}
@@ -252,10 +252,3 @@ def _aligned_label_sums(
         own[[code_of[label] for label in labels]] = sums
         result.append(own)
     return np.concatenate(result)
-
-
-def sums_of_few(levels: Array) -> Array:
-    """Return sums of labels from weights and sums of y: squares as if all y were the same."""
-    weight, total = levels.T
-    square = np.divide(total * total, weight, out=np.zeros(len(levels)), where=weight > 0)
-    return np.stack([weight, total, square], axis=1)

@@ -172,11 +172,12 @@ def _check_label_sums(sums: Array, weight: float) -> None:
 
 
 def _check_levels(levels: Array, few: Array, weight: float) -> None:
-    doubles(levels, (CODES * len(few), 2), "its levels")
-    table = levels.reshape(len(few), CODES, 2)
+    doubles(levels, (CODES * len(few), len(LABEL_SUMS)), "its levels")
+    table = levels.reshape(len(few), CODES, len(LABEL_SUMS))
     for own, is_few in zip(table, few.tolist(), strict=True):
         check(is_few or not own.any(), "there are levels of what is no category of few")
-    added, total = table[..., 0], table[..., 1]
+    added, total, square = np.moveaxis(table, 2, 0)
     good = bool((added >= 0).all()) and bool((added <= ROUNDING * weight).all())
     check(good, "the weight of a category is wrong")
     check(bool((abs(total) <= 4 * NEAR * MOST_WEIGHT).all()), "the sum of a category is wrong")
+    check(bool((square >= 0).all()), "the sum of squares of a category is wrong")

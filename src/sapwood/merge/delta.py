@@ -24,7 +24,7 @@ __all__ = ["ARRAYS", "Delta", "joined_scores", "scores_of"]
 Array = NDArray[Any]
 
 KIND = "TreeDelta"
-FORMAT = 2
+FORMAT = 3
 MOST_SHARDS = 2**62
 HEADER = {"base", "round", "shards", "features", "known"}
 OTHER_RELEASE = (

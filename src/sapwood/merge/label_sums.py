@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sapwood.merge.alignment import LABEL_SUMS, many_of, sums_of_few
+from sapwood.merge.alignment import LABEL_SUMS, many_of
 from sapwood.merge.snapshot import shared_level
 from sapwood.rows.column import CATEGORY, OTHERS
 from sapwood.tree._column_tables import LEVEL_HEAD
@@ -28,12 +28,13 @@ MEMORY, MEMORY_OF_ALL = 256, 16_384
 
 
 def levels_added(after: Array, before: Array, features: int) -> Array:
-    """Return weights and sums of y that rows have added to the levels of categories of few."""
+    """Return what rows have added to categories of few: `LABEL_SUMS`, with the least squares."""
     after, before = after[: CODES * features], before[: CODES * features]
-    added = np.zeros_like(after)
-    added[:, 0] = after[:, 0] - before[:, 0]
-    added[:, 1] = after.prod(axis=1) - before.prod(axis=1)
-    added[added[:, 0] <= 0.0] = 0.0
+    weight = after[:, 0] - before[:, 0]
+    total = after.prod(axis=1) - before.prod(axis=1)
+    square = np.divide(total * total, weight, out=np.zeros(len(weight)), where=weight > 0.0)
+    added = np.stack([weight, total, square], axis=1)
+    added[weight <= 0.0] = 0.0
     return added
 
 
@@ -109,7 +110,7 @@ class LabelSums:
         before, first = (
             table[own] if len(table[own]) else none for table in (self._before, self._first)
         )
-        self._sums[name] = sums_of_few(levels_added(before, first, 1)[:OTHERS])
+        self._sums[name] = levels_added(before, first, 1)[:OTHERS]
 
     def all_of(self, header: dict[str, Any]) -> Array:
         """Return the sums of all categories of many, as a delta has them."""
