@@ -24,12 +24,13 @@ TOKEN = "0123456789abcdef-token"
     ],
     ids=["tree", "intervals", "no-learning", "token", "lags", "targets", "classes"],
 )
-def test_schemathesis_finds_no_failure(tmp_path, kind, rows, options, env):
+@pytest.mark.parametrize("examples", [12, pytest.param(60, marks=pytest.mark.long)])
+def test_schemathesis_finds_no_failure(tmp_path, kind, rows, options, env, examples):
     path = saved(tmp_path, rows, kind)
     with serving(path, *options, env=env) as (server, _):
         command = [
             *(sys.executable, "-m", "schemathesis.cli", "run"),
-            *(f"{server.url}/openapi.json", "--max-examples=30", "--seed=1", "--no-color"),
+            *(f"{server.url}/openapi.json", f"--max-examples={examples}", "--seed=1", "--no-color"),
             *("--generation-deterministic", "--suppress-health-check=all", "--wait-for-schema=60"),
         ]
         if env:

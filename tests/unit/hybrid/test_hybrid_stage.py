@@ -223,11 +223,16 @@ def state_of(model):
 @pytest.mark.parametrize(
     ("stage", "way", "step"),
     [
-        ("hybrid", "learn_one", 2),
-        ("hybrid", "delayed", 7),
-        ("hybrid", "learn_many", 19),
-        ("interval(lags)", "learn_one", 11),
-        ("lags(interval)", "delayed", 11),
+        ("hybrid", "learn_one", 7),
+        ("hybrid", "delayed", 23),
+        ("hybrid", "learn_many", 79),
+        ("interval(lags)", "learn_one", 31),
+        ("lags(interval)", "delayed", 31),
+        pytest.param("hybrid", "learn_one", 1, marks=pytest.mark.long),
+        pytest.param("hybrid", "delayed", 1, marks=pytest.mark.long),
+        pytest.param("hybrid", "learn_many", 7, marks=pytest.mark.long),
+        pytest.param("interval(lags)", "learn_one", 3, marks=pytest.mark.long),
+        pytest.param("lags(interval)", "delayed", 3, marks=pytest.mark.long),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*attach:sapwood.hybrid.FitFailedWarning")

@@ -362,7 +362,8 @@ def strike(action, line):
 
 
 @pytest.mark.parametrize("way", ["learn_one", "learn_many"])
-def test_an_interruption_leaves_a_model_as_before_or_as_after(way):
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.long)])
+def test_an_interruption_leaves_a_model_as_before_or_as_after(way, step):
     columns, y = shops(40)
     start = LaggedModel(sapwood.HoeffdingTreeRegressor(), Lags([1, 3], by="shop", max_series=2))
     start.learn_many(columns, y)
@@ -373,7 +374,7 @@ def test_an_interruption_leaves_a_model_as_before_or_as_after(way):
     getattr(start, way)(*rows)
     after = start.to_bytes()
     outcomes = set()
-    for line in itertools.count(1):
+    for line in itertools.count(1, step):
         model = LaggedModel.from_bytes(before)
         was_struck = strike(lambda each=model: getattr(each, way)(*rows), line)
         found = model.to_bytes()

@@ -10,6 +10,7 @@ import pytest
 
 from cases import PATIENCE
 from places import ROOT
+from warm_program import serving
 
 GENERATED = ("_build", "commands")  # folders that the site generator writes
 PAGES = [
@@ -34,12 +35,20 @@ def test_there_are_commands_to_run() -> None:
     assert sum("sapwood " in commands(page) for page in PAGES) >= 3
 
 
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("program")) as folder:
+        yield folder
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path) -> None:
+def test_commands_of_a_page_run_one_after_the_other(
+    page: Path, tmp_path: Path, program: Path
+) -> None:
     script = commands(page)
     if not script.strip():
         return
-    programs = Path(sys.executable).parent
+    programs = f"{program}{os.pathsep}{Path(sys.executable).parent}"
     result = subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", script],
         stdin=subprocess.DEVNULL,  # whatever it is that runs the tests

@@ -139,6 +139,7 @@ def driver_is_killed(spec, rows, folder):
     return checkpoint
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_dask_with_a_driver_that_is_killed(rows, tmp_path):
     """The cluster outlives the driver; another one goes on with it."""
