@@ -12,20 +12,21 @@ TOKEN = "0123456789abcdef-token"
 
 
 @pytest.mark.parametrize(
-    ("kind", "rows", "options", "env"),
+    ("kind", "rows", "how"),
     [
-        ("tree", 2_000, [], {}),
-        ("intervals", 2_000, [], {}),
-        ("tree", 0, ["--no-learn"], {}),
-        ("forest", 500, [], {"SAPWOOD_TOKEN": TOKEN}),
-        ("lags", 500, [], {}),
-        ("targets", 500, [], {}),
-        ("classes", 2_000, [], {}),
+        ("tree", 2_000, ([], {})),
+        ("intervals", 2_000, ([], {})),
+        ("tree", 0, (["--no-learn"], {})),
+        ("forest", 500, ([], {"SAPWOOD_TOKEN": TOKEN})),
+        ("lags", 500, ([], {})),
+        ("targets", 500, ([], {})),
+        ("classes", 2_000, ([], {})),
     ],
     ids=["tree", "intervals", "no-learning", "token", "lags", "targets", "classes"],
 )
 @pytest.mark.parametrize("examples", [12, pytest.param(60, marks=pytest.mark.long)])
-def test_schemathesis_finds_no_failure(tmp_path, kind, rows, options, env, examples):
+def test_schemathesis_finds_no_failure(tmp_path, kind, rows, how, examples):
+    options, env = how
     path = saved(tmp_path, rows, kind)
     with serving(path, *options, env=env) as (server, _):
         command = [
