@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
 from sapwood.corrector.tokens import key_of
-from sapwood.row_methods import RowMethods, documented_by
+from sapwood.row_methods import RowMethods, array_for, documented_by
 from sapwood.rows import frames, missing_flags, targets
 from sapwood.rows._dict_row import Gaps, RowReader
 from sapwood.rows.encoder import EncodedRows
@@ -166,47 +166,16 @@ class RowLearning(RowMethods):
         keys: Any,
         *,
         delayed: bool,
-        returns: bool = True,
+        predicting: bool | FloatArray = True,
         regions: IntArray | None = None,
     ) -> Any:
-        return self._learn(X, y, w, returns, keys=keys, delayed=delayed, regions=regions)
-
-    def _learn_into(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        predictions: FloatArray,
-        regions: IntArray | None = None,
-        *,
-        keys: Any = None,
-        delayed: bool = True,
-    ) -> None:
-        self._learn(X, y, w, predictions, keys=keys, delayed=delayed, regions=regions)
-
-    def _learn(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        predicting: bool | FloatArray,
-        *,
-        keys: Any,
-        delayed: bool,
-        regions: IntArray | None,
-    ) -> FloatArray | None:
-        """Learn rows, and return what was predicted just before, if that is wanted.
-
-        `predicting` may be the array for it.
-        """
         # What is converted may run code of its own, and has to before X is read.
         read = targets.read(y)
         weights = validation.weights(w, len(read.values))
         # Labels that nothing is predicted for count as those of rows that were not predicted.
         asked = not delayed or predicting is False
         learn = partial(self._learn_rows, ids=keys, asked=asked, regions=regions)
-        found: FloatArray | None = self._kernel.write_locked(learn, X, read, weights, predicting)
-        return found
+        return self._kernel.write_locked(learn, X, read, weights, predicting)
 
     def _learn_rows(
         self,
@@ -240,11 +209,7 @@ class RowLearning(RowMethods):
     ) -> FloatArray | None:
         """Learn rows that were read, if their y and weights are good; `own` is of the kernel."""
         names, values = self._fitting(y)
-        predictions: FloatArray | None
-        if isinstance(predicting, bool):
-            predictions = np.empty(values.shape) if predicting else None
-        else:
-            predictions = predicting.reshape(values.shape)
+        predictions = None if predicting is False else array_for(predicting, values.shape)
         flat = values.reshape(-1)
         bad = self._kernel.check(flat, weights, *([len(names)] if names else []))
         if bad >= 0:

@@ -16,7 +16,7 @@ from sapwood.deprecation import deprecated
 from sapwood.rows import frames, targets
 from sapwood.validation import Label
 
-__all__ = ["RegionMethods", "RowMethods", "documented_by"]
+__all__ = ["RegionMethods", "RowMethods", "array_for", "documented_by"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -70,12 +70,13 @@ class RowMethods(ABC):
         keys: Any,
         *,
         delayed: bool,
-        returns: bool = True,
+        predicting: bool | FloatArray = True,
         regions: IntArray | None = None,
     ) -> Any:
-        """Learn rows; return what is predicted just before each, if `returns`.
+        """Learn rows; return what is predicted just before each, if that is wanted.
 
-        `regions`, if given, gets their regions.
+        `predicting` may be the array for the predictions, and `regions` that for regions. They are
+        filled in the step that learns the rows, so that an interruption after it loses nothing.
         """
 
     def _values_of(self, X: Any, keys: Any, record: bool) -> FloatArray:
@@ -104,8 +105,7 @@ class RowMethods(ABC):
         delayed: bool = True,
     ) -> None:
         """Learn rows; the arrays get the predictions and regions of just before each row."""
-        found = self._learn_many(X, y, w, keys, delayed=delayed, regions=regions)
-        predictions[...] = found.reshape(predictions.shape)
+        self._learn_many(X, y, w, keys, delayed=delayed, predicting=predictions, regions=regions)
 
     # -- one row ----------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class RowMethods(ABC):
         ids : sequence, optional
             The id of each row, as for `learn_one`.
         """
-        self._learn_many(X, y, w, _keys(ids), delayed=True, returns=False)
+        self._learn_many(X, y, w, _keys(ids), delayed=True, predicting=False)
 
     def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
         """Predict many rows: the same as `predict_one` in a loop.
@@ -330,6 +330,11 @@ class RegionMethods(RowMethods):
         regions = np.empty(len(read.values), np.int32)
         keys = _keys(ids)
         return self._learn_many(X, read, w, keys, delayed=delayed, regions=regions), regions
+
+
+def array_for(predicting: bool | FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Return the array for the predictions of `RowMethods._learn_many`: the given or a new one."""
+    return np.empty(shape) if isinstance(predicting, bool) else predicting.reshape(shape)
 
 
 def _keys(ids: Any) -> Any:

@@ -16,11 +16,15 @@ A stage is a model around another. To write one, derive from `Stage`, and state
 from collections.abc import Callable
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from sapwood.model import StoredModel
+from sapwood.row_methods import RowMethods
 from sapwood.rows.encoder import is_rows
 from sapwood.stages._turn import Turn
+from sapwood.stages.protocol import EncodedBatch, Prediction
 
-__all__ = ["Stage", "offered", "passed_on", "rows_learned"]
+__all__ = ["RowStage", "Stage", "offered", "passed_on", "rows_learned"]
 
 
 class passed_on:  # noqa: N801 - it is used as a function is
@@ -158,6 +162,19 @@ class Stage(StoredModel):
     def rows_learned(self) -> float | None:
         """How many rows the model inside has learned, None if it does not report it."""
         return rows_learned(self.model)
+
+
+class RowStage(RowMethods, Stage):
+    """A stage that takes rows as a regressor does."""
+
+    def predict(self, batch: EncodedBatch) -> Prediction:
+        """Predict the rows of a batch; see `sapwood.stages`."""
+        values, regions = self._place_many(batch.columns, batch.token)
+        return Prediction(values, batch.token, regions)
+
+    def learn(self, batch: EncodedBatch, y: Any, w: ArrayLike | None = None) -> None:
+        """Learn the labels of a batch, found by its token."""
+        self._learn_many(batch.columns, y, w, batch.token, delayed=True, predicting=False)
 
 
 def rows_learned(model: Any) -> float | None:
