@@ -37,6 +37,11 @@ class RowLearning(RowMethods):
 
     # -- one row ----------------------------------------------------------------------------------
 
+    def _encoded_one(self, x: Any) -> Any:
+        """Return one row as the schema encodes it."""
+        encoding = self._features.encoding
+        return x if encoding is None else encoding.encode_one(x)
+
     @documented_by(RowMethods.learn_one)
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, *, id: Any = None) -> None:
         if id is not None:
@@ -63,8 +68,7 @@ class RowLearning(RowMethods):
             y = validation.number(y, "y")
         if type(w) is not float:
             w = validation.number(w, "w")
-        if self._features.encoding is not None:
-            x = self._features.encoding.encode_one(x)
+        x = self._encoded_one(x)
         if not self._kernel.learn_one(self._reader, x, y, w, key):
             # It brings something new, or something bad; y and w were found good.
             read = targets.Targets(None, np.array([y]))
@@ -81,8 +85,7 @@ class RowLearning(RowMethods):
 
     def _predict_by_key(self, x: dict[Any, Any], key: int, record: bool) -> Any:
         """Return what `predict_one` does, given the key of an id."""
-        if self._features.encoding is not None:
-            x = self._features.encoding.encode_one(x)
+        x = self._encoded_one(x)
         prediction: float | None = self._kernel.predict_one(self._reader, x, key, record)
         if prediction is not None:
             return prediction

@@ -19,7 +19,7 @@ from sapwood.rows.targets import Targets
 from sapwood.schema import Schema
 from sapwood.stages.order import check_order
 from sapwood.stages.protocol import EncodedBatch
-from sapwood.stages.stage import Stage, rows_learned
+from sapwood.stages.stage import rows_learned
 from sapwood.stages.surface import TransparentStage
 from sapwood.validation import Label
 
@@ -69,7 +69,7 @@ class IntervalLearning(TransparentStage):
     def _renumbered(self) -> tuple[IntArray, ...]:
         """The new numbers of regions, for each time that their tree was pruned."""
         tree: Any = self._wrapped.errors or self._wrapped.model
-        while isinstance(tree, Stage):
+        while getattr(tree, "_is_stage", False):
             tree = tree.model
         found: tuple[IntArray, ...] = getattr(tree, "_renumbered", ())
         return found

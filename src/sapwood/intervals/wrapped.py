@@ -247,7 +247,7 @@ def _size(y: FloatArray, prediction: FloatArray) -> FloatArray:
 
 def _size_one(y: Any, prediction: Any) -> Any:
     """Return the size of an error; of several targets, that of each."""
-    if not isinstance(y, Mapping):
+    if type(y) is float or not isinstance(y, Mapping):
         size = abs(y - prediction)
         return size if size <= LARGEST else 0.0
     predicted = prediction if isinstance(prediction, Mapping) else dict.fromkeys(y, prediction)

@@ -89,6 +89,8 @@ def _cannot_set(stage: Any, name: str) -> str:
 class Stage(StoredModel):
     """Something around a model that is itself a model."""
 
+    _is_stage = True  # as `isinstance` takes long for each row
+
     def __init__(self) -> None:
         super().__init__()
         self._turns = Turn()
@@ -105,13 +107,8 @@ class Stage(StoredModel):
 
     def _encoded_one(self, x: Any) -> Any:
         """Return one row as the schema of the innermost model encodes it."""
-        model = self.model
-        while isinstance(model, Stage):
-            model = model.model
-        features = getattr(model, "_features", None)
-        if features is None:
-            return super()._encoded_one(x)
-        return x if features.encoding is None else features.encoding.encode_one(x)
+        encode = getattr(self.model, "_encoded_one", None)
+        return super()._encoded_one(x) if encode is None else encode(x)
 
     def _encoded(self, X: Any) -> Any:
         """Return many rows as the schema encodes them; dicts stay dicts, which may lack features."""
@@ -179,7 +176,7 @@ class RowStage(RowMethods, Stage):
 
 def rows_learned(model: Any) -> float | None:
     """Return how many rows a model has learned, None if it does not report it."""
-    if isinstance(model, Stage):
-        return model.rows_learned
+    if getattr(model, "_is_stage", False):
+        return rows_learned(model.model)
     rows: float | None = getattr(getattr(model, "_kernel", None), "rows", None)
     return rows
