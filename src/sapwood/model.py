@@ -5,6 +5,7 @@ rely on `Model`, on what `capabilities` there are, and on nothing else. `load` f
 file by its kind.
 """
 
+import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -397,7 +398,15 @@ def readable_part(model: Any) -> Any:
         model = model.model
     parts = (getattr(model, name, None) for name in ("tree", "model", "model_"))
     for found in chain([model], parts):  # as making a part may take time
-        if isinstance(found, Readable) and not isinstance(found, type):
+        if _is_readable(found):
             return found
     inner = getattr(model, "model", None)  # which may be a wrapper in its turn
     return None if inner is None or inner is model else readable_part(inner)
+
+
+def _is_readable(found: Any) -> bool:
+    """Whether an object is `Readable`; its properties are not computed, which may take long."""
+    if found is None or isinstance(found, type):
+        return False
+    names = ("n_leaves", "feature_importances", "to_text")
+    return all(inspect.getattr_static(found, name, None) is not None for name in names)

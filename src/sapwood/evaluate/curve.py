@@ -13,9 +13,6 @@ __all__ = ["Curve"]
 
 INTERVAL = 100
 POINTS = 400
-MEASURED = 3200
-"""Rows after which the size of the model is measured again, so that batches are cut at few of the
-points; before, it is measured after 100, 200, 400, 800 and 1,600 rows."""
 NOTHING = (np.nan,) * len(BESIDE.names or ())
 """What stands beside a point if nothing is known."""
 
@@ -30,19 +27,12 @@ class Curve(Recorder):
         self._beside = np.zeros(POINTS, BESIDE)
         self._count = 0
 
-    def rows_until_due(self, rows: int, interval: int = INTERVAL, model: Any = None) -> int:
-        """Return after how many more rows the size of the model is measured."""
-        if rows < MEASURED:
-            return max(INTERVAL, INTERVAL << (rows // INTERVAL).bit_length()) - rows
-        wide = max(MEASURED, self.interval)
-        return wide - rows % wide
-
     def mark(self, moment: Moment) -> None:
-        """Add a point if one is due; between two measurements the size is that of the last one."""
+        """Add a point if one is due; between two looks at the model its size is that of the last one."""
         rows = moment.scores.rows
         if rows % self.interval or rows == 0:
             return
-        if self._count and (moment.model is None or self.rows_until_due(rows - 1) > 1):
+        if self._count and moment.model is None:
             leaves, nbytes = self._points[["leaves", "bytes"]][self._count - 1].tolist()
             moment = moment._replace(leaves=leaves, nbytes=nbytes)
         self._points[self._count] = _point(moment)

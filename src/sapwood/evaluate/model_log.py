@@ -1,6 +1,5 @@
 """What is noted of a model at a few moments of an evaluation, however long it is."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.evaluate.recorder import NEVER, Moment, Recorder, packed, saved_array, unpacked
+from sapwood.evaluate.recorder import Moment, Recorder, packed, saved_array, unpacked
 from sapwood.evaluate.result import MemberHistory
 from sapwood.model import readable_part
 
@@ -21,7 +20,7 @@ class ModelLog(Recorder):
     """Notes of a model at moments whose distance doubles with time."""
 
     first: ClassVar[int]
-    """Rows up to the first moment; points of the learning curve are there, too."""
+    """Rows between two moments at first."""
     most: ClassVar[int]
     """Half of the moments are removed when there are as many."""
 
@@ -38,13 +37,6 @@ class ModelLog(Recorder):
     def _is_noted(model: Any) -> bool:
         """Whether there is something to note of a model."""
         return readable_part(model) is not None
-
-    def rows_until_due(self, rows: int, interval: int, model: Any) -> int:
-        """Return after how many more rows the model is noted, at a point of the curve."""
-        if not self._is_noted(model):
-            return NEVER
-        distance = math.lcm(self.interval, interval)
-        return distance - rows % distance
 
     def mark(self, moment: Moment) -> None:
         """Note the model, if that is due."""
@@ -115,7 +107,7 @@ def _moment(saved: Any) -> tuple[int, dict[str, float]]:
 class MemberLog(ModelLog):
     """Ages and errors of the trees of an ensemble."""
 
-    first, most = 400, 200
+    first, most = 100, 200
 
     @staticmethod
     def _is_noted(model: Any) -> bool:
@@ -164,7 +156,7 @@ class MemberLog(ModelLog):
             raise ValueError("the saved members are none")
         if made.interval < self.first:
             raise ValueError(f"the saved interval of members is {made.interval}")
-        if len(table) >= self.most or (table[:, 0] % made.interval).any():
-            raise ValueError(f"the saved moments of members are not {made.interval} rows apart")
+        if len(table) >= self.most or (np.diff(table[:, 0], prepend=0.0) < self.first).any():
+            raise ValueError("the saved moments of members are too many, or too close")
         made._moments = list(table)
         return made

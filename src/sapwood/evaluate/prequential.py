@@ -138,7 +138,7 @@ class Prequential(Tally):
             self._resumed_at = time.perf_counter()
             known = len(self.alarms)
             with self._hearing() as events:
-                self._late_due = self._rows_until_due()
+                self._late_due = self._rows_until_look()
                 self.learner.look()
                 self._learn_arrived(self.delay.rest(), 0, step)
                 self._score_arrived()
@@ -236,7 +236,7 @@ class Prequential(Tally):
         stopped = chunk.bad[0] if chunk.bad and self.on_bad_row == "error" else None
         stop = len(chunk) if stopped is None else stopped.after
         keys = keys_of(chunk.ids) if chunk.ids else None
-        self._late_due = self._rows_until_due()
+        self._late_due = self._rows_until_look()
         self.learner.look()
         try:
             if self.delay is None:
@@ -295,7 +295,7 @@ class Prequential(Tally):
         """Predict and learn rows that follow each other."""
         self._score_arrived()
         while start < stop:
-            end = min(stop, start + self._rows_until_due())
+            end = min(stop, start + self._rows_until_look())
             self._use(chunk, start, end, step)
             start = end
 
@@ -483,7 +483,7 @@ class Prequential(Tally):
             parts = late.by_target(max(1, len(self.stream.targets)))
             self._record_late(parts)
             late.keep_forecasts(parts)
-        self._late_due = self._rows_until_due()
+        self._late_due = self._rows_until_look()
 
 
 def _check_lags(lags: Lags, stream: Stream) -> None:

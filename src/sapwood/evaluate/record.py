@@ -14,7 +14,7 @@ from sapwood.evaluate.history import History
 from sapwood.evaluate.interval_scores import IntervalScores
 from sapwood.evaluate.model_log import ImportanceLog, MemberLog
 from sapwood.evaluate.recent_times import RecentTimes
-from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder
+from sapwood.evaluate.recorder import LabelledRows, Moment, Recorder, rows_until_look
 from sapwood.evaluate.rule_log import RuleLog
 from sapwood.evaluate.scores import Scores
 
@@ -56,10 +56,9 @@ class Record:
         """Return the recorder of a class; None if there is none."""
         return next((each for each in self.recorders if isinstance(each, kind)), None)
 
-    def rows_until_due(self, model: Any) -> int:
-        """Return after how many more rows a recorder has to see the model."""
-        rows, interval = self.scores.rows, self.curve.interval
-        return min(each.rows_until_due(rows, interval, model) for each in self.recorders)
+    def rows_until_look(self) -> int:
+        """Return after how many more rows recorders see the model."""
+        return rows_until_look(self.scores.rows, self.curve.interval)
 
     def update(self, rows: LabelledRows, model: Any, size: tuple[int, int], seconds: float) -> None:
         """Record rows whose labels have arrived.
@@ -85,9 +84,10 @@ class Record:
                 for each in recorders:
                     each.score(part)
             if end is not None:
+                is_look = end == count and rows_until_look(self.scores.rows - 1, interval) == 1
                 self.time = float(rows.times[end - 1]) if rows.times is not None else self.time
                 self.seconds = before + end / count * (seconds - before)
-                self._mark(model if end == count else None, size)
+                self._mark(model if is_look else None, size)
         self.rows_learned += count
         self.seconds = seconds
         if not count:

@@ -1,13 +1,17 @@
 """The protocol of recorders: each keeps one part of the result of an evaluation.
 
-A recorder states what it keeps of labelled rows (`score`, `record`), what it notes at the points of the
-learning curve (`mark`), after how many rows it has to see the model (`rows_until_due`), its state
-(`to_arrays`, `restored`), the fields of an `Evaluation` that it fills in (`results`), and what
-becomes of these fields if there are several targets (`merge`). A new measure is a recorder, and a
-line in `sapwood.evaluate.record.Record`.
+A recorder defines what it keeps of labelled rows (`score`, `record`), what it notes at the points of
+the learning curve (`mark`), its state (`to_arrays`, `restored`), the fields of an `Evaluation` that it
+fills in (`results`), and what becomes of these fields if there are several targets (`merge`). A new
+measure is a recorder, and a line in `sapwood.evaluate.record.Record`.
+
+A batch is learned in one call of the model, whatever points of the curve are in it: what depends on
+rows is computed from their predictions afterwards. Batches end only at the few points where recorders
+see the model (`rows_until_look`).
 """
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -21,10 +25,42 @@ if TYPE_CHECKING:
     from sapwood.evaluate.delay import Late
     from sapwood.evaluate.scores import Scores
 
-__all__ = ["NEVER", "LabelledRows", "Moment", "Recorder", "packed", "saved_array", "unpacked"]
+__all__ = [
+    "LabelledRows",
+    "Moment",
+    "Recorder",
+    "packed",
+    "rows_until_look",
+    "saved_array",
+    "unpacked",
+]
 
-NEVER = 2**53
-"""Rows until a recorder has to see the model, if it never has to."""
+LOOKS = (100, 400, 1600)
+"""Rows after which recorders see the model for the first times."""
+LOOK = 5000
+"""Rows between two looks later on, if there are points of the learning curve after so many."""
+
+
+def rows_until_look(rows: int, interval: int) -> int:
+    """Return after how many more rows recorders see the model.
+
+    Parameters
+    ----------
+    rows : int
+        How many rows were scored.
+    interval : int
+        How many rows the points of the learning curve are apart. Looks are at such points.
+
+    Examples
+    --------
+    >>> [rows_until_look(rows, 100) for rows in (0, 99, 100, 1600, 5000)]
+    [100, 1, 300, 3400, 5000]
+    >>> rows_until_look(5000, 400)
+    5000
+    """
+    distance = math.lcm(LOOK, interval)
+    early = (look for look in LOOKS if look > rows and look % interval == 0)
+    return next(early, rows - rows % distance + distance) - rows
 
 
 class Moment(NamedTuple):
@@ -43,7 +79,7 @@ class Moment(NamedTuple):
     interval : int
         How many rows the points of the curve are apart.
     model : object, optional
-        The model after these rows; None if it has learned later ones already.
+        The model after these rows; None if it is not looked at here (`rows_until_look`).
     """
 
     scores: "Scores"
@@ -154,20 +190,6 @@ class Recorder:
 
     def mark(self, moment: Moment) -> None:
         """Note what is needed at a point of the learning curve."""
-
-    def rows_until_due(self, rows: int, interval: int, model: Any) -> int:
-        """Return after how many more rows this recorder has to see the model.
-
-        Parameters
-        ----------
-        rows : int
-            How many rows were scored.
-        interval : int
-            How many rows the points of the curve are apart.
-        model : object
-            The model that is evaluated.
-        """
-        return NEVER
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state, to be saved."""

@@ -195,9 +195,9 @@ class Tally:
 
     # -- recording --------------------------------------------------------------------------------
 
-    def _rows_until_due(self) -> int:
-        """Return after how many labels a recorder has to see the model."""
-        return min(record.rows_until_due(self.learner.model) for record in self.records)
+    def _rows_until_look(self) -> int:
+        """Return after how many labels recorders see the model."""
+        return min(record.rows_until_look() for record in self.records)
 
     def _record(
         self, part: "Predicted", features: Mapping[Any, Column], chunk: Chunk, start: int

@@ -209,8 +209,7 @@ class ManyRows:
 
     def learn(self, model: Regressor, y: Targets, w: FloatArray) -> None:
         """Let a model learn the rows."""
-        ids = {} if self.ids is None else {"ids": self.ids}
-        model._learn(self.columns, _plain(y), w, predicting=False, **ids)
+        model._learn_many(self.columns, _plain(y), w, self.ids, delayed=True, predicting=False)
 
     def learn_into(
         self, model: Regressor, y: Targets, w: FloatArray, before: FloatArray, *, delayed: bool

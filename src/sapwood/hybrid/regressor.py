@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.corrector.tokens import key_of, keys_of
 from sapwood.ensemble.forest import ForestRegressor
 from sapwood.hybrid import hybrid_state
 from sapwood.hybrid.core import HISTORY, HybridCore, Learning, Mode
@@ -21,9 +20,11 @@ from sapwood.hybrid.refits import FitFailedWarning, Refit
 from sapwood.hybrid.schedule import Schedule
 from sapwood.model import State
 from sapwood.regressor import Regressor
+from sapwood.row_methods import array_for
 from sapwood.rows import frames, targets
 from sapwood.rows.features import Features
-from sapwood.stages import EncodedBatch, Prediction, Stage, passed_on
+from sapwood.stages import Stage, passed_on
+from sapwood.stages.stage import RowStage
 from sapwood.streams.memory import columns_of
 from sapwood.tree._kernel import LARGEST_Y
 from sapwood.validation import Label
@@ -38,7 +39,7 @@ HEAVIEST = 1e50  # weight of a row
 MOST_BYTES = 2**40
 
 
-class HybridRegressor(Stage):
+class HybridRegressor(RowStage):
     """An online model and a batch learner that is refitted on the latest rows, combined.
 
     The online model learns each row at once. The batch learner passes over the rows of a window
@@ -196,105 +197,7 @@ class HybridRegressor(Stage):
 
     # -- learning and predicting ------------------------------------------------------------------
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, *, id: Any = None) -> None:
-        """Learn one row; if it was predicted before, its label is compared with that prediction.
-
-        Parameters
-        ----------
-        x : dict
-            The features.
-        y : float, or dict of float
-            The target; of several, that of each.
-        w : float
-            How much the row counts.
-        id : str, int, or tuple of such, optional
-            The id by which the row was predicted; without one it is found by its features.
-        """
-        self._learn_row(x, y, w, 0 if id is None else key_of(id))
-
-    def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> Any:
-        """Predict one row; the prediction is kept until its label comes.
-
-        Parameters
-        ----------
-        x : dict
-            The features.
-        id : str, int, or tuple of such, optional
-            By which `learn_one` will find the prediction when the label comes.
-        record : bool
-            Whether the prediction is issued: then its label is compared with it.
-
-        Returns
-        -------
-        float, or dict of float
-            The prediction; of several targets, that of each.
-        """
-        return self._place_one(x, 0 if id is None else key_of(id), record)[0]
-
-    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
-        """Learn many rows: the same as `learn_one` in a loop.
-
-        Parameters
-        ----------
-        X : array_like, mapping of columns, list of dicts, or data frame
-            The features.
-        y : array_like, or several targets
-            The targets.
-        w : array_like, optional
-            The weights.
-        ids : sequence, optional
-            The id of each row, as for `learn_one`.
-        """
-        self._learn(self._many(X, ids), targets.read(y), w, Mode.LEARN)
-
-    def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
-        """Predict many rows: the same as `predict_one` in a loop.
-
-        Parameters
-        ----------
-        X : array_like, mapping of columns, list of dicts, or data frame
-            The features.
-        ids : sequence, optional
-            The id of each row, as for `predict_one`.
-        record : bool
-            As for `predict_one`.
-        """
-        rows = self._many(X, ids)
-        with self._turn():
-            return self._in_kind(X, self._advanced().predict(rows, record))
-
-    def predict_learn_many(
-        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
-    ) -> Any:
-        """Predict each row before it is learned: the prequential loop.
-
-        Parameters
-        ----------
-        X, y, w
-            As for `learn_many`.
-        delayed : bool
-            Whether the rows were predicted before: then labels are compared with those predictions.
-        ids : sequence, optional
-            The id of each row, as for `learn_many`.
-        """
-        mode = Mode.DELAYED if delayed else Mode.PREDICT
-        return self._in_kind(X, self._learn(self._many(X, ids), targets.read(y), w, mode))
-
-    # -- as a stage -------------------------------------------------------------------------------
-
-    def predict(self, batch: EncodedBatch) -> Prediction:
-        """Predict the rows of a batch; see `sapwood.stages`."""
-        with self._turn():
-            found = self._advanced().predict(ManyRows(batch.columns, len(batch), batch.token), True)
-            return Prediction(self._plain(found), batch.token)
-
-    def learn(self, batch: EncodedBatch, y: Any, w: ArrayLike | None = None) -> None:
-        """Learn the labels of a batch, found by its token."""
-        rows = ManyRows(batch.columns, len(batch), batch.token)
-        self._learn(rows, targets.read(y), w, Mode.LEARN)
-
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[Any, int]:
-        """Return the prediction of a row and its region, of which a hybrid has none."""
         row = OneRow(self._encoded_one(x), np.array([key], np.uint64) if key else None)
         with self._turn():
             found = self._advanced().predict(row, record)[0].tolist()
@@ -304,13 +207,11 @@ class HybridRegressor(Stage):
     def _place_many(
         self, X: Any, keys: Any = None, record: bool = True
     ) -> tuple[FloatArray, IntArray | None]:
-        """Return the predictions of rows, and no regions."""
-        rows = self._many(X, keys=keys)
+        rows = self._many(X, keys)
         with self._turn():
             return self._plain(self._advanced().predict(rows, record)), None
 
     def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        """Learn one row, given the key of its id, or 0."""
         if isinstance(y, Mapping | list | tuple | np.ndarray):
             read = targets.read_one(y)
         else:
@@ -318,22 +219,22 @@ class HybridRegressor(Stage):
         row = OneRow(self._encoded_one(x), np.array([key], np.uint64) if key else None)
         self._learn(row, read, [validation.number(w, "w")], Mode.LEARN)
 
-    def _learn_into(
+    def _learn_many(
         self,
         X: Any,
         y: Any,
         w: ArrayLike | None,
-        predictions: FloatArray,
-        regions: IntArray | None = None,
+        keys: Any,
         *,
-        keys: Any = None,
-        delayed: bool = True,
-    ) -> None:
-        """Learn rows; the array gets the predictions of just before each row."""
+        delayed: bool,
+        predicting: bool | FloatArray = True,
+        regions: IntArray | None = None,
+    ) -> FloatArray:
         mode = Mode.DELAYED if delayed else Mode.PREDICT
-        self._learn(self._many(X, keys=keys), targets.read(y), w, mode, predictions)
+        mode = Mode.LEARN if predicting is False else mode
+        return self._plain(self._learn(self._many(X, keys), targets.read(y), w, mode, predicting))
 
-    def _many(self, X: Any, ids: Any = None, keys: Any = None) -> ManyRows:
+    def _many(self, X: Any, keys: Any = None) -> ManyRows:
         """Return many rows as columns, with the keys of their ids."""
         X = self._encoded(frames.lasting(X))
         first_rows = first_rows_of(X) if isinstance(X, list | tuple) else None
@@ -341,7 +242,7 @@ class HybridRegressor(Stage):
             is_table = not isinstance(X, Mapping) and frames.frame_of(X) is None
             X = columns_of(X, self._features.names if is_table else ())
         count = len(next(iter(X.values()))) if X else 0
-        return ManyRows(X, count, keys_of(ids) if ids is not None else keys, first_rows)
+        return ManyRows(X, count, keys, first_rows)
 
     def _learn(
         self,
@@ -349,7 +250,7 @@ class HybridRegressor(Stage):
         y: targets.Targets,
         w: ArrayLike | None,
         mode: Mode,
-        out: FloatArray | None = None,
+        predicting: bool | FloatArray = False,
     ) -> FloatArray:
         """Learn rows; return what was predicted just before each, if that is wanted."""
         weights = np.ascontiguousarray(validation.weights(w, len(y.values)))
@@ -357,7 +258,7 @@ class HybridRegressor(Stage):
             with self._turn():
                 before = self._features.names
                 core, known, matrix, values = self._planned(rows, y, weights)
-            found = np.empty(values.shape) if out is None else out.reshape(values.shape)
+            found = array_for(predicting, values.shape)
             start = 0
             while start < rows.count:
                 end = min(rows.count, start + core.rows_until_event())
@@ -433,10 +334,8 @@ class HybridRegressor(Stage):
         if self._parameters["correct"] and rows.column(FEATURE) is not None:
             raise ValueError(f"the rows have a feature {FEATURE!r} already: rename it")
 
-    def _in_kind(self, X: Any, found: FloatArray) -> Any:
-        if self._core.names:
-            return targets.in_kind(X, np.ascontiguousarray(found), self._core.names)
-        return frames.like(X, self._plain(found))
+    def _names(self) -> tuple[Label, ...]:
+        return self._core.names
 
     def _plain(self, found: FloatArray) -> FloatArray:
         """Return predictions; of one target, without a dimension of targets."""

@@ -23,11 +23,11 @@ def predict_intervals(
     parents: IntArray,
     regions: IntArray,
     predictions: FloatArray,
-    said: FloatArray,
+    issued: FloatArray,
     factors: FloatArray | None = None,
     groups: IntArray | None = None,
 ) -> None: ...
-def publish(said: FloatArray, overall: FloatArray, bounds: FloatArray) -> None: ...
+def publish(issued: FloatArray, overall: FloatArray, bounds: FloatArray) -> None: ...
 def learn(
     table: FloatArray,
     overall: FloatArray,
@@ -45,29 +45,3 @@ def learn(
     groups: IntArray | None = None,
     known_groups: int = 0,
 ) -> None: ...
-
-class OneRow:
-    regions: int
-    @property
-    def known(self) -> float: ...
-    def __init__(
-        self,
-        table: FloatArray,
-        overall: FloatArray,
-        levels: FloatArray,
-        parents: IntArray,
-        pending: Notes,
-        labels: FloatArray,
-        factors: FloatArray,
-    ) -> None: ...
-    def say(self, region: int, prediction: float, key: int, group: int = 0) -> None: ...
-    def judge(
-        self,
-        region: int,
-        prediction: float,
-        y: float,
-        w: float,
-        key: int,
-        group: int = 0,
-        known_groups: int = 0,
-    ) -> None: ...

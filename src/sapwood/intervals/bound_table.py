@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sapwood import validation
 from sapwood.corrector._pending import Notes
 from sapwood.intervals import _bounds
+from sapwood.intervals._one_row import OneRow
 
 __all__ = ["BoundTable", "checked_levels"]
 
@@ -76,7 +77,7 @@ class BoundTable:
         self.pending = Notes(1 + targets * self.record, MOST_PENDING)
         self.labels = np.zeros(1)
         self.factors = np.ones((targets, _bounds.MOST_GROUPS, count))
-        self._one: _bounds.OneRow | None = None
+        self._one: OneRow | None = None
 
     def fill(self, table: FloatArray, overall: FloatArray) -> None:
         """Set the statistics of each region and those over all regions."""
@@ -85,7 +86,7 @@ class BoundTable:
         self.overall = overall.copy()
         self._one = None
 
-    def one(self, parents: Callable[[], IntArray], region: int) -> "_bounds.OneRow":
+    def one(self, parents: Callable[[], IntArray], region: int) -> OneRow:
         """Return the object that handles one row of one target, with space for a region.
 
         Parameters
@@ -99,7 +100,7 @@ class BoundTable:
         if one is None or region >= one.regions:
             known = np.ascontiguousarray(parents())
             self.table = self._roomy(len(known))
-            one = self._one = _bounds.OneRow(
+            one = self._one = OneRow(
                 _flat(self.table),
                 self.overall,
                 self.levels,

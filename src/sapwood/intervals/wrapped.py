@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.lags.model import LaggedModel
+from sapwood.row_methods import RowMethods, array_for
 from sapwood.rows import frames, targets
 from sapwood.rows.targets import Targets
 from sapwood.tree import HoeffdingTreeRegressor
@@ -73,18 +74,31 @@ class Wrapped(Protocol):
 
 
 class Before:
-    """What was predicted for rows just before they were learned, and their regions."""
+    """What was predicted for rows just before they were learned, and their regions.
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.predictions = np.zeros(shape)
-        self.regions = np.zeros(shape[0], np.int32)
+    Parameters
+    ----------
+    shape : tuple
+        Of y: rows, or rows and targets.
+    predicting, regions : arrays, optional
+        Of the caller, that are filled; see `RowMethods._learn_many`.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        predicting: bool | FloatArray = True,
+        regions: IntArray | None = None,
+    ) -> None:
+        self.predictions = array_for(predicting, shape).reshape(shape[0], -1)
+        self.regions = np.zeros(shape[0], np.int32) if regions is None else regions
 
 
 def is_ours(model: Any) -> bool:
     """Whether a model keeps its own predictions until their labels come."""
     if isinstance(model, LaggedModel):
         return is_ours(model.model)
-    return hasattr(type(model), "_learn_into")
+    return isinstance(model, RowMethods)
 
 
 def wrapped(model: Any, errors: HoeffdingTreeRegressor | None = None) -> Wrapped:
@@ -233,7 +247,7 @@ def _size(y: FloatArray, prediction: FloatArray) -> FloatArray:
 
 def _size_one(y: Any, prediction: Any) -> Any:
     """Return the size of an error; of several targets, that of each."""
-    if not isinstance(y, Mapping):
+    if type(y) is float or not isinstance(y, Mapping):
         size = abs(y - prediction)
         return size if size <= LARGEST else 0.0
     predicted = prediction if isinstance(prediction, Mapping) else dict.fromkeys(y, prediction)

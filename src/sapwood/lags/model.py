@@ -1,7 +1,6 @@
 """Lags in front of a model: together they are one that reads rows as they come."""
 
 import copy
-import json
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Self
@@ -13,25 +12,18 @@ from sapwood import validation
 from sapwood.corrector._pending import key_of_row
 from sapwood.corrector.tokens import (
     EMPTY,
-    RowToken,
-    RowTokens,
     is_id,
-    key_of,
-    keys_of,
     tokens_of_rows,
 )
-from sapwood.deprecation import deprecated
 from sapwood.lags.forecasting import Path, lost_lags, recursive_path
+from sapwood.lags.intervals import LaggedIntervals
 from sapwood.lags.lags import LaggedRows, Lags, Ticket
+from sapwood.lags.pending_rows import MOST_PENDING, Pending, packed, plain, restored, rows_of
 from sapwood.model import Model, State, from_bytes, is_all_or_nothing
-from sapwood.rows import frames, targets
-from sapwood.rows.encoded import EncodedColumns, EncodedRow
-from sapwood.rows.encoder import is_rows
+from sapwood.row_methods import RowMethods, array_for
+from sapwood.rows import targets
 from sapwood.stages.order import check_order
-from sapwood.stages.protocol import EncodedBatch, Prediction
 from sapwood.stages.stage import offered, passed_on, rows_learned
-from sapwood.stages.surface import TransparentStage
-from sapwood.streams.memory import columns_of
 from sapwood.validation import Label
 
 __all__ = ["LaggedModel"]
@@ -39,13 +31,11 @@ __all__ = ["LaggedModel"]
 INNER = "model"
 PAST = "past."
 PENDING = "pending"
-MOST_PENDING = 100_000  # rows with ids that wait for their labels; the oldest go first
-
-Pending = tuple[list[float | None], Ticket]
-"""The lags of a row that waits for its label, and what it is found by in its series."""
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
 
 
-class LaggedModel(TransparentStage):
+class LaggedModel(LaggedIntervals):
     """A model whose rows get their lags, which are remembered and saved along with it.
 
     Parameters
@@ -98,7 +88,7 @@ class LaggedModel(TransparentStage):
 
     def _set_model(self, model: Any) -> None:
         self._model = model
-        self._is_ours = hasattr(type(model), "_place_one")  # else it keeps no predictions
+        self._is_ours = isinstance(model, RowMethods)  # else it keeps no predictions
         self._has_rows = False  # whether the model is known to have learned any
 
     @property
@@ -131,21 +121,7 @@ class LaggedModel(TransparentStage):
 
     # -- one row ----------------------------------------------------------------------------------
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, *, id: Any = None) -> None:
-        """Learn one row, and let it become past.
-
-        Parameters
-        ----------
-        x, y, w
-            As for the model itself.
-        id : str, int, or tuple of such, optional
-            The id by which the row was predicted: then it is past already, and learned with the
-            lags that it had.
-        """
-        self._learn_row(x, y, w, 0 if id is None else key_of(id))
-
     def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        """Learn one row; given the key of its id, that of the row itself, or 0."""
         x = self._encoded_one(x)
         turn, lags, model = self._turns, self._lags, self._model
         with turn:
@@ -233,7 +209,6 @@ class LaggedModel(TransparentStage):
             return found
 
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> Any:
-        """Predict the next row, with its region; given a key as for `_learn_row`."""
         if is_id(key):
             return self._ask(x, key, record, lambda row, own: self._placed(row, own, record))
         x = self._encoded_one(x)
@@ -247,31 +222,10 @@ class LaggedModel(TransparentStage):
     def _placed(self, row: dict[Any, Any], key: int, record: bool) -> Any:
         """Return the prediction and the region of a row that has its lags."""
         if self._is_ours:
-            return self._model._place_one(row, key, record)
-        return self._model.predict_one(row), -1
-
-    def _ask_one(self, method: str, x: Any, *arguments: Any, id: Any = None) -> Any:
-        """Call a method of the model inside with a row that has its lags."""
-
-        def ask(row: dict[Any, Any], key: int) -> Any:
-            return getattr(self._model, method)(row, *arguments, id=RowToken(key) if key else None)
-
-        return self._ask(x, 0 if id is None else key_of(id), True, ask)
-
-    def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> Any:
-        """Predict the next row; nothing is changed, unless it has an id.
-
-        Parameters
-        ----------
-        x : dict
-            The features, without lags.
-        id : str, int, or tuple of such, optional
-            By which `learn_one` will bring the label. The row becomes past at once.
-        record : bool
-            Whether the prediction is kept until its label comes. If not, nothing is changed.
-        """
-        found, _ = self._place_one(x, 0 if id is None else key_of(id), record)
-        return found if isinstance(found, Mapping) else float(found)
+            found: tuple[Any, int] = self._model._place_one(row, key, record)
+            return found
+        prediction = self._model.predict_one(row)
+        return prediction if isinstance(prediction, Mapping) else float(prediction), -1
 
     @offered
     def explain(self, x: Mapping[Any, Any], *arguments: Any, **own: Any) -> Any:
@@ -280,65 +234,119 @@ class LaggedModel(TransparentStage):
             row = self.lags.transform_one(self._encoded_one(x))
             return self.model.explain(row, *arguments, **own)
 
-    @offered
-    def predict_region_one(self, x: dict[Any, Any], record: bool = True, *, id: Any = None) -> Any:
-        """Predict the next row, with its region."""
-        return self._place_one(x, 0 if id is None else key_of(id), record)
-
-    @offered
-    def predict_interval_one(self, x: dict[Any, Any], level: float = 0.9, *, id: Any = None) -> Any:
-        """Predict the next row, with its prediction interval."""
-        return self._ask_one("predict_interval_one", x, level, id=id)
-
-    @offered
-    def predict_intervals_one(self, x: dict[Any, Any], *, id: Any = None) -> Any:
-        """Predict the next row, with the intervals of all levels."""
-        return self._ask_one("predict_intervals_one", x, id=id)
-
-    @offered
-    def predict_quantile_one(self, x: dict[Any, Any], q: float, *, id: Any = None) -> Any:
-        """Return a quantile of y for the next row."""
-        return self._ask_one("predict_quantile_one", x, q, id=id)
-
-    @offered
-    def tell_one(self, x: dict[Any, Any]) -> Any:
-        """Predict the next row: deprecated, use ``predict_one(x, record=False)``."""
-        deprecated("tell_one(x)", "predict_one(x, record=False)")
-        return self.predict_one(x, record=False)
-
     # -- many rows --------------------------------------------------------------------------------
 
-    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
-        """Learn rows, and let them become past: the same as `learn_one` in a loop.
+    def _names(self) -> tuple[Label, ...]:
+        return tuple(getattr(self.model, "targets", ()))
 
-        Parameters
-        ----------
-        X, y, w
-            As for the model itself.
-        ids : sequence, optional
-            The id of each row, as for `learn_one`. If rows of these wait for their labels, all are
-            learned one by one.
-        """
-        self._learn("learn_many", X, y, w, ids)
+    def _place_many(
+        self, X: Any, keys: Any = None, record: bool = True
+    ) -> tuple[FloatArray, IntArray | None]:
+        if keys is not None and len(keys) and is_id(int(keys[0])):
+            return self._place_each(X, keys, record)
+        with self._turn():
+            plan, own = self._planned(X, keys)
+            if self._is_ours:
+                found: tuple[FloatArray, IntArray | None]
+                found = self._model._place_many(plan.in_kind, own, record)
+                return found
+            return _numbers(self._model.predict_many(plan.in_kind)), None
 
-    def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
-        """Predict the next rows, whose targets are not known; nothing is changed without ids.
+    def _planned(self, X: Any, keys: Any = None) -> tuple[LaggedRows, Any]:
+        """Return the next rows with their lags, and by which keys their predictions are kept."""
+        X = self._encoded(X)
+        plan = self.lags.plan(X)
+        lost = lost_lags(plan, self.lags)
+        if lost is not None:
+            warnings.warn(f"{lost}: use forecast, or predict fewer rows", stacklevel=5)
+        if not self._token({}):
+            return plan, None
+        return plan, self._tokens(X, plan) if keys is None else keys
 
-        Parameters
-        ----------
-        X : mapping of columns, list of dicts, data frame, or array
-            The features, without lags. A lag of 24 is known for the first 24 rows of each series,
-            and missing from the 25th on, which is warned of; `forecast` lets predictions take the
-            place of targets that are not known.
-        ids : sequence, optional
-            The id of each row, as for `predict_one`.
-        record : bool
-            As for `predict_one`.
-        """
-        if ids is None:
-            own = {} if record else {"record": False}
-            return _in_kind(X, self._ask_many("predict_many", X, **own))
-        return _in_kind(X, self._named(self._place_each(X, keys_of(ids), record)[0]))
+    def _place_each(self, X: Any, keys: Any, record: bool) -> tuple[FloatArray, IntArray | None]:
+        """Predict rows with ids, which become past one by one."""
+        found = [
+            self._place_one(x, key, record)
+            for x, key in zip(rows_of(self._encoded(X)), keys.tolist(), strict=True)
+        ]
+        values = np.array([plain(each) for each, _ in found], np.float64)
+        regions = np.array([region for _, region in found], np.int32)
+        return values, None if (regions < 0).any() else regions
+
+    def _tokens(self, X: Any, plan: LaggedRows) -> Any:
+        return tokens_of_rows(X, plan.given, len(plan.rows))
+
+    def _learn_many(
+        self,
+        X: Any,
+        y: Any,
+        w: ArrayLike | None,
+        keys: Any,
+        *,
+        delayed: bool,
+        predicting: bool | FloatArray = True,
+        regions: IntArray | None = None,
+    ) -> Any:
+        own: dict[str, Any] = {"delayed": delayed, "predicting": predicting, "regions": regions}
+
+        def learn(rows: Any, y: Any, keys: Any) -> Any:
+            if self._is_ours:
+                return self._model._learn_many(rows, y, w, keys, **own)
+            more = () if w is None else (w,)
+            if predicting is False:
+                return self._model.learn_many(rows, y, *more)
+            found = _numbers(self._model.predict_learn_many(rows, y, *more))
+            if predicting is not True:
+                predicting[...] = found.reshape(predicting.shape)
+            return found
+
+        with self._turn():
+            if self._are_pending(keys):
+                return self._learn_each(X, targets.read(y), w, keys, predicting, regions)
+            return self._learn_rows(learn, X, y, keys)
+
+    def _learn_rows(self, learn: Callable[[Any, Any, Any], Any], X: Any, y: Any, keys: Any) -> Any:
+        """Let the model learn rows that are not past yet, by their keys or else by their tokens."""
+        with self._turn():
+            if not isinstance(self.lags.target, str):
+                y = targets.Targets(self.lags.target, self.lags._labels(y))
+            elif isinstance(y, targets.Targets):  # which were read already
+                y = y.values
+            X = self._encoded(X)
+            plan = self.lags.plan(X, y)
+            own = self._tokens(X, plan) if keys is None else keys
+            return self._both(lambda: learn(plan.in_kind, y, own), plan.push, lambda: plan.is_due)
+
+    def _are_pending(self, keys: Any) -> bool:
+        """Whether any of some keys is that of a row that waits for its label."""
+        return keys is not None and not self._pending.keys().isdisjoint(keys.tolist())
+
+    def _learn_each(
+        self, X: Any, y: targets.Targets, w: Any, keys: Any, *arrays: Any
+    ) -> FloatArray:
+        """Learn rows of which some are past already, one by one; arrays as for `_learn_many`."""
+        weights = validation.weights(w, len(y.values)).tolist()
+        rows = rows_of(self._encoded(X))
+        if len(rows) != len(weights) or len(keys) != len(weights):
+            raise ValueError(
+                f"X has {len(rows)} rows, y {len(weights)} values and there are {len(keys)} ids: "
+                "the lengths must agree"
+            )
+        predicting, regions = arrays
+        before = array_for(predicting, y.values.shape)
+        for place, (x, key) in enumerate(zip(rows, keys.tolist(), strict=True)):
+            if predicting is not False:
+                found, region = self._place_one(x, key, False)
+                before[place] = plain(found)
+                if regions is not None:
+                    regions[place] = region
+            label = y.values[place].tolist()
+            if y.names:
+                label = dict(zip(y.names, label, strict=True))
+            self._learn_row(x, label, weights[place], key)
+        return before
+
+    # -- forecasts --------------------------------------------------------------------------------
 
     def forecast(self, X: Any) -> Any:
         """Predict rows that follow each other, each with the predictions before it as its lags.
@@ -365,7 +373,7 @@ class LaggedModel(TransparentStage):
         >>> model.forecast([{}] * 5).round()
         array([10., 15., 10., 15., 10.])
         """
-        return _in_kind(X, self._named(self.forecast_path(X).predictions))
+        return self._in_kind(X, self.forecast_path(X).predictions)
 
     def forecast_path(self, X: Any, intervals: bool = False) -> Path:
         """Return what `forecast` does, with prediction intervals and which rows are recursive.
@@ -384,214 +392,9 @@ class LaggedModel(TransparentStage):
         Path
             Predictions, bounds, and for each row whether it depends on predictions before it.
         """
-        rows = _rows_of(self._encoded(X))
+        rows = rows_of(self._encoded(X))
         with self._turn():
             return recursive_path(self._model, self._lags, rows, intervals)
-
-    def _place_each(self, X: Any, keys: Any, record: bool) -> tuple[Any, Any]:
-        """Return the predictions and regions of rows with ids, which become past one by one."""
-        found = [
-            self._place_one(x, key, record)
-            for x, key in zip(_rows_of(self._encoded(X)), keys.tolist(), strict=True)
-        ]
-        values = [[*each.values()] if isinstance(each, Mapping) else each for each, _ in found]
-        regions = [-1 if region is None else region for _, region in found]
-        return np.array(values, np.float64), np.array(regions, np.int32)
-
-    def _named(self, predictions: NDArray[Any]) -> Any:
-        """Return predictions of several targets by their names."""
-        if predictions.ndim == 1:
-            return predictions
-        return dict(zip(self.model.targets, predictions.T, strict=True))
-
-    def _ask_many(self, method: str, X: Any, *arguments: Any, **own: Any) -> Any:
-        """Call a method of the model inside with rows that have their lags."""
-        X = self._encoded(X)
-        with self._turn():
-            plan = self.lags.plan(X)
-            lost = lost_lags(plan, self.lags)
-            if lost is not None:
-                warnings.warn(f"{lost}: use forecast, or predict fewer rows", stacklevel=4)
-            if own.get("record", True) and self._is_ours and self._token({}):
-                own["ids"] = RowTokens(self._tokens(X, plan))
-            return getattr(self.model, method)(plan.in_kind, *arguments, **own)
-
-    def _tokens(self, X: Any, plan: LaggedRows) -> Any:
-        return tokens_of_rows(X, plan.given, len(plan.rows))
-
-    def predict_learn_many(
-        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
-    ) -> Any:
-        """Predict each row before it is learned, and let it become past.
-
-        Parameters
-        ----------
-        X, y, w
-            As for the model itself.
-        delayed : bool
-            Whether the rows were predicted before: then the model is scored by these predictions.
-        ids : sequence, optional
-            The id of each row, as for `learn_many`.
-        """
-        own = {"delayed": True} if delayed else {}
-        return _in_kind(X, self._learn("predict_learn_many", X, y, w, ids, **own))
-
-    @offered
-    def predict_regions(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
-        """Predict the next rows, with their regions."""
-        return self._place_many(X, None if ids is None else keys_of(ids), record)
-
-    @offered
-    def predict_intervals_many(self, X: Any, *, ids: Any = None) -> Any:
-        """Predict the next rows, with the intervals of all levels."""
-        if ids is None:
-            return self._ask_many("predict_intervals_many", X)
-        rows = zip(_rows_of(self._encoded(X)), keys_of(ids).tolist(), strict=True)
-        found = [self.predict_intervals_one(x, id=RowToken(key)) for x, key in rows]
-        return tuple(np.array([_plain(each) for each in part]) for part in zip(*found, strict=True))
-
-    @offered
-    def predict_interval_many(self, X: Any, level: float = 0.9) -> Any:
-        """Return the prediction intervals of the next rows."""
-        found = self._ask_many("predict_interval_many", X, level)
-        if isinstance(found, Mapping) or found.ndim == 3:
-            return found
-        return frames.frame_like(X, {"lower": found[:, 0], "upper": found[:, 1]}, found)
-
-    @offered
-    def predict_learn_regions(
-        self, X: Any, y: Any, w: ArrayLike | None = None, asked: bool = True, *, ids: Any = None
-    ) -> Any:
-        """Predict each row before it is learned, with its region."""
-        return self._learn("predict_learn_regions", X, y, w, ids, asked=asked)
-
-    @offered
-    def predict_learn_intervals(
-        self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None
-    ) -> Any:
-        """Predict each row before it is learned, with the intervals of all levels."""
-        return self._learn("predict_learn_intervals", X, y, w, ids)
-
-    @offered
-    def learn_telling(self, X: Any, y: Any, w: ArrayLike | None = None) -> Any:
-        """Learn rows: deprecated, use ``predict_learn_many(X, y, w, delayed=True)``."""
-        deprecated("learn_telling(X, y, w)", "predict_learn_many(X, y, w, delayed=True)")
-        return self._learn("predict_learn_many", X, y, w, None, delayed=True)
-
-    def _learn(self, method: str, X: Any, y: Any, w: ArrayLike | None, ids: Any, **own: Any) -> Any:
-        """Let the model learn rows by a method of its own, and return what that returns."""
-        keys = None if ids is None else keys_of(ids)
-        with self._turn():
-            if self._are_pending(keys):
-                return self._learn_pending(method, X, y, w, keys)
-            more = () if w is None else (w,)
-
-            def learn(features: Any, y: Any, keys: Any) -> Any:
-                if self._is_ours:
-                    own["ids"] = RowTokens(keys)
-                return getattr(self.model, method)(features, y, *more, **own)
-
-            return self._learn_rows(learn, X, y, keys)
-
-    def _learn_rows(self, learn: Callable[[Any, Any, Any], Any], X: Any, y: Any, keys: Any) -> Any:
-        """Let the model learn rows that are not past yet, by their keys or else by their tokens."""
-        with self._turn():
-            if not isinstance(self.lags.target, str):
-                y = targets.Targets(self.lags.target, self.lags._labels(y))
-            X = self._encoded(X)
-            plan = self.lags.plan(X, y)
-            own = self._tokens(X, plan) if keys is None else keys
-            return self._both(lambda: learn(plan.in_kind, y, own), plan.push, lambda: plan.is_due)
-
-    def _are_pending(self, keys: Any) -> bool:
-        """Whether any of some keys is that of a row that waits for its label."""
-        return keys is not None and not self._pending.keys().isdisjoint(keys.tolist())
-
-    def _learn_pending(self, method: str, X: Any, y: Any, w: Any, keys: Any) -> Any:
-        """Learn rows of which some are past already; return what a method of the model would."""
-        if method == "predict_learn_intervals":
-            raise ValueError(
-                "some of the rows wait for their labels: learn them by learn_many, as their "
-                "intervals were returned when they were predicted"
-            )
-        read = targets.read(y)
-        predictions, regions = np.empty(read.values.shape), np.empty(len(read.values), np.int32)
-        self._learn_each(X, read, w, (predictions, regions), keys)
-        if method == "predict_learn_regions":
-            return predictions, regions
-        return self._named(predictions)
-
-    def _learn_each(
-        self, X: Any, y: targets.Targets, w: Any, before: tuple[Any, Any] | None, keys: Any
-    ) -> None:
-        """Learn rows one by one; arrays get the predictions and regions of just before each."""
-        weights = validation.weights(w, len(y.values)).tolist()
-        rows = _rows_of(self._encoded(X))
-        if len(rows) != len(weights) or len(keys) != len(weights):
-            raise ValueError(
-                f"X has {len(rows)} rows, y {len(weights)} values and there are {len(keys)} ids: "
-                "the lengths must agree"
-            )
-        with self._turn():
-            for place, (x, key) in enumerate(zip(rows, keys.tolist(), strict=True)):
-                if before is not None:
-                    found, region = self._place_one(x, key, False)
-                    before[0][place] = _plain(found)
-                    if before[1] is not None:
-                        before[1][place] = region
-                label = y.values[place].tolist()
-                if y.names:
-                    label = dict(zip(y.names, label, strict=True))
-                self._learn_row(x, label, weights[place], key)
-
-    # -- as a stage -------------------------------------------------------------------------------
-
-    def predict(self, batch: EncodedBatch) -> Prediction:
-        """Predict the rows of a batch; those with ids become past. See `sapwood.stages`."""
-        values, regions = self._place_many(batch.columns, batch.token)
-        return Prediction(values, batch.token, regions)
-
-    def learn(self, batch: EncodedBatch, y: Any, w: ArrayLike | None = None) -> None:
-        """Learn the labels of a batch, found by its token."""
-        self._learn("learn_many", batch.columns, y, w, RowTokens(batch.token))
-
-    # -- for stages around it ---------------------------------------------------------------------
-
-    def _place_many(self, X: Any, keys: Any = None, record: bool = True) -> Any:
-        """Predict the next rows, with their regions, None if the model has none."""
-        if keys is not None and len(keys) and is_id(int(keys[0])):
-            values, regions = self._place_each(X, keys, record)
-            return values, None if (regions < 0).any() else regions
-        X = self._encoded(X)
-        with self._turn():
-            plan = self.lags.plan(X)
-            own = self._tokens(X, plan) if keys is None else keys
-            if not self._is_ours:
-                return np.asarray(self.model.predict_many(plan.in_kind), np.float64), None
-            return self.model._place_many(plan.in_kind, own if self._token({}) else None, record)
-
-    def _learn_into(
-        self,
-        X: Any,
-        y: Any,
-        w: Any,
-        predictions: Any,
-        regions: Any = None,
-        *,
-        keys: Any = None,
-        delayed: bool = True,
-    ) -> None:
-        with self._turn():
-            if self._are_pending(keys):
-                self._learn_each(X, targets.read(y), w, (predictions, regions), keys)
-                return
-
-            def learn(features: Any, y: Any, keys: Any) -> None:
-                self.model._learn_into(
-                    features, y, w, predictions, regions, keys=keys, delayed=delayed
-                )
-
-            self._learn_rows(learn, X, y, keys)
 
     # -- looking inside ---------------------------------------------------------------------------
 
@@ -662,11 +465,7 @@ class LaggedModel(TransparentStage):
             header, arrays = self.lags.to_state()
             own: dict[str, NDArray[Any]] = {f"{PAST}{name}": each for name, each in arrays.items()}
             own[INNER] = np.frombuffer(self.model.to_bytes(), np.uint8)
-            waiting = [
-                [key, known, list(ticket.key), ticket.number]
-                for key, (known, ticket) in self._pending.items()
-            ]
-            own[PENDING] = np.frombuffer(json.dumps(waiting).encode(), np.uint8)
+            own[PENDING] = packed(self._pending)
             return State({"lags": header}, own)
 
     @classmethod
@@ -695,59 +494,12 @@ class LaggedModel(TransparentStage):
             raise ValueError(f"it has lags around a {type(inner).__name__}, which does not learn")
         made = cls(inner, lags)
         if PENDING in wanted:
-            made._pending = _restored(arrays[PENDING], lags.features, format)
+            made._pending = restored(arrays[PENDING], lags.features, format)
         return made
 
 
-def _restored(array: NDArray[Any], names: list[Label], format: int) -> dict[int, Pending]:
-    """Return the rows that wait for their labels, if they can be such."""
-    saved = json.loads(array.tobytes())
-    if not isinstance(saved, list) or len(saved) > MOST_PENDING:
-        raise ValueError("the rows that wait for labels are not as they were saved")
-    pending: dict[int, Pending] = {}
-    for entry in saved:
-        if not isinstance(entry, list) or len(entry) != 4:
-            raise ValueError("a row that waits for its label is not as it was saved")
-        key, known, series, number = entry
-        if format < 4:  # whole rows, as pairs of names and values
-            given = dict(map(tuple, known))
-            known = [given.get(name) for name in names]
-        if not isinstance(known, list) or len(known) != len(names):
-            raise ValueError("a row that waits for its label has not all of its lags")
-        if not all(lag is None or type(lag) is float for lag in known):
-            raise ValueError("a row that waits for its label has a lag that is no number")
-        if not all(lag is None or -np.inf < lag < np.inf for lag in known):
-            raise ValueError("a row that waits for its label has a lag that is not finite")
-        if type(key) is not int or not is_id(key) or key >= 2**64 or not isinstance(series, list):
-            raise ValueError("a row that waits for its label is not as it was saved")
-        if not all(isinstance(part, str | int | float | bool | None) for part in series):
-            raise ValueError("the series of a row that waits cannot be")
-        ticket = Ticket(tuple(series), validation.whole(number, "the number of a row", 0, 2**53))
-        pending[key] = known, ticket
-    return pending
-
-
-def _rows_of(X: Any) -> list[Any]:
-    """Return rows as dicts; those that are dicts already stay as they are."""
-    if is_rows(X):
-        return list(X)
-    columns = columns_of(X)
-    lists = [each.tolist() if isinstance(each, np.ndarray) else each for each in columns.values()]
-    return [_marked(X, dict(zip(columns, row, strict=True))) for row in zip(*lists, strict=True)]
-
-
-def _marked(X: Any, row: dict[Any, Any]) -> dict[Any, Any]:
-    """Return a row of columns, as an encoded one if these are encoded."""
-    return EncodedRow(row) if isinstance(X, EncodedColumns) else row
-
-
-def _plain(found: Any) -> Any:
-    """Return what was found for a row; of several targets, as a list."""
-    return [*found.values()] if isinstance(found, Mapping) else found
-
-
-def _in_kind(X: Any, predictions: Any) -> Any:
-    """Return predictions for columns as users of X expect them."""
-    if not isinstance(predictions, Mapping):
-        return frames.like(X, np.asarray(predictions))
-    return targets.in_kind(X, np.column_stack([*predictions.values()]), tuple(predictions))
+def _numbers(predictions: Any) -> FloatArray:
+    """Return what a model of another library predicts; of several targets, a column for each."""
+    if targets.is_several(predictions):
+        return targets.read(predictions).values
+    return np.asarray(predictions, np.float64)

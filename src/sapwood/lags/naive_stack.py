@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import validation
 from sapwood.hybrid import _stack
 from sapwood.model import State, from_bytes
+from sapwood.row_methods import array_for
 from sapwood.rows import frames
 from sapwood.rows.encoder import is_rows
 from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
@@ -139,10 +140,19 @@ class NaiveStack(OneTargetStage):
             self._learn_all(
                 lambda: self._model._learn_row(x, label, weight, key),
                 *([x], own, (np.array([label]), np.array([weight])), [key]),
+                found=np.empty(1),
             )
 
     def _learn_many(
-        self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, regions: Any = None
+        self,
+        X: Any,
+        y: Any,
+        w: ArrayLike | None,
+        keys: Any,
+        *,
+        delayed: bool,
+        predicting: bool | FloatArray = True,
+        regions: Any = None,
     ) -> FloatArray:
         X = frames.lasting(self._encoded(X))
         labels = labels_of(y, "naive forecasts are stacked for one alone")
@@ -155,14 +165,23 @@ class NaiveStack(OneTargetStage):
                 ),
                 *(X, before, (labels, weights)),
                 [0] * len(labels) if keys is None else keys.tolist(),
+                found=array_for(predicting, labels.shape),
             )
 
     def _learn_all(
-        self, learn: Any, X: Any, own: FloatArray, labels: tuple[FloatArray, FloatArray], keys: Any
+        self,
+        learn: Any,
+        X: Any,
+        own: FloatArray,
+        labels: tuple[FloatArray, FloatArray],
+        keys: Any,
+        *,
+        found: FloatArray,
     ) -> FloatArray:
         """Let the model learn, and the weights after it: both, or neither.
 
-        `own`, the predictions of the model, may be filled by `learn`.
+        `own`, the predictions of the model, may be filled by `learn`. `found` gets those of the
+        stack.
         """
         y, w = labels
         rows = rows_learned(self._model) or 0.0
@@ -182,10 +201,11 @@ class NaiveStack(OneTargetStage):
             _stack.learn(state, members, results, y[:, np.newaxis], w, delays, kinds)
             for key in keys:
                 pending.pop(key, None)
+            found[:] = results[:, 1]
             self._state = state
 
         self._both(learn, finish, lambda: self._state is known)
-        return results[:, 1].copy()
+        return found
 
     # -- looking inside ---------------------------------------------------------------------------
 

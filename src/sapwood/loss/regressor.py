@@ -10,6 +10,7 @@ from sapwood import validation
 from sapwood.loss.losses import LOSSES, Loss, NamedLoss
 from sapwood.model import State, from_bytes
 from sapwood.regressor import Regressor
+from sapwood.row_methods import array_for
 from sapwood.rows import frames
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.rows.encoder import is_rows
@@ -152,7 +153,15 @@ class LossRegressor(OneTargetStage):
             )
 
     def _learn_many(
-        self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, regions: Any = None
+        self,
+        X: Any,
+        y: Any,
+        w: ArrayLike | None,
+        keys: Any,
+        *,
+        delayed: bool,
+        predicting: bool | FloatArray = True,
+        regions: Any = None,
     ) -> FloatArray:
         labels = labels_of(y, "a loss is for one; use a model for each").tolist()
         self._check_labels(labels)
@@ -160,7 +169,7 @@ class LossRegressor(OneTargetStage):
         rows = self._rows(X)
         if len(rows) != len(labels):
             raise ValueError(f"X has {len(rows)} rows and y has {len(labels)}: they must agree")
-        found = np.empty(len(labels))
+        found = array_for(predicting, (len(labels),))
         with self._turn():
             held = self._held.copy()
             for place, (x, label, weight) in enumerate(zip(rows, labels, weights, strict=True)):

@@ -1,148 +1,21 @@
-"""A stage of one target: the ways in for rows and out for predictions, which stages share."""
+"""A stage of one target, around a model of Sapwood of one target."""
 
-from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from sapwood.corrector.tokens import key_of, keys_of
 from sapwood.regressor import Regressor
-from sapwood.rows import frames, targets
-from sapwood.stages.stage import Stage, passed_on
+from sapwood.rows import targets
+from sapwood.stages.stage import RowStage, passed_on
 
 __all__ = ["OneTargetStage", "checked_model", "labels_of"]
 
 FloatArray = NDArray[np.float64]
 
 
-class OneTargetStage(Stage):
-    """A stage around a model of one target that learns and predicts by a few methods of its own."""
-
-    @abstractmethod
-    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
-        """Learn one row, given the key of its id, or 0."""
-
-    @abstractmethod
-    def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
-        """Return the prediction of a row and its region, -1 if the model has none."""
-
-    @abstractmethod
-    def _place_many(
-        self, X: Any, keys: Any = None, record: bool = True
-    ) -> tuple[FloatArray, NDArray[np.int32] | None]:
-        """Return the predictions of rows and their regions, None if the model has none."""
-
-    @abstractmethod
-    def _learn_many(
-        self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, regions: Any = None
-    ) -> FloatArray:
-        """Learn rows, and return what is predicted just before each."""
-
-    # -- one row ----------------------------------------------------------------------------------
-
-    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0, *, id: Any = None) -> None:
-        """Learn one row.
-
-        Parameters
-        ----------
-        x : dict
-            The features.
-        y : float
-            The target.
-        w : float
-            The weight of the row.
-        id : str, int, or tuple of such, optional
-            The id by which the row was predicted.
-        """
-        self._learn_row(x, y, w, 0 if id is None else key_of(id))
-
-    def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> float:
-        """Predict one row.
-
-        Parameters
-        ----------
-        x : dict
-            The features.
-        id : str, int, or tuple of such, optional
-            By which `learn_one` will find the prediction when the label comes.
-        record : bool
-            Whether the prediction is kept until then.
-        """
-        return self._place_one(x, 0 if id is None else key_of(id), record)[0]
-
-    # -- many rows --------------------------------------------------------------------------------
-
-    def learn_many(
-        self, X: Any, y: ArrayLike, w: ArrayLike | None = None, *, ids: Any = None
-    ) -> None:
-        """Learn many rows: the same as `learn_one` in a loop, or nothing at all.
-
-        Parameters
-        ----------
-        X : array_like, mapping of columns, list of dicts, or data frame
-            The features.
-        y, w : array_like of float, shape (n,)
-            The targets, and the weights of rows.
-        ids : sequence, optional
-            The id of each row, as for `learn_one`.
-        """
-        self._learn_many(X, y, w, None if ids is None else keys_of(ids), delayed=True)
-
-    def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> Any:
-        """Predict many rows.
-
-        Parameters
-        ----------
-        X : array_like, mapping of columns, list of dicts, or data frame
-            The features.
-        ids : sequence, optional
-            The id of each row, as for `predict_one`.
-        record : bool
-            Whether the predictions are kept until labels come.
-        """
-        keys = None if ids is None else keys_of(ids)
-        return frames.like(X, self._place_many(X, keys, record)[0])
-
-    def predict_learn_many(
-        self,
-        X: Any,
-        y: ArrayLike,
-        w: ArrayLike | None = None,
-        *,
-        delayed: bool = False,
-        ids: Any = None,
-    ) -> Any:
-        """Predict each row before it is learned.
-
-        Parameters
-        ----------
-        X, y, w
-            As for `learn_many`.
-        delayed : bool
-            Whether the rows were predicted before: then their labels count for those predictions.
-        ids : sequence, optional
-            The id of each row, as for `learn_one`.
-        """
-        keys = None if ids is None else keys_of(ids)
-        return frames.like(X, self._learn_many(X, y, w, keys, delayed=delayed))
-
-    def _learn_into(
-        self,
-        X: Any,
-        y: Any,
-        w: ArrayLike | None,
-        predictions: FloatArray,
-        regions: NDArray[np.int32] | None = None,
-        *,
-        keys: Any = None,
-        delayed: bool = True,
-    ) -> None:
-        """Learn rows; the arrays get the predictions and regions of just before each row."""
-        found = self._learn_many(X, y, w, keys, delayed=delayed, regions=regions)
-        predictions[...] = found.reshape(predictions.shape)
-
-    # -- looking inside ---------------------------------------------------------------------------
+class OneTargetStage(RowStage):
+    """A stage around a model of one target."""
 
     parameters = passed_on("The arguments that make an empty model like the one inside.")
     features = passed_on("The names of the features, in the order of their first appearance.")

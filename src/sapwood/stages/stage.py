@@ -16,11 +16,15 @@ A stage is a model around another. To write one, derive from `Stage`, and state
 from collections.abc import Callable
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from sapwood.model import StoredModel
+from sapwood.row_methods import RowMethods
 from sapwood.rows.encoder import is_rows
 from sapwood.stages._turn import Turn
+from sapwood.stages.protocol import EncodedBatch, Prediction
 
-__all__ = ["Stage", "offered", "passed_on", "rows_learned"]
+__all__ = ["RowStage", "Stage", "offered", "passed_on", "rows_learned"]
 
 
 class passed_on:  # noqa: N801 - it is used as a function is
@@ -85,6 +89,8 @@ def _cannot_set(stage: Any, name: str) -> str:
 class Stage(StoredModel):
     """Something around a model that is itself a model."""
 
+    _is_stage = True  # as `isinstance` takes long for each row
+
     def __init__(self) -> None:
         super().__init__()
         self._turns = Turn()
@@ -101,13 +107,8 @@ class Stage(StoredModel):
 
     def _encoded_one(self, x: Any) -> Any:
         """Return one row as the schema of the innermost model encodes it."""
-        model = self.model
-        while isinstance(model, Stage):
-            model = model.model
-        features = getattr(model, "_features", None)
-        if features is None:
-            return super()._encoded_one(x)
-        return x if features.encoding is None else features.encoding.encode_one(x)
+        encode = getattr(self.model, "_encoded_one", None)
+        return super()._encoded_one(x) if encode is None else encode(x)
 
     def _encoded(self, X: Any) -> Any:
         """Return many rows as the schema encodes them; dicts stay dicts, which may lack features."""
@@ -160,9 +161,22 @@ class Stage(StoredModel):
         return rows_learned(self.model)
 
 
+class RowStage(RowMethods, Stage):
+    """A stage that takes rows as a regressor does."""
+
+    def predict(self, batch: EncodedBatch) -> Prediction:
+        """Predict the rows of a batch; see `sapwood.stages`."""
+        values, regions = self._place_many(batch.columns, batch.token)
+        return Prediction(values, batch.token, regions)
+
+    def learn(self, batch: EncodedBatch, y: Any, w: ArrayLike | None = None) -> None:
+        """Learn the labels of a batch, found by its token."""
+        self._learn_many(batch.columns, y, w, batch.token, delayed=True, predicting=False)
+
+
 def rows_learned(model: Any) -> float | None:
     """Return how many rows a model has learned, None if it does not report it."""
-    if isinstance(model, Stage):
-        return model.rows_learned
+    if getattr(model, "_is_stage", False):
+        return rows_learned(model.model)
     rows: float | None = getattr(getattr(model, "_kernel", None), "rows", None)
     return rows

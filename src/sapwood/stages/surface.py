@@ -1,15 +1,37 @@
 """What a stage offers of the model inside, where it leaves that as it is."""
 
-from sapwood.stages.stage import Stage, passed_on
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from sapwood.deprecation import deprecated
+from sapwood.row_methods import RegionMethods
+from sapwood.stages.stage import RowStage, offered, passed_on
 
 __all__ = ["TransparentStage"]
 
 
-class TransparentStage(Stage):
+class TransparentStage(RowStage):
     """A stage that changes rows or adds to predictions, and leaves the model inside as it is.
 
     What can be read of that model, or done to it, without rows is offered here.
     """
+
+    predict_region_one = offered(RegionMethods.predict_region_one)
+    predict_regions = offered(RegionMethods.predict_regions)
+    predict_learn_regions = offered(RegionMethods.predict_learn_regions)
+
+    @offered
+    def tell_one(self, x: dict[Any, Any]) -> Any:
+        """Predict one row: deprecated, use ``predict_one(x, record=False)``."""
+        deprecated("tell_one(x)", "predict_one(x, record=False)")
+        return self.predict_one(x, record=False)
+
+    @offered
+    def learn_telling(self, X: Any, y: Any, w: ArrayLike | None = None) -> Any:
+        """Learn rows: deprecated, use ``predict_learn_many(X, y, w, delayed=True)``."""
+        deprecated("learn_telling(X, y, w)", "predict_learn_many(X, y, w, delayed=True)")
+        return self.predict_learn_many(X, y, w, delayed=True)
 
     # Of all models.
     summary = passed_on("The model in a few numbers.")

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import validation
 from sapwood.model import State, from_bytes
 from sapwood.regressor import Regressor
+from sapwood.row_methods import array_for
 from sapwood.rows import frames
 from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
 from sapwood.stages.stage import Stage, passed_on, rows_learned
@@ -118,7 +119,15 @@ class TransformedRegressor(OneTargetStage):
             return self._combined(np.ascontiguousarray(members)), found[-1][1]
 
     def _learn_many(
-        self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, regions: Any = None
+        self,
+        X: Any,
+        y: Any,
+        w: ArrayLike | None,
+        keys: Any,
+        *,
+        delayed: bool,
+        predicting: bool | FloatArray = True,
+        regions: Any = None,
     ) -> FloatArray:
         X = frames.lasting(self._encoded(X))
         labels = labels_of(y, "a transform is for one; use a model for each")
@@ -136,7 +145,7 @@ class TransformedRegressor(OneTargetStage):
                 )
                 for place, (model, t) in enumerate(zip(self._models, own, strict=True))
             ]
-            found = np.empty(len(labels))
+            found = array_for(predicting, labels.shape)
             self._learn_all(calls, before.T, labels, weights, found)
         return found
 

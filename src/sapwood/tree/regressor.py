@@ -5,17 +5,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.corrector.tokens import key_of, keys_of
-from sapwood.deprecation import deprecated
 from sapwood.inspect import snapshot, view
 from sapwood.inspect.explanation import Explanation
 from sapwood.inspect.tree_views import TreeViews
 from sapwood.model import State
 from sapwood.observers.base import TableObserver
-from sapwood.regressor import GrowthOf, Regressor, recorded
+from sapwood.regressor import GrowthOf, Regressor
+from sapwood.row_learning import recorded
+from sapwood.row_methods import RegionMethods
 from sapwood.rows import frames, missing_flags, targets
 from sapwood.rows.encoder import EncodedRows
 from sapwood.rows.features import Features, checked_names, labels_within
@@ -37,7 +37,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 
-class HoeffdingTreeRegressor(TreeViews, Regressor):
+class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
     """A regression tree that learns from a stream, row by row, in bounded time and memory.
 
     Leaves watch their features, and split when the Hoeffding bound says that a cut is better than
@@ -184,40 +184,6 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
 
     # -- where rows belong ----------------------------------------------------------------------
 
-    def predict_region_one(
-        self,
-        x: dict[Any, Any],
-        record: bool = True,
-        *,
-        id: Any = None,
-        asked: bool | None = None,
-    ) -> tuple[Any, int]:
-        """Predict one row as `predict_one` does, and report the part of the tree it comes from.
-
-        Parameters
-        ----------
-        x : dict
-            The features, as for `predict_one`.
-        record : bool
-            Whether the tree is scored by this prediction when the row is learned.
-        id : str, int, or tuple of such, optional
-            As for `predict_one`.
-        asked : bool, optional
-            The former name of `record`.
-
-        Returns
-        -------
-        prediction : float, or dict of float
-            As `predict_one` returns it.
-        region : int
-            The node of the row's leaf. A node keeps its number until the tree is pruned, and its
-            place in `region_parents` is the node it was split off from.
-        """
-        if asked is not None:
-            deprecated("predict_region_one(x, asked=...)", "predict_region_one(x, record=...)")
-            record = asked
-        return self._place_one(x, 0 if id is None else key_of(id), record)
-
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[Any, int]:
         if self._features.encoding is not None:
             x = self._features.encoding.encode_one(x)
@@ -232,20 +198,6 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
             prediction = targets.named(plan.targets, prediction)
         return prediction, int(regions[0])
 
-    def predict_regions(
-        self, X: Any, *, ids: Any = None, record: bool = True
-    ) -> tuple[FloatArray, IntArray]:
-        """Return what `predict_region_one` does for many rows, as two arrays.
-
-        Parameters
-        ----------
-        X : array_like, mapping of columns, or data frame
-            The features, as for `learn_many`.
-        ids, record
-            As for `predict_many`.
-        """
-        return self._place_many(X, None if ids is None else keys_of(ids), record)
-
     def _place_many(
         self, X: Any, keys: Any = None, record: bool = True
     ) -> tuple[FloatArray, IntArray]:
@@ -257,26 +209,6 @@ class HoeffdingTreeRegressor(TreeViews, Regressor):
         if predictions is None:
             _, predictions = self._predict_read(read, **own)
         return predictions, regions
-
-    def predict_learn_regions(
-        self, X: Any, y: Any, w: ArrayLike | None = None, asked: bool = True, *, ids: Any = None
-    ) -> tuple[FloatArray, IntArray]:
-        """Return what `predict_region_one` would have for each row just before `learn_one`.
-
-        Parameters
-        ----------
-        X, y, w
-            As for `learn_many`.
-        asked : bool
-            Whether these are the predictions that the tree is scored by; if not, they are those
-            that were issued before, as by `predict_learn_many` with ``delayed=True``.
-        ids : sequence, optional
-            The id of each row, as for `learn_many`.
-        """
-        read = targets.read(y)
-        regions = np.empty(len(read.values), np.int32)
-        keys = None if ids is None else keys_of(ids)
-        return self._learn(X, read, w, True, regions=regions, asked=asked, ids=keys), regions
 
     @property
     def region_parents(self) -> IntArray:

@@ -12,7 +12,7 @@ import naive_evaluate as naive
 import sapwood
 from sapwood.evaluate import prequential
 from sapwood.evaluate.curve import POINTS, Curve
-from sapwood.evaluate.recorder import Moment
+from sapwood.evaluate.recorder import Moment, rows_until_look
 from sapwood.evaluate.refusals import RefusalLog
 from sapwood.evaluate.result import BESIDE, CURVE
 from sapwood.evaluate.scores import Scores
@@ -24,9 +24,10 @@ def scored_rows(count, seed=0):
     return y + rng.normal(size=count), y
 
 
-def moment(scores, rows, seconds):
-    """A point after which the model is known; its size is made up."""
-    return Moment(scores, seconds, rows // 50, rows * 8, model=object())
+def moment(scores, rows, seconds, interval):
+    """A point of the curve, at which the model is looked at or not; its size is made up."""
+    model = object() if measured_at(rows, interval) == rows else None
+    return Moment(scores, seconds, rows // 50, rows * 8, model=model)
 
 
 def ended(curve, scores, leaves, nbytes, seconds):
@@ -36,8 +37,8 @@ def ended(curve, scores, leaves, nbytes, seconds):
 
 def measured_at(row, interval=100):
     """The last row up to this one after which the size of the model was measured."""
-    wide = max(interval, 3200)
-    early = [each for each in (100, 200, 400, 800, 1600) if each <= row]
+    wide = next(each for each in range(5000, 10**9, 5000) if each % interval == 0)
+    early = [each for each in (100, 400, 1600) if each <= row]
     return row // wide * wide or max(early, default=0)
 
 
@@ -49,7 +50,7 @@ def feed(scores, curve, rows, most=10**9, seconds_per_row=0.5):
         due = curve.interval - scores.rows % curve.interval
         stop = min(len(y), start + most, start + due)
         scores.update_many(predictions[start:stop], y[start:stop])
-        curve.mark(moment(scores, scores.rows, scores.rows * seconds_per_row))
+        curve.mark(moment(scores, scores.rows, scores.rows * seconds_per_row, curve.interval))
         start = stop
 
 
@@ -84,7 +85,10 @@ def test_points_are_thinned_out_where_there_are_too_many(count):
         expected = naive.errors(predictions[:row].tolist(), y[:row].tolist())
         np.testing.assert_allclose(point.tolist()[1:4], expected, rtol=1e-9)
     middle = int(late["row"][0])
-    assert late["bytes"].tolist()[:1] == [8 * measured_at(middle, curve.interval)]
+    interval = 100  # of points at that row; it doubles when there are as many as there is room for
+    while middle > POINTS * interval:
+        interval *= 2
+    assert late["bytes"].tolist()[:1] == [8 * measured_at(middle, interval)]
 
 
 def test_ten_million_rows_keep_the_curve_small():
@@ -128,16 +132,18 @@ def test_a_clock_that_stands_still_gives_no_speed():
     assert np.isnan(speed[:, 1]).all()
 
 
-def test_rows_until_the_model_is_measured_again():
-    curve = Curve()
-    rows = (0, 1, 99, 100, 250, 1600, 3199, 3200, 6399)
-    assert [curve.rows_until_due(each) for each in rows] == [
-        *(100, 99, 1, 100, 150, 1600, 1, 3200, 1),
+def test_rows_until_the_model_is_looked_at_again():
+    rows = (0, 1, 99, 100, 250, 1600, 4999, 5000, 9999)
+    assert [rows_until_look(each, 100) for each in rows] == [
+        *(100, 99, 1, 300, 150, 3400, 1, 5000, 1),
     ]
-    curve.interval = 6400
-    assert [curve.rows_until_due(each) for each in (6400, 12_799)] == [6400, 1]
-    for row in range(1, 20_000):
-        assert (Curve().rows_until_due(row - 1) == 1) == (measured_at(row) == row)
+    assert [rows_until_look(each, 6400) for each in (5000, 160_000, 319_999)] == [
+        *(155_000, 160_000, 1),
+    ]
+    for interval in (100, 200, 400):
+        for row in range(1, 20_000):
+            is_due = rows_until_look(row - 1, interval) == 1
+            assert is_due == (measured_at(row, interval) == row and row % interval == 0)
 
 
 def test_a_batch_is_cut_at_few_points():
@@ -149,9 +155,8 @@ def test_a_batch_is_cut_at_few_points():
             return super().predict_learn_many(X, y, *more)
 
     found = prequential(Counted(), sapwood.streams.friedman(rows=8192))
-    # A chunk of this stream ends at 4,096, and importances are noted at 5,000.
-    ends = [100, 200, 400, 800, 1600, 3200, 4096, 5000, 6400, 8192]
-    assert np.cumsum(sizes).tolist() == ends
+    # A chunk of this stream ends at 4,096.
+    assert np.cumsum(sizes).tolist() == [100, 400, 1600, 4096, 5000, 8192]
     assert found.curve["row"].tolist() == [*range(100, 8192, 100), 8192]
 
 

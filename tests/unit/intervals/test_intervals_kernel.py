@@ -5,7 +5,7 @@ import pytest
 
 import naive_intervals
 from sapwood.corrector._pending import Notes
-from sapwood.intervals import _bounds
+from sapwood.intervals import _bounds, _one_row
 from sapwood.intervals.bound_table import BoundTable
 
 LEVELS = (0.2, 0.5, 0.9, 0.99)
@@ -83,7 +83,7 @@ def test_rows_that_come_late_are_judged_by_what_was_said(kind):
     late = 30
     pending, labels = Notes(3 + 2 * len(LEVELS), 64), np.zeros(1)
     factors = np.ones((_bounds.MOST_GROUPS, len(LEVELS)))
-    one = _bounds.OneRow(table, overall, levels, parents, pending, labels, factors)
+    one = _one_row.OneRow(table, overall, levels, parents, pending, labels, factors)
     twins = []
     for row in range(len(y) + late):
         if row < len(y):
@@ -91,7 +91,7 @@ def test_rows_that_come_late_are_judged_by_what_was_said(kind):
             predict_intervals(
                 table, overall, levels, parents, regions[here], predictions[here], said
             )
-            one.say(int(regions[row]), predictions[row], row)
+            one.issue(int(regions[row]), predictions[row], row)
             twins.append(twin.issue(int(regions[row]), predictions[row]))
             told = np.empty((1, 2 * len(LEVELS)))
             _bounds.publish(said, overall, told)
@@ -104,7 +104,7 @@ def test_rows_that_come_late_are_judged_by_what_was_said(kind):
             if np.isnan(predictions[row - late]):
                 twins[row - late] = twin.predict(int(regions[row - late]), now[0])
             if row % 2:
-                one.judge(
+                one.score(
                     int(regions[row - late]), now[0], y[row - late], w[row - late], row - late
                 )
             else:

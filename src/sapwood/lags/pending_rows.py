@@ -1,0 +1,78 @@
+"""Rows that wait for their labels, with the lags that they were predicted with."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import validation
+from sapwood.corrector.tokens import is_id
+from sapwood.lags.lags import Ticket
+from sapwood.rows.encoded import EncodedColumns, EncodedRow
+from sapwood.rows.encoder import is_rows
+from sapwood.streams.memory import columns_of
+from sapwood.validation import Label
+
+__all__ = ["MOST_PENDING", "Pending", "packed", "plain", "restored", "rows_of"]
+
+MOST_PENDING = 100_000  # rows with ids that wait for their labels; the oldest go first
+
+Pending = tuple[list[float | None], Ticket]
+"""The lags of a row that waits for its label, and what it is found by in its series."""
+
+
+def packed(pending: Mapping[int, Pending]) -> NDArray[np.uint8]:
+    """Return the rows that wait for their labels as an array of a file."""
+    waiting = [
+        [key, known, list(ticket.key), ticket.number] for key, (known, ticket) in pending.items()
+    ]
+    return np.frombuffer(json.dumps(waiting).encode(), np.uint8)
+
+
+def restored(array: NDArray[Any], names: list[Label], format: int) -> dict[int, Pending]:
+    """Return the rows that wait for their labels, if they can be such."""
+    saved = json.loads(array.tobytes())
+    if not isinstance(saved, list) or len(saved) > MOST_PENDING:
+        raise ValueError("the rows that wait for labels are not as they were saved")
+    pending: dict[int, Pending] = {}
+    for entry in saved:
+        if not isinstance(entry, list) or len(entry) != 4:
+            raise ValueError("a row that waits for its label is not as it was saved")
+        key, known, series, number = entry
+        if format < 4:  # whole rows, as pairs of names and values
+            given = dict(map(tuple, known))
+            known = [given.get(name) for name in names]
+        if not isinstance(known, list) or len(known) != len(names):
+            raise ValueError("a row that waits for its label has not all of its lags")
+        if not all(lag is None or type(lag) is float for lag in known):
+            raise ValueError("a row that waits for its label has a lag that is no number")
+        if not all(lag is None or -np.inf < lag < np.inf for lag in known):
+            raise ValueError("a row that waits for its label has a lag that is not finite")
+        if type(key) is not int or not is_id(key) or key >= 2**64 or not isinstance(series, list):
+            raise ValueError("a row that waits for its label is not as it was saved")
+        if not all(isinstance(part, str | int | float | bool | None) for part in series):
+            raise ValueError("the series of a row that waits cannot be")
+        ticket = Ticket(tuple(series), validation.whole(number, "the number of a row", 0, 2**53))
+        pending[key] = known, ticket
+    return pending
+
+
+def rows_of(X: Any) -> list[Any]:
+    """Return rows as dicts; those that are dicts already stay as they are."""
+    if is_rows(X):
+        return list(X)
+    columns = columns_of(X)
+    lists = [each.tolist() if isinstance(each, np.ndarray) else each for each in columns.values()]
+    return [_marked(X, dict(zip(columns, row, strict=True))) for row in zip(*lists, strict=True)]
+
+
+def _marked(X: Any, row: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a row of columns, as an encoded one if these are encoded."""
+    return EncodedRow(row) if isinstance(X, EncodedColumns) else row
+
+
+def plain(found: Any) -> Any:
+    """Return what was found for a row; of several targets, as a list."""
+    return [*found.values()] if isinstance(found, Mapping) else found
