@@ -196,7 +196,9 @@ SIX = {6: "six"}
 
 
 def results(name):
-    with (DOCS / "benchmarks" / "results" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+    with (DOCS / "benchmarks" / "results" / f"{name}.csv").open(
+        newline="", encoding="utf-8"
+    ) as file:
         return list(csv.DictReader(file))
 
 
