@@ -1,4 +1,4 @@
-"""What an observer may still take, judged before anything is changed.
+"""What an observer may still take, checked before anything is changed.
 
 The reach of a target is two doubles: its first value, and the sum of the weighted squared
 distances of all values to the first. The M2 of any part of the stream is at most that sum, and

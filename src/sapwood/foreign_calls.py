@@ -35,7 +35,7 @@ class ForeignCalls:
         )
 
     def __str__(self) -> str:
-        # River refuses a model in words of its own, which end by the model's.
+        # River rejects a model with its own message, which ends with that of the model.
         asked_by = sys._getframe(1).f_globals.get("__name__", "")
         is_river = asked_by == "river" or asked_by.startswith("river.")
         if not is_river:

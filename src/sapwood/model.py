@@ -297,7 +297,7 @@ class StoredModel(CopiedByBytes, ABC):
 def check_unchanged(made: dict[str, Any], header: dict[str, Any]) -> None:
     """Raise ValueError unless a model's own header is as it was saved.
 
-    No value may have been mended, or left to a default.
+    No value may have been corrected, or left to a default.
     """
     if json.dumps(made, sort_keys=True) != json.dumps(header, sort_keys=True):
         raise ValueError("its parameters are not as they were saved")

@@ -24,7 +24,7 @@ cdef inline double two_sum(double a, double b, double* error) noexcept nogil:
 cdef inline double cell_merge(
     double* cell, double weight, double pivot, double shift, double added
 ) noexcept nogil:
-    """Merge a mean of weight `added` into a cell; what M2 gains beside the M2 of the other part.
+    """Merge a mean of weight `added` into a cell; return the gain of M2 beyond that of the parts.
 
     Chan's merge (equations 4 and 5 of the paper). With one value, as its own pivot, it is
     Welford's update (equations 2 and 3). The gain is in a form that is never negative.

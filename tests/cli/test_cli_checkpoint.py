@@ -81,9 +81,9 @@ def case(plain, tmp_path):
 
 
 def rows_done(stderr):
-    """After how many rows a run went on; 0 if it started anew."""
-    found = [line for line in stderr.splitlines() if line.startswith("going on after ")]
-    return int(found[0].split()[3].replace(",", "")) if found else 0
+    """Return the number of rows at which a run resumed; 0 if it did not."""
+    found = [line for line in stderr.splitlines() if line.startswith("resuming after ")]
+    return int(found[0].split()[2].replace(",", "")) if found else 0
 
 
 # -- killed ---------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def test_signals_save_and_tell_how_to_go_on(case, number, code) -> None:
     assert (ended.code, ended.stdout) == (code, "")
     last = ended.stderr.splitlines()[-1]
     assert last.startswith("interrupted after ")
-    assert last.endswith(" rows: the same command goes on from there")
+    assert last.endswith(" rows: the same command resumes there")
     assert not (folder / "model").exists()
     again = run(*command(), cwd=folder)
     assert rows_done(again.stderr) == int(last.split()[2].replace(",", "")) == 6000
@@ -231,7 +231,7 @@ def test_a_second_signal_does_not_wait(tmp_path) -> None:
     ended = run("evaluate", "friedman:rows=1000", "-m", "busy:Model", cwd=tmp_path)
     assert ended.stdout == "it goes on\n"
     assert ended.code == 130
-    assert ended.stderr == "interrupted at once: what was saved before stays as it is\n"
+    assert ended.stderr == "interrupted: the last checkpoint is unchanged\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -246,7 +246,7 @@ def test_a_run_that_waits_for_rows_stops_at_once_and_goes_on(case, number) -> No
     assert ended.code == 128 + number
     assert "interrupted after 3,000 rows: the same command goes on" in ended.stderr
     again = run(*typed, cwd=folder, input=text.encode())
-    assert "going on after 3,000 rows" in again.stderr
+    assert "resuming after 3,000 rows" in again.stderr
     found = results(folder, again)
     assert found["json"].pop("stream") == "standard input"
     assert found["bad.csv"].replace(b"standard input", b"a.csv") == expected["bad.csv"]
@@ -321,7 +321,7 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_is_used(folder) -> None
     assert warning.startswith("sapwood: ")
     assert "C" in warning
     assert warning.endswith("C.previous")
-    assert went_on == "going on after 2,000 rows, from C"
+    assert went_on == "resuming after 2,000 rows, from C"
     assert ended.json() == expected
 
 
@@ -401,7 +401,7 @@ def test_files_that_grow_along_have_to_be_those_of_before(folder) -> None:
 
 def assert_fails_late(ended, *words):
     """A command has failed after it told from where it went on."""
-    _, went_on, rest = ended.stderr.partition("going on after ")
+    _, went_on, rest = ended.stderr.partition("resuming after ")
     assert went_on
     failure = rest.partition("\n")[2]
     assert_fails(Ended(ended.code, ended.stdout, failure), *words)

@@ -96,7 +96,7 @@ def test_a_run_with_bounds_is_resumed_to_the_same_bytes(folder):
     first = ("evaluate", STREAM, *BOTH, "--predictions", "c.csv", "--save", "c")
     invoke(*first, "--checkpoint", "run", "--every", "1000")
     again = invoke(*first, "--checkpoint", "run", "--every", "1000")
-    assert "going on after 3,000 rows" in again.stderr
+    assert "resuming after 3,000 rows" in again.stderr
     contents = [(folder / name).read_bytes() for name in ("a", "b", "c")]
     assert contents[0] == contents[1] == contents[2]
     assert (folder / "a.csv").read_bytes() == (folder / "c.csv").read_bytes()

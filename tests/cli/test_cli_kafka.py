@@ -125,7 +125,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_ends_with_what_is_there(url, t
     assert wait_until(lambda: rows_in(tmp_path / "C") >= 1_500, process)
     ended = stop(process, signal.SIGINT)
     assert ended.code == 130
-    assert " rows: the same command goes on from there" in ended.stderr
+    assert " rows: the same command resumes there" in ended.stderr
     assert not (tmp_path / "model").exists()
     fill(url, spread(rows_of(500, seed=5)), first_time=9_000)
     assert run(*command, "--until-end", cwd=tmp_path).code == 0

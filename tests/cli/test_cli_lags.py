@@ -64,7 +64,7 @@ def test_a_checkpoint_holds_what_is_remembered(folder):
     assert invoke(*kept).code == 0
     (folder / "shops.csv").write_text(text)
     resumed = invoke(*kept, "--save", "resumed")
-    assert "going on after 700 rows" in resumed.stderr
+    assert "resuming after 700 rows" in resumed.stderr
     # The labels of the last rows came early, at the end of the shorter file; all else is the same.
     assert resumed.json()["rows"] == whole.json()["rows"]
     other = invoke(*kept, "--lags", "2")

@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def _leave(code: object) -> None:
-    """End the process at once, if it was told how, and all that was written is out.
+    """End the process at once, if a code is given and all output is written.
 
     As it ends in the usual way, pyarrow's threads are now and then found still running, and the
     process is aborted although all went well; and freeing all objects takes a while.
@@ -87,7 +87,7 @@ def _prepare_streams() -> None:
 
 
 def _fail_to_print(error: OSError) -> None:
-    """Tell why, and forget what is not printed, lest Python tries again when it ends."""
+    """Report the error, and drop unwritten output, so that Python does not write it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     _fail(f"standard output: {(error.strerror or str(error)).lower()}")
 

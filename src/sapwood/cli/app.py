@@ -53,8 +53,8 @@ for _name, _help in COMMANDS.items():
     app.command(_name, help=_help)(lambda: None)
 
 
-def _tell_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         import sapwood
 
         print(f"sapwood {sapwood.__version__}")
@@ -65,7 +65,7 @@ def _tell_version(asked: bool) -> None:
 def _sapwood(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     """Online learning with trees: models that learn from a stream one row at a time."""

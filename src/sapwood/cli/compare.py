@@ -246,9 +246,9 @@ def _show(
     terminal.print(table)
     for name, row in zip(streams, found, strict=True):
         counts = [cell.rejected.count for cell in row if isinstance(cell, Evaluation)]
-        refused = max(counts, default=0)
-        if refused:
-            terminal.say(f"{name}: {refused:,} rows rejected")
+        rejected = max(counts, default=0)
+        if rejected:
+            terminal.say(f"{name}: {rejected:,} rows rejected")
         for model, cell in zip(models, row, strict=True):
             if isinstance(cell, Failed):
                 terminal.say(

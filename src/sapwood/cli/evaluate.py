@@ -1,4 +1,4 @@
-"""`sapwood evaluate`: predict each row of a stream, then learn it, and tell how well that went."""
+"""`sapwood evaluate`: evaluate a model prequentially and report its error."""
 
 import json
 import sys
@@ -191,8 +191,8 @@ def _outputs(
     """Return the files that grow along with a run."""
     outputs: list[PredictionFile | BadRowFile | EventFile] = []
     if predictions is not None:
-        told = (run.stream.unit, run.stream.ids, run.learner.levels, run.stream.targets)
-        outputs.append(PredictionFile(predictions, *told))
+        described = (run.stream.unit, run.stream.ids, run.learner.levels, run.stream.targets)
+        outputs.append(PredictionFile(predictions, *described))
     if bad_rows is not None:
         outputs.append(BadRowFile(bad_rows))
     if events is not None:

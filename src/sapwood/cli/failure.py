@@ -19,11 +19,11 @@ MORE_EXTRAS = {"confluent_kafka": ("confluent-kafka", "kafka")}
 
 
 class UsageError(ValueError):
-    """What was typed cannot be meant; the message says why, and what is expected."""
+    """A command line that cannot be executed; the message names the reason and what is expected."""
 
 
 class Terminal(Console):
-    """Where people look: on standard error if asked so, else on standard output.
+    """The console for messages: standard output, or standard error if `stderr` is true.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
         terminal.complain("sapwood: interrupted")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
-        # Whoever read the output has enough: nothing is wrong, and nothing can be said there.
+        # The reader of the output has closed it: no error, and no message can be written.
         _drop_output()
         raise typer.Exit(0) from None
     except ModuleNotFoundError as error:
@@ -106,16 +106,16 @@ def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
         message = _of_system(error)
         _drop_output()
     except Exception as error:
-        told = _told(error)
-        if told is None:
+        found = _message_of(error)
+        if found is None:
             raise
-        message = told
+        message = found
     terminal.complain(f"sapwood: {' '.join(message.split())}")
     raise typer.Exit(FAILED)
 
 
-def _told(error: Exception) -> str | None:
-    """Return what is wrong, if that is something that a user can mend."""
+def _message_of(error: Exception) -> str | None:
+    """Return the message of an error that a user can correct; None for other errors."""
     from sapwood.evaluate.checkpoint import CheckpointError
     from sapwood.paper.errors import StudyError
     from sapwood.storage.container import ModelFileError
@@ -123,8 +123,8 @@ def _told(error: Exception) -> str | None:
 
     if isinstance(error, BadRowError):
         return f"{error}; or leave such rows out by --on-bad-row skip"
-    mendable = (StudyError, UsageError, StreamError, ModelFileError, CheckpointError)
-    return str(error) if isinstance(error, mendable) else None
+    expected = (StudyError, UsageError, StreamError, ModelFileError, CheckpointError)
+    return str(error) if isinstance(error, expected) else None
 
 
 def _drop_output() -> None:

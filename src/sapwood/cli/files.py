@@ -53,8 +53,8 @@ def check_files(
     """Complain of files that cannot be written later: before hours of work, not after.
 
     Two names are those of one file if device and number are, so that links of both kinds, other
-    spellings and open descriptors are seen through. A file that is not there yet is told by its
-    folder and its name.
+    spellings and open descriptors are seen through. A file that does not exist yet is identified
+    by its folder and its name.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ def check_files(
         Streams and models that are read meanwhile, and have to stay as they are; folders and
         patterns mean files, as for `open_stream`.
     format : str, optional
-        The format of the streams, if it was told: it decides which files of a folder are read.
+        The format of the streams, if given: it decides which files of a folder are read.
     models : sequence of str
         Models by name. A file among them may be replaced by --save alone, as it is read before.
     checkpoint : path, optional
-        The file of --checkpoint, which needs others beside it.
+        The file of --checkpoint, which needs other files next to it.
     printed : str, optional
         What standard output is for already.
     settings : mapping of options to paths, optional
@@ -179,7 +179,7 @@ def _file_of(name: str) -> str:
 
 def _files_of(name: str, format: str | None) -> Sequence[str]:
     """Return the files that are read of a file, a folder or a pattern."""
-    with contextlib.suppress(StreamError):  # that there is none is told when it is opened
+    with contextlib.suppress(StreamError):  # a missing file is reported when it is opened
         found = found_files(name, format)
         if found != [name] or not os.path.isdir(name):
             return found
@@ -190,7 +190,7 @@ def _files_of(name: str, format: str | None) -> Sequence[str]:
 
 
 def _identities(path: str | Path) -> Iterator[Identity]:
-    """Yield what tells a file from all others; nothing for a device, which may be named twice."""
+    """Yield what identifies a file; nothing for a device, which may be named twice."""
     try:
         yield from _of_status(os.stat(path))
     except (FileNotFoundError, NotADirectoryError):

@@ -17,7 +17,7 @@ from sapwood.cli.files import STDOUT
 from sapwood.cli.models import blaming_others, check_savable
 from sapwood.cli.outputs import BadRowFile, ClassPredictionFile, EventFile, PredictionFile
 from sapwood.cli.progress import RunProgress
-from sapwood.cli.reading import tell_missing
+from sapwood.cli.reading import report_missing
 from sapwood.cli.values import amount
 from sapwood.evaluate.checkpoint import CheckpointError, CheckpointFile, Saved
 from sapwood.evaluate.class_run import ClassRun
@@ -29,7 +29,7 @@ __all__ = ["Follower", "check_not_empty"]
 
 TERMINATED = 143
 UNREADABLE = ("stream", "features")
-"""What tells runs apart, but not in words."""
+"""Parts of the identity of a run that are not readable text."""
 
 
 Run = TypeVar("Run", Prequential, ClassRun)
@@ -57,7 +57,7 @@ class Follower(Generic[Run]):
     terminal : Terminal
         Where people look.
     identity : dict
-        What is evaluated on what: a checkpoint of anything else is refused.
+        What is evaluated on what: a checkpoint of anything else is rejected.
     outputs : list of files
         What grows along with the run.
     checkpoint : Path, optional
@@ -85,7 +85,7 @@ class Follower(Generic[Run]):
 
     def follow(self) -> Any:
         """Read, predict and learn all rows, from where an earlier run was saved."""
-        tell_missing(self.terminal, self.run.model, self.run.stream)
+        report_missing(self.terminal, self.run.model, self.run.stream)
         with ExitStack() as stack:
             if self._file is not None and not stack.enter_context(self._file.hold()):
                 self.terminal.say(
@@ -102,7 +102,7 @@ class Follower(Generic[Run]):
                     except KeyboardInterrupt:
                         self._stop()
                 except _Abandoned:
-                    self.terminal.say("interrupted at once: what was saved before stays as it is")
+                    self.terminal.say("interrupted: the last checkpoint is unchanged")
                     raise typer.Exit(self._exit_code) from None
             with blaming_others(self.run):
                 self._write(self.run.learn_rest())
@@ -110,7 +110,7 @@ class Follower(Generic[Run]):
                 return self.run.finish()
 
     def _length(self, path: str, saved: Saved | None) -> int | None:
-        """Return how much of a file is kept, None if it starts anew."""
+        """Return how much of a file is kept, None if it is written from the start."""
         if saved is None:
             return None
         if path not in saved.outputs:
@@ -137,7 +137,7 @@ class Follower(Generic[Run]):
                 )
         self.run.model = saved.model
         saved.resume(self.run)
-        self.terminal.say(f"going on after {self.run.rows_read:,} rows, from {self._file.path}")
+        self.terminal.say(f"resuming after {self.run.rows_read:,} rows, from {self._file.path}")
         return saved
 
     def _loop(self) -> None:
@@ -199,7 +199,7 @@ class Follower(Generic[Run]):
                 signal.signal(number, handler)
 
     def _stop(self) -> None:
-        """Save what there is, say how to go on, and leave."""
+        """Save a checkpoint, print how to resume, and exit."""
         rows = f"{self.run.rows_read:,}"
         if self.run.nothing_used:
             self.terminal.say(
@@ -208,7 +208,7 @@ class Follower(Generic[Run]):
             )
         elif self._file is not None:
             self._save()
-            self.terminal.say(f"interrupted after {rows} rows: the same command goes on from there")
+            self.terminal.say(f"interrupted after {rows} rows: the same command resumes there")
         else:
             self.terminal.say(
                 f"interrupted after {rows} rows; with --checkpoint FILE, the same command could go "

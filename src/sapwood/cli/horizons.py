@@ -142,7 +142,7 @@ class Ahead:
         return self.horizon - 1 or None if isinstance(self.horizon, int) else _amount(self.horizon)
 
     def lag_options(self, learning: Any) -> Any:
-        """Return options whose lags are those that were proposed, if this was asked for."""
+        """Return options whose lags are those that were proposed, with `--lags auto`."""
         if learning.lags != AUTO or self.proposal is None:
             return learning
         lags = ",".join(map(str, self.proposal.lags))
@@ -267,7 +267,7 @@ def in_words_known(known: str) -> str:
             "are forecasts themselves, expect larger errors; --known-ahead none leaves them out"
         )
     named = "no column" if known == NONE else known
-    return f"known at the horizon, besides the time: {named}; other columns were left out"
+    return f"known at the horizon, in addition to the time: {named}; other columns were left out"
 
 
 def to_json(results: "Sequence[tuple[int | str, Evaluation]]", known: str) -> str:

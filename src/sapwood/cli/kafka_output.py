@@ -23,7 +23,7 @@ __all__ = ["PredictionTopic"]
 class PredictionTopic:
     """A topic to which a JSON object is sent for each prediction.
 
-    It tells the partition and offset (or line, or row) of what was predicted, the ids, the
+    It contains the partition and offset (or line, or row) of what was predicted, the ids, the
     prediction and its bounds. Each arrives at least once: the producer itself neither loses nor
     repeats any, but what was sent since a checkpoint is sent again if a run is killed.
 
@@ -34,7 +34,7 @@ class PredictionTopic:
     stream : Stream
         What is predicted.
     levels : tuple of float
-        Of the bounds that are told.
+        Levels of the prediction intervals that are sent.
     config : Config
         Further settings of the client.
     """
@@ -65,14 +65,14 @@ class PredictionTopic:
         places = numbers_by_name(self._stream.unit, chunk.numbers)
         ids = keys_of(chunk.ids) if chunk.ids else None
         for row, values in enumerate(zip(*predicted, strict=True)):
-            told: dict[str, Any] = {name: int(counted[row]) for name, counted in places.items()}
+            message: dict[str, Any] = {name: int(counted[row]) for name, counted in places.items()}
             key = None
             if ids is not None:
-                told["id"] = dict(zip(chunk.ids, ids[row], strict=True))
+                message["id"] = dict(zip(chunk.ids, ids[row], strict=True))
                 key = json.dumps(ids[row])
             known = [None if value == "" else value for value in values]
-            told.update(zip(self._names, known, strict=True))
-            self._send(json.dumps(told), key)
+            message.update(zip(self._names, known, strict=True))
+            self._send(json.dumps(message), key)
         self._check()
 
     def _send(self, value: str, key: str | None) -> None:
@@ -96,19 +96,19 @@ class PredictionTopic:
 
     def _check(self) -> None:
         if self._failed is not None:
-            told = self._address.config.without_values(self._failed.str())
+            reason = self._address.config.without_values(self._failed.str())
             raise StreamError(
                 f"{self.path}: predictions could not be delivered within {kafka_topic.PATIENCE:g} "
-                f"seconds: {told}; check the address, the topic and its brokers"
+                f"seconds: {reason}; check the address, the topic and its brokers"
             )
 
     def secure(self) -> int:
         """Wait until all has arrived."""
-        began, told = time.monotonic(), False
+        began, warned = time.monotonic(), False
         while self._producer.flush(kafka_topic.ASKED_FOR):
             self._check()
-            if not told:
-                told = True
+            if not warned:
+                warned = True
                 logger.warning("sapwood: %s: no broker answers; waiting for it", self.path)
             if time.monotonic() - began > 2 * kafka_topic.PATIENCE:
                 raise StreamError(f"{self.path}: brokers do not take predictions; check them")

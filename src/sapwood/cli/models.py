@@ -1,4 +1,4 @@
-"""The model that was asked for: one of ours, a saved one, a baseline, or anybody else's."""
+"""Models by the names of the command line: of Sapwood, saved, baselines, or of other libraries."""
 
 import inspect
 import os
@@ -157,7 +157,7 @@ def with_loss(model: Any, loss: str | None) -> Any:
 
 
 def with_bounds(model: Any, levels: Sequence[float]) -> Any:
-    """Return a model that tells bounds of some levels; itself if there are none, or it does."""
+    """Return a model with prediction intervals of some levels; itself if none are given, or it has them."""
     from sapwood.intervals import IntervalRegressor
     from sapwood.lags import LaggedModel
 
@@ -176,7 +176,7 @@ def with_bounds(model: Any, levels: Sequence[float]) -> Any:
 
 
 def check_levels(model: Any, levels: Sequence[float]) -> None:
-    """Complain if a saved model does not tell bounds of some levels."""
+    """Raise an error if a saved model has no prediction intervals of some levels."""
     known = getattr(model, "levels", ())
     if not known:
         raise UsageError(
@@ -185,8 +185,10 @@ def check_levels(model: Any, levels: Sequence[float]) -> None:
         )
     for level in levels:
         if level not in known:
-            told = ", ".join(f"{each:g}" for each in known)
-            raise UsageError(f"--interval {level:g}: the model has prediction intervals of {told}")
+            levels_of_model = ", ".join(f"{each:g}" for each in known)
+            raise UsageError(
+                f"--interval {level:g}: the model has prediction intervals of {levels_of_model}"
+            )
 
 
 def check_savable(model: Any, option: str) -> None:
@@ -198,7 +200,7 @@ def check_savable(model: Any, option: str) -> None:
 
 @contextmanager
 def blaming_others(run: "Prequential | ClassRun") -> Iterator[None]:
-    """Tell errors of a model that is not ours as what they are."""
+    """Report errors of a model of another library with its name."""
     try:
         yield
     except (OSError, StreamError, UsageError):

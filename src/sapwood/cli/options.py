@@ -471,7 +471,7 @@ class LagOptions:
 
     @property
     def wants_lags(self) -> bool:
-        """Whether any lag or rolling mean is asked for."""
+        """Whether any lag or rolling mean is requested."""
         return any((self.lags, self.lags_of, self.means, self.means_of))
 
     def made(
@@ -480,7 +480,7 @@ class LagOptions:
         time: "Label | None" = None,
         horizon: int | str | None = None,
     ) -> "Lags | None":
-        """Return the lags of a target, or of several; None if none are asked for.
+        """Return the lags of a target, or of several; None if none are requested.
 
         Parameters
         ----------

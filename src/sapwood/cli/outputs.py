@@ -1,4 +1,4 @@
-"""Files that grow along with a run, and can go on where a checkpoint says."""
+"""Output files of a run, which can be resumed at the position of a checkpoint."""
 
 import contextlib
 import csv
@@ -54,7 +54,7 @@ class GrowingFile:
         self._file: BinaryIO
 
     def open(self, length: int | None) -> Self:
-        """Start anew, or go on after so many bytes of what is there."""
+        """Start an empty file, or resume after so many bytes of the present one."""
         if self.path == STDOUT:
             self._file = sys.stdout.buffer
         elif length is None:
@@ -114,7 +114,7 @@ class GrowingFile:
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """Let errors of the system tell the file."""
+        """Add the name of the file to errors of the system."""
         try:
             yield
         except OSError as error:
@@ -132,9 +132,9 @@ class PredictionFile(GrowingFile):
     unit : str
         What rows are counted in.
     ids : sequence of str
-        The columns that tell rows apart.
+        The columns that identify rows.
     levels : sequence of float
-        Of the bounds that the model tells.
+        Levels of the prediction intervals of the model.
     targets : sequence of names
         Of several targets.
     """
@@ -148,26 +148,26 @@ class PredictionFile(GrowingFile):
         targets: "Sequence[Label]" = (),
     ) -> None:
         place = ("partition", unit) if unit == "offset" else (unit,)
-        told = [
-            told
+        columns = [
+            column
             for name in (targets or (None,))
-            for told in (*named(["target", "prediction"], name), *bound_names(levels, name))
+            for column in (*named(["target", "prediction"], name), *bound_names(levels, name))
         ]
-        super().__init__(path, [*ids, *place, *told])
+        super().__init__(path, [*ids, *place, *columns])
         self._unit = unit
 
     def write(self, step: "Step") -> None:
         """Write what a step has predicted."""
         for numbers, targets, predictions, ids, bounds in step.predicted:
-            told: list[list[Any]] = []
-            for place, (y, said) in enumerate(
+            columns: list[list[Any]] = []
+            for place, (y, predicted) in enumerate(
                 zip(_columns(targets), _columns(predictions), strict=True)
             ):
-                told += [list(map(_or_empty, y)), said]
+                columns += [list(map(_or_empty, y)), predicted]
                 if bounds is not None:
-                    told += bound_columns(bounds if targets.ndim == 1 else bounds[:, place])
+                    columns += bound_columns(bounds if targets.ndim == 1 else bounds[:, place])
             places = [each.tolist() for each in numbers_by_name(self._unit, numbers).values()]
-            self.write_rows(zip(*ids.values(), *places, *told, strict=True))
+            self.write_rows(zip(*ids.values(), *places, *columns, strict=True))
 
 
 class ClassPredictionFile(GrowingFile):
@@ -187,7 +187,7 @@ class ClassPredictionFile(GrowingFile):
         count = len(rows.labels)
         numbers = numbers_by_name(self._unit, rows.chunk.numbers[:count]).values()
         highest = rows.probabilities.max(axis=1).tolist() if len(rows.classes) else [0.0] * count
-        told = zip(
+        written = zip(
             *(each.tolist() for each in numbers),
             rows.labels,
             rows.predicted(),
@@ -195,7 +195,7 @@ class ClassPredictionFile(GrowingFile):
             *([" | ".join(map(str, own)) for own in each] for each in zip(*rows.sets, strict=True)),
             strict=True,
         )
-        self.write_rows(["" if each is None else each for each in row] for row in told)
+        self.write_rows(["" if each is None else each for each in row] for row in written)
 
 
 def _columns(values: "np.ndarray[Any, Any]") -> list[list[float]]:
@@ -273,8 +273,8 @@ class EventFile(GrowingFile):
 
     def write(self, step: "Step | ClassStep") -> None:
         """Write what has changed in a step."""
-        told = [*(alarm.to_dict() for alarm in step.alarms), *step.events]
-        lines = [json.dumps(each, ensure_ascii=False) for each in told]
+        events = [*(alarm.to_dict() for alarm in step.alarms), *step.events]
+        lines = [json.dumps(each, ensure_ascii=False) for each in events]
         self.write_lines([_encodable(line) or "" for line in lines])
 
 
@@ -284,7 +284,7 @@ def _encodable(text: str | None) -> str | None:
 
 
 def write_curve(path: Path, *tables: "np.ndarray[Any, Any]") -> None:
-    """Write a learning curve, and what stands beside its points, as CSV."""
+    """Write a learning curve, and its additional columns, as CSV."""
     write_curves(path, {"": tables})
 
 
@@ -296,7 +296,7 @@ def write_curves(path: Path, curves: "Mapping[str, Sequence[np.ndarray[Any, Any]
     path : Path
         The file.
     curves : mapping of str to sequence of structured arrays
-        For each target its curve, and what stands beside it. One without a name has no column of
+        For each target its curve, and its additional columns. One without a name has no column of
         names.
     """
     text = io.StringIO(newline="")

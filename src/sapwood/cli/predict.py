@@ -16,7 +16,7 @@ from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files, is_stdout
 from sapwood.cli.models import check_levels
 from sapwood.cli.outputs import BadRowFile, GrowingFile, bound_columns, bound_names, named
-from sapwood.cli.reading import Reading, Writing, is_topic, tell_missing
+from sapwood.cli.reading import Reading, Writing, is_topic, report_missing
 from sapwood.cli.values import amount
 from sapwood.lags.forecasting import lost_lags
 from sapwood.rows.encoded import EncodedColumns
@@ -96,25 +96,25 @@ def predict(
             if is_topic(stream):
                 reading = replace(reading, sample=saving.file.sample())
         rows = reading.open(stream)
-        tell_missing(terminal, loaded, rows)
-        asked = _Asked(loaded, tuple(sorted(set(interval))), options.limits(minimum, maximum))
-        if asked.class_columns and to is not None:
+        report_missing(terminal, loaded, rows)
+        request = _Request(loaded, tuple(sorted(set(interval))), options.limits(minimum, maximum))
+        if request.class_columns and to is not None:
             raise UsageError(f"--to {to}: {model} predicts classes, name a file by --output")
-        if asked.class_columns and asked.limits is not None:
+        if request.class_columns and request.limits is not None:
             raise UsageError(f"--min, --max: {model} predicts classes, leave them out")
-        if asked.targets and to is not None:
+        if request.targets and to is not None:
             raise UsageError(f"--to {to}: {model} has several targets, name a file by --output")
-        written = _output(output, to, rows, asked, writing.kafka_config)
+        written = _output(output, to, rows, request, writing.kafka_config)
         left_out = None if bad_rows is None else BadRowFile(bad_rows)
-        run = _Predicting(asked, rows, written, left_out, on_bad_row, saving)
+        run = _Predicting(request, rows, written, left_out, on_bad_row, saving)
         run.follow(terminal)
-        read, refused = run.read, run.refused
-        if run.asked.lost is not None:
+        read, rejected = run.read, run.rejected
+        if run.request.lost is not None:
             terminal.say(
-                f"sapwood: {run.asked.lost}: name --target if the file has targets, or use "
+                f"sapwood: {run.request.lost}: name --target if the file has targets, or use "
                 "`sapwood forecast`, whose predictions become lags"
             )
-        terminal.say(f"rows: {read:,} read, {read - refused:,} predicted, {refused:,} rejected")
+        terminal.say(f"rows: {read:,} read, {read - rejected:,} predicted, {rejected:,} rejected")
 
 
 def _check_lagged(loaded: Any, writing: Writing) -> None:
@@ -123,9 +123,9 @@ def _check_lagged(loaded: Any, writing: Writing) -> None:
     if isinstance(target, str):
         writing.check_one_target("lags are those of one")
     elif writing.target and tuple(writing.target) != target:
-        told = ", ".join(map(str, target))
+        targets_of_lags = ", ".join(map(str, target))
         raise UsageError(
-            f"--target {writing.first_target}: the lags of the model are of {told}: name all of "
+            f"--target {writing.first_target}: the lags of the model are of {targets_of_lags}: name all of "
             "them in this order, or none"
         )
 
@@ -152,24 +152,24 @@ def _is_no_file(path: Path) -> bool:
 
 
 def _output(
-    output: Path, to: str | None, rows: Stream, asked: "_Asked", kafka_config: Path | None
+    output: Path, to: str | None, rows: Stream, request: "_Request", kafka_config: Path | None
 ) -> "_Predictions | PredictionTopic":
     if to is None:
-        names = asked.class_columns or [
-            told
-            for name in (asked.targets or (None,))
-            for told in (*named(["prediction"], name), *bound_names(asked.levels, name))
+        names = request.class_columns or [
+            column
+            for name in (request.targets or (None,))
+            for column in (*named(["prediction"], name), *bound_names(request.levels, name))
         ]
         return _Predictions(output, [*rows.ids, *names], rows.ids)
     from sapwood.cli.kafka_output import PredictionTopic
     from sapwood.streams.kafka_config import config_of
 
-    return PredictionTopic(to, rows, asked.levels, config_of(kafka_config))
+    return PredictionTopic(to, rows, request.levels, config_of(kafka_config))
 
 
 @dataclass
-class _Asked:
-    """A model, and the levels of the bounds that it is asked for."""
+class _Request:
+    """A model, and the requested levels of prediction intervals."""
 
     model: Any
     levels: tuple[float, ...]
@@ -196,29 +196,29 @@ class _Asked:
         columns, y = chunk.part(0, rows)
         columns = EncodedColumns(columns)  # the stream has read them by the model's schema
         if not hasattr(self.model, "lags"):
-            return self._held(self._told(self.model, columns))
+            return self._held(self._columns_of(self.model, columns))
         plan = self.model.lags.plan(columns, None if chunk.y is None else y)
-        told = self._told(self.model.model, plan.features)
+        found = self._columns_of(self.model.model, plan.features)
         if self.lost is None and chunk.y is None:
             self.lost = lost_lags(plan, self.model.lags)
         plan.push()
-        return self._held(told)
+        return self._held(found)
 
-    def _held(self, told: list[list[float | str]]) -> list[list[float | str]]:
+    def _held(self, found: list[list[float | str]]) -> list[list[float | str]]:
         """Return predictions and bounds held within the limits; what is not known is empty."""
         if self.limits is None:
-            return told
+            return found
         low, high = self.limits
         return [
             [own if isinstance(own, str) else min(max(own, low), high) for own in column]
-            for column in told
+            for column in found
         ]
 
-    def _told(self, model: Any, columns: "Mapping[Any, Column]") -> list[list[float | str]]:
+    def _columns_of(self, model: Any, columns: "Mapping[Any, Column]") -> list[list[float | str]]:
         if self.class_columns:
-            told_classes = model.predict_many(columns, record=False).tolist()
+            classes = model.predict_many(columns, record=False).tolist()
             shares = model.predict_proba_many(columns, record=False).T.tolist()
-            return [told_classes, *shares]
+            return [classes, *shares]
         if not self.levels:
             found = model.predict_many(columns)
             if isinstance(found, Mapping):
@@ -228,10 +228,13 @@ class _Asked:
         places = [model.levels.index(level) for level in self.levels]
         if not self.targets:
             return [predictions.tolist(), *bound_columns(bounds[:, places])]
-        told: list[list[float | str]] = []
+        written: list[list[float | str]] = []
         for place in range(len(self.targets)):
-            told += [predictions[:, place].tolist(), *bound_columns(bounds[:, place, places])]
-        return told
+            written += [
+                predictions[:, place].tolist(),
+                *bound_columns(bounds[:, place, places]),
+            ]
+        return written
 
 
 class _Predictions(GrowingFile):
@@ -280,7 +283,7 @@ class _Saving:
 class _Predicting:
     """Predictions of a stream, from where an earlier run was saved."""
 
-    asked: _Asked
+    request: _Request
     stream: Stream
     written: "_Predictions | PredictionTopic"
     left_out: BadRowFile | None
@@ -288,18 +291,18 @@ class _Predicting:
     saving: _Saving | None
     position: Position | None = None
     read: int = 0
-    refused: int = 0
+    rejected: int = 0
 
     @property
     def model(self) -> Any:
         """The model as it is now: one with lags remembers rows."""
-        return self.asked.model
+        return self.request.model
 
     def to_state(self) -> "tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]":
         """Return what `restore` needs, but for the model."""
         from sapwood.evaluate.tally import sample_arrays
 
-        header = {"position": self.position, "predicted": self.read, "refused": self.refused}
+        header = {"position": self.position, "predicted": self.read, "refused": self.rejected}
         return header, sample_arrays(self.stream)
 
     def restore(self, header: dict[str, Any], arrays: "Mapping[str, np.ndarray[Any, Any]]") -> None:
@@ -307,7 +310,7 @@ class _Predicting:
         from sapwood.evaluate.tally import position_of
 
         self.position = position_of(header["position"])
-        self.read, self.refused = int(header["predicted"]), int(header["refused"])
+        self.read, self.rejected = int(header["predicted"]), int(header["refused"])
 
     def follow(self, terminal: Terminal) -> None:
         """Predict all rows."""
@@ -325,13 +328,13 @@ class _Predicting:
         return [self.written, *([] if self.left_out is None else [self.left_out])]
 
     def _identity(self) -> dict[str, Any]:
-        """Return what is predicted of what: a checkpoint of anything else is refused."""
+        """Return what is predicted of what: a checkpoint of anything else is rejected."""
         has_lags = self.saving is not None and hasattr(self.model, "lags")
         return {
             "stream": self.stream.fingerprint,
             "features": {str(name): kind for name, kind in self.stream.features.items()},
             "ids": list(self.stream.ids),
-            "interval": list(self.asked.levels),
+            "interval": list(self.request.levels),
             "outputs": [output.path for output in self._outputs],
             "model": self.saving.model if self.saving is not None and has_lags else None,
         }
@@ -351,8 +354,8 @@ class _Predicting:
                 )
         saved.resume(self)
         if hasattr(self.model, "lags"):
-            self.asked = replace(self.asked, model=saved.model)
-        terminal.say(f"going on after {self.read:,} rows, from {saving.file.path}")
+            self.request = replace(self.request, model=saved.model)
+        terminal.say(f"resuming after {self.read:,} rows, from {saving.file.path}")
         return saved.outputs
 
     def _loop(self) -> None:
@@ -382,7 +385,7 @@ class _Predicting:
     def _take(self, chunk: Chunk) -> None:
         stopped = chunk.bad[0] if chunk.bad and self.on_bad_row == "error" else None
         good = len(chunk) if stopped is None else stopped.after
-        predicted = self.asked.predict(chunk, good)
+        predicted = self.request.predict(chunk, good)
         if stopped is not None:
             self.written.write(chunk, predicted, bad=False)
             raise BadRowError(stopped)
@@ -390,7 +393,7 @@ class _Predicting:
         if self.left_out is not None:
             self.left_out.write_bad(chunk.bad)
         self.read += len(chunk) + len(chunk.bad)
-        self.refused += len(chunk.bad)
+        self.rejected += len(chunk.bad)
         self.position = chunk.next
 
     def _save(self) -> None:

@@ -13,7 +13,7 @@ __all__ = ["Failed", "described", "draw_ranks", "verdict"]
 
 @dataclass(frozen=True)
 class Failed:
-    """A model that could not go on, what it said, and after how many rows."""
+    """A model that failed: its error message, and the number of rows before it."""
 
     words: str
     rows_learned: int

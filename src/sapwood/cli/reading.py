@@ -19,7 +19,7 @@ from sapwood.streams.schema import nearest
 from sapwood.streams.stream import MOST_ROWS, Chunk, DerivedStream, Kind, Position, Stream
 from sapwood.validation import Label
 
-__all__ = ["Reading", "Writing", "is_topic", "open_named", "tell_missing"]
+__all__ = ["Reading", "Writing", "is_topic", "open_named", "report_missing"]
 
 MOST_SAMPLED = 1_000_000
 
@@ -134,7 +134,7 @@ class Reading(Writing):
             _check_target(found, named, targets_of(self.model), self.model, typed)
 
     def wishes(self) -> dict[str, Any]:
-        """Return the arguments of `open_stream` that say the same."""
+        """Return the equivalent arguments of `open_stream`."""
         categorical, known, known_formats = self.categorical, None, None
         lags = getattr(self.model, "lags", None)
         if self.sample_rows is not None and not 1 <= self.sample_rows <= MOST_SAMPLED:
@@ -289,7 +289,7 @@ def _known_by(tree: Any) -> dict[str, Kind]:
 
 
 def _parts(typed: str) -> tuple[str, ...] | None:
-    """Return the parts of times that were asked for; None if the stream shall choose."""
+    """Return the requested parts of times; None if the stream chooses them."""
     parts = tuple(dict.fromkeys(part.strip() for part in typed.split(",") if part.strip()))
     return (() if parts == ("none",) else parts) if parts else None
 
@@ -303,8 +303,8 @@ def _generated(name: str) -> Stream | None:
     return generator(name)
 
 
-def tell_missing(terminal: Terminal, model: Any, stream: Stream) -> None:
-    """Say which features of a model a stream lacks, if the model knows any."""
+def report_missing(terminal: Terminal, model: Any, stream: Stream) -> None:
+    """Print which features of a model a stream lacks, if the model has features."""
     there = set(map(str, stream.features))
     known = getattr(model, "features", ()) if isinstance(model, StoredModel) else ()
     missing = [str(name) for name in known if str(name) not in there]

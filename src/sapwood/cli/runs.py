@@ -87,7 +87,7 @@ def make_run(
     *,
     checkpoint: Path | None = None,
 ) -> tuple[Prequential, dict[str, Any]]:
-    """Make a run of what was typed, and what tells it from others.
+    """Make a run from the command line, and the identity of the run.
 
     A saved model reads a stream as it knows it: columns that are new to it are left out. A topic
     is read as by the run whose checkpoint is there, even if its first messages are not any more.
@@ -157,7 +157,7 @@ def make_run(
         "encoding": stream.encoding,
         "model": " ".join([learning.model, *learning.set_]),
         "lags": "" if run.lags is None else repr(run.lags),
-        **_told(scoring),
+        **_scoring_identity(scoring),
         **_when(targets),
         "labels": None if targets.labels is None else str(targets.labels),
         **({"interval": list(learning.interval)} if learning.interval else {}),
@@ -190,25 +190,25 @@ def _monitor(scoring: Scoring, stream: Stream) -> Monitor | None:
     return Monitor(scoring.once_in, stream.target or "y") if scoring.monitor else None
 
 
-def _told(scoring: Scoring) -> dict[str, Any]:
-    """Return what tells a scoring from others; a monitor and limits, which are newer, if given."""
-    told = asdict(scoring)
+def _scoring_identity(scoring: Scoring) -> dict[str, Any]:
+    """Return the identity of a scoring; a monitor and limits, which are newer, if given."""
+    identity = asdict(scoring)
     for name in ("minimum", "maximum"):
-        if told[name] is None:
-            del told[name]
-    if told["season"] is None:
-        del told["season"]
+        if identity[name] is None:
+            del identity[name]
+    if identity["season"] is None:
+        del identity["season"]
     if not scoring.monitor:
-        del told["monitor"], told["once_in"]
-    return told
+        del identity["monitor"], identity["once_in"]
+    return identity
 
 
 def _when(targets: Targets) -> dict[str, Any]:
-    """Return what tells targets from others; horizons, which are newer, if given."""
-    told = asdict(targets)
+    """Return the identity of targets; horizons, which are newer, if given."""
+    identity = asdict(targets)
     if targets.horizon is None:
-        del told["horizon"], told["known_ahead"]
-    return told
+        del identity["horizon"], identity["known_ahead"]
+    return identity
 
 
 def _opened(name: str | list[str], reading: Reading, targets: Targets) -> Stream:

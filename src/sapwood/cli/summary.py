@@ -46,8 +46,8 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
         for level, bounds in found.intervals.levels.items():
             for name, title in BOUNDS.items():
                 values = (getattr(bounds.total, name), getattr(bounds.faded, name))
-                told = [f"{v:.4f}" if name == "coverage" else number(v, 5) for v in values]
-                table.add_row(f"{title} {level:g}", *told, "")
+                cells = [f"{v:.4f}" if name == "coverage" else number(v, 5) for v in values]
+                table.add_row(f"{title} {level:g}", *cells, "")
     terminal.print(table)
     terminal.say(found.headline)
     print_drift(found.alarms, terminal)
@@ -56,12 +56,12 @@ def print_result(found: Evaluation, to_stderr: bool = False) -> None:
 
 def print_drift(found: Sequence[DriftEvent] | None, terminal: Terminal) -> None:
     """Print the last drift alerts, if there was a monitor."""
-    alarms = found or ()
-    for alarm in alarms[-MOST_CHANGES:]:
-        terminal.say(f"drift: {alarm}")
-    if len(alarms) > MOST_CHANGES:
-        terminal.say(f"and {len(alarms) - MOST_CHANGES:,} earlier drift events")
-    if found is not None and not alarms:
+    events = found or ()
+    for event in events[-MOST_CHANGES:]:
+        terminal.say(f"drift: {event}")
+    if len(events) > MOST_CHANGES:
+        terminal.say(f"and {len(events) - MOST_CHANGES:,} earlier drift events")
+    if found is not None and not events:
         terminal.say("drift: none detected")
 
 

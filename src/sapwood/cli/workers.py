@@ -61,9 +61,9 @@ class WorkersJob:
         saved = saved_model(self.learning.model)
         reading = self.reading.for_model(saved, self.learning.model)
         with ExitStack() as stack:
-            refused = None if bad_rows is None else BadRowFile(bad_rows).open(None)
-            if refused is not None:
-                stack.callback(refused.close)
+            rejected = None if bad_rows is None else BadRowFile(bad_rows).open(None)
+            if rejected is not None:
+                stack.callback(rejected.close)
             try:
                 opened = stack.enter_context(engine(self.engine, self.workers))
                 return Rounds(
@@ -76,7 +76,7 @@ class WorkersJob:
                     checkpoint=checkpoint,
                     every=seconds,
                     listener=_Lines(terminal),
-                    on_bad_rows=None if refused is None else refused.write_bad,
+                    on_bad_rows=None if rejected is None else rejected.write_bad,
                 ).run()
             except ModuleNotFoundError as error:
                 if error.name not in ("distributed", "ray"):

@@ -80,7 +80,7 @@ cdef inline double gather(
     return side.evidence
 
 
-cdef inline void tell(
+cdef inline void describe(
     const Detector* own, Py_ssize_t first, Py_ssize_t last, Found* found
 ) noexcept nogil:
     """Find the row since when the mean has changed, by the side with most evidence."""
@@ -140,7 +140,7 @@ cdef bint see_dependent(
         power *= power
         size *= 2.0
     if together >= limit * (last - first):
-        tell(own, first, last, found)
+        describe(own, first, last, found)
         begin_anew(own)
         return True
     follow(own, held)

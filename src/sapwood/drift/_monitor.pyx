@@ -542,5 +542,5 @@ def watch_rows(
                         any_changed = True
                         with gil:
                             changed.append(column)
-    told = (found.since, found.before, found.after) if larger else None
-    return taken, in_block, changed, told
+    event = (found.since, found.before, found.after) if larger else None
+    return taken, in_block, changed, event

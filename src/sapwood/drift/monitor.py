@@ -97,21 +97,21 @@ class DriftEvent:
         return found
 
     @classmethod
-    def from_dict(cls, told: Any) -> Self:
+    def from_dict(cls, values: Any) -> Self:
         """Return the event that `to_dict` returned, or raise TypeError or ValueError."""
         names = {each.name for each in fields(cls)}
-        if not isinstance(told, dict) or told.keys() | {"target"} != names:
-            raise TypeError(f"{validation.shown(told)} is no drift event")
-        if "target" in told and type(told["target"]) is not str:
-            raise TypeError(f"{validation.shown(told)} is no drift event")
-        if not all(type(told[name]) is str for name in ("what", "name", "words", "severity")):
-            raise TypeError(f"{validation.shown(told)} is no drift event")
-        if told["severity"] not in SEVERITIES or type(told["effect"]) is not float:
-            raise TypeError(f"{validation.shown(told)} is no drift event")
-        if not all(type(told[name]) in (float, NoneType) for name in ("time", "since_time")):
-            raise TypeError(f"{validation.shown(told)} is no drift event")
-        rows = {name: validation.whole(told[name], name, 1, 2**53) for name in ("row", "since")}
-        return cls(**{**told, **rows})
+        if not isinstance(values, dict) or values.keys() | {"target"} != names:
+            raise TypeError(f"{validation.shown(values)} is no drift event")
+        if "target" in values and type(values["target"]) is not str:
+            raise TypeError(f"{validation.shown(values)} is no drift event")
+        if not all(type(values[name]) is str for name in ("what", "name", "words", "severity")):
+            raise TypeError(f"{validation.shown(values)} is no drift event")
+        if values["severity"] not in SEVERITIES or type(values["effect"]) is not float:
+            raise TypeError(f"{validation.shown(values)} is no drift event")
+        if not all(type(values[name]) in (float, NoneType) for name in ("time", "since_time")):
+            raise TypeError(f"{validation.shown(values)} is no drift event")
+        rows = {name: validation.whole(values[name], name, 1, 2**53) for name in ("row", "since")}
+        return cls(**{**values, **rows})
 
 
 class Monitor(StoredModel):

@@ -35,7 +35,7 @@ BoolArray = NDArray[np.bool_]
 OPSETS = {"ai.onnx.ml": 5, "": 21}
 IR_VERSION = 10
 MOST_BYTES = 2**31 - 2**20  # of a model: protobuf ends at 2 GiB
-NODE_BYTES = 64  # that a node takes, without the codes that it asks for
+NODE_BYTES = 64  # of a node, without the codes in its condition
 
 BRANCH_LT, BRANCH_MEMBER = 1, 6
 

@@ -46,7 +46,7 @@ WIDTHS = {  # in thousandths of the size: the letters of Helvetica that are so w
 }
 WIDTH_OF = {letter: width for width, letters in WIDTHS.items() for letter in letters}
 
-# From light to dark at an even pace, so that grey printers and all eyes can tell them apart.
+# From light to dark at an even pace, so that they differ in greyscale and for colour-blind readers.
 SCALE = ("#fff7d6", "#b4e0bc", "#6dc4bf", "#3aa2bf", "#297fb4", "#265c9f", "#243c81", "#1b1f5e")
 UNKNOWN = "#e4e4e4"
 
@@ -55,7 +55,7 @@ UNKNOWN = "#e4e4e4"
 class Drawing:
     """A picture in SVG: notebooks show it, `save` writes it, `str` returns it."""
 
-    svg: str  # it needs no fonts, scripts or files beside it
+    svg: str  # it needs no fonts, scripts or files offset it
     width: int  # in pixels
     height: int
 
@@ -193,7 +193,7 @@ def boxes_of(picture: TreePicture, max_depth: int | None, digits: int) -> list[B
 
 
 def _fitted_question(picture: TreePicture, node: int, digits: int) -> str:
-    """Return what a split asks; names are shortened first, for the end tells most."""
+    """Return the condition of a split; names are shortened first, as the end matters most."""
     room = WIDEST - 2 * PADDING
     for letters in range(40, 4, -2):
         text = question(picture, node, Limits(digits + 2, letters, letters // 10))
@@ -320,15 +320,15 @@ def _line(picture: TreePicture, boxes: list[Box], place: int, layout: Layout) ->
     node, parent = boxes[place].node, boxes[place].parent
     side = -1 if picture.is_left(node) else 1
     width = thickness(picture, node)
-    beside = side * thickness(picture, node - side) / 2  # lines leave a parent side by side
+    offset = side * thickness(picture, node - side) / 2  # lines leave a parent side by side
     (x, y, size), (from_x, from_y, from_size) = layout.frames[place], layout.frames[parent]
     if layout.down:
-        x, from_x, from_y = x + size / 2, from_x + from_size / 2 + beside, from_y + HEIGHT
+        x, from_x, from_y = x + size / 2, from_x + from_size / 2 + offset, from_y + HEIGHT
         half = _at((from_y + y) / 2)
         line = f"M{_at(from_x)} {_at(from_y)}C{_at(from_x)} {half} {_at(x)} {half}"
         answer_x, answer_y, anchor = x + side * (width / 2 + 5), y - 8, ("end", "start")[side > 0]
     else:
-        y, from_x, from_y = y + HEIGHT / 2, from_x + from_size, from_y + HEIGHT / 2 + beside
+        y, from_x, from_y = y + HEIGHT / 2, from_x + from_size, from_y + HEIGHT / 2 + offset
         end = layout.ends[boxes[parent].depth]
         half = _at((end + x) / 2)
         line = f"M{_at(from_x)} {_at(from_y)}H{_at(end)}C{half} {_at(from_y)} {half} {_at(y)}"
@@ -347,25 +347,25 @@ def thickness(picture: TreePicture, node: int) -> float:
 
 
 def _tooltip(picture: TreePicture, node: int, digits: int) -> str:
-    def told(source: dict[str, list[float]], *names: str) -> str:
+    def values(source: dict[str, list[float]], *names: str) -> str:
         return ", ".join(f"{name} {number(source[name][node], digits + 2)}" for name in names)
 
     columns = picture.columns
-    rows = told(columns, "weight", "mean", "deviation")
+    rows = values(columns, "weight", "mean", "deviation")
     place = f"node {node}, depth {columns['depth'][node]}\n{condition(picture, node)}\n"
     if columns["kind"][node] == LEAF:
         watching = "watching" if columns["watching"][node] else "not watching"
         return f"{place}leaf: {columns['model'][node]}, {watching}\n{rows}"
-    asks = f"asks: {question(picture, node)} ({missing_way(picture, node)})"
-    below = told(picture.below._asdict(), "leaves", "weight", "mean")
-    return f"{place}{asks}\n{told(columns, 'gain')}\nwhen it split: {rows}\nnow below: {below}"
+    split = f"condition: {question(picture, node)} ({missing_way(picture, node)})"
+    below = values(picture.below._asdict(), "leaves", "weight", "mean")
+    return f"{place}{split}\n{values(columns, 'gain')}\nwhen it split: {rows}\nnow below: {below}"
 
 
 def _legend(low: float, high: float, digits: int, target: str) -> str:
     name, cells = escape(fitted(plain(target), SMALL, 100)), 46
     step = LEGEND_WIDTH / cells
-    end, told = MARGIN + LEGEND_WIDTH, f"colour: mean of {name}, line width: weight"
-    parts = [f'\n<g class="legend" fill="#333333"><text x="{_at(MARGIN)}" y="28">{told}</text>']
+    end, legend = MARGIN + LEGEND_WIDTH, f"colour: mean of {name}, line width: weight"
+    parts = [f'\n<g class="legend" fill="#333333"><text x="{_at(MARGIN)}" y="28">{legend}</text>']
     for cell in range(cells):  # from each to the end, so that nothing shines through between
         start, fill = _at(MARGIN + step * cell), colour(cell / (cells - 1), 0, 1)
         parts.append(f'<path d="M{start} 34H{_at(end)}v10H{start}z" fill="{fill}"/>')

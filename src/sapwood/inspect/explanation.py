@@ -75,7 +75,7 @@ class Explanation:
     contributions: list[Contribution]  # to the linear model; none if it had no share
     leaf_prediction: float  # of the experts together
     bounds: tuple[float, float] | None  # the range that this is held to
-    tracking: float  # what the last layer adds, from recent errors of the whole tree
+    tracking: float  # what the error-correction layer adds, from recent errors of the whole tree
     prediction: float
     last_layer: list[Expert] = field(default_factory=list)  # what is blended with that of the leaf
 
@@ -162,10 +162,10 @@ def path_to(picture: TreePicture, leaf: int, x: Mapping[str, Any]) -> list[Step]
         name = None if parent < 0 else picture.names[columns["feature"][parent]]
         value = None if name is None else x.get(name)
         value = value.item() if isinstance(value, np.generic) else value
-        told = condition(picture, node, Limits(6))
+        shown = condition(picture, node, Limits(6))
         missing = name is not None and is_missing(value)
         steps.append(
-            Step(node, told, name, value, missing, columns["mean"][node], columns["weight"][node])
+            Step(node, shown, name, value, missing, columns["mean"][node], columns["weight"][node])
         )
         node = parent
     return steps[::-1]

@@ -111,7 +111,7 @@ def _facts(kernel: TreeKernel) -> NDArray[Any]:
 
 
 def _of_targets(kernel: TreeKernel, leaves: NDArray[Any]) -> NDArray[Any]:
-    """Return what each node knows of each target; a leaf tells it in records of its own."""
+    """Return the statistics of each node and target; those of a leaf are in its own records."""
     table = kernel.target_node_table.reshape(-1, kernel.targets)[: kernel.node_count].copy()
     own = kernel.target_leaf_table.reshape(-1, kernel.targets)[kernel.node_table["child"][leaves]]
     table["weight"][leaves] += own["weight"]
@@ -198,12 +198,12 @@ def explain(
 
 
 def _last_layer(kernel: TreeKernel, candidates: list[float]) -> list[Expert]:
-    """Return what the candidates of the last layer say, with their weights; none that have none."""
+    """Return the candidates of the error-correction layer with their weights, if it has some."""
     part = {name: kernel.layer_table[start:][:size] for name, start, size in layer_parts()}
     names = [*(f"level, rate {rate:g}" for rate in LEVEL_RATES), "transfer model"]
     return [
-        Expert(name, said, float(weight))
-        for name, said, weight in zip(names, candidates, part["theta"], strict=False)
+        Expert(name, value, float(weight))
+        for name, value, weight in zip(names, candidates, part["theta"], strict=False)
         if weight > 0.0
     ]
 
@@ -221,7 +221,7 @@ def shares_of(kernel: TreeKernel, leaves: NDArray[Any]) -> FloatArray:
     Returns
     -------
     array of float, shape (leaves, experts)
-        As `mixed` of the kernel weighs them: by the fourth power of one over the faded error.
+        The weights in `mixed` of the kernel: E^-4 of the exponentially weighted error E.
     """
     if not kernel.linear:
         return np.ones((len(leaves), 1))

@@ -39,7 +39,7 @@ class TreeViews:
         digits : int
             Significant digits of a number.
         target : str or int, optional
-            Of several targets the one that is told; all by default.
+            Of several targets the one that is shown; all by default.
         """
         if target is not None:
             return self._tree_of(target).to_text(max_depth, digits)

@@ -30,12 +30,12 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-# A node as the views see it; a leaf also tells whether it may still split, and what predicts there.
+# A node as the views see it; a leaf also has whether it may still split, and which model predicts.
 PICTURE_RECORD = np.dtype([*NODE_RECORD.descr, ("watching", np.bool_), ("model", np.str_, 8)])
 
 KINDS = {LEAF: "leaf", NUMBER: "number", CATEGORY: "category"}
 OTHERS = 63  # the code of all categories that a split by codes cannot tell apart
-MOST_TARGETS = 6  # that a line of text tells
+MOST_TARGETS = 6  # in a line of text
 IDS = "identifiers"
 COUNTERS = "counters"
 UNIT_CHANGES = "unit_changes"
@@ -200,12 +200,12 @@ def _mean(picture: TreePicture, node: int, digits: int) -> str:
     """Return the mean y of a node as text; of several targets, those of the first few."""
     if picture.of_targets is None:
         return number(picture.below.mean[node], digits)
-    told = [
+    means = [
         f"{plain(name, MOST_LETTERS)} {number(float(mean), digits)}"
         for name, mean in zip(picture.targets, picture.of_targets["mean"][node], strict=True)
     ]
-    rest = len(told) - MOST_TARGETS
-    return ", ".join(told[:MOST_TARGETS] + ([f"+{rest} more"] if rest > 0 else []))
+    rest = len(means) - MOST_TARGETS
+    return ", ".join(means[:MOST_TARGETS] + ([f"+{rest} more"] if rest > 0 else []))
 
 
 def to_records(picture: TreePicture) -> dict[str, list[Any]]:
@@ -277,7 +277,7 @@ def to_frame(picture: TreePicture) -> "pd.DataFrame":
 
 
 def feature_importances(picture: TreePicture, lately: bool = True) -> dict[str, float]:
-    """Return what it costs to get each feature wrong, as a share of what all cost.
+    """Return the permutation importance of each feature; they sum to 1.
 
     Where nothing is known of that, it is the share of each in the merit that all splits gained.
     They sum to 1; without a split, all are 0.
@@ -287,7 +287,7 @@ def feature_importances(picture: TreePicture, lately: bool = True) -> dict[str, 
     picture : TreePicture
         The tree.
     lately : bool
-        Whether rows fade, or all count alike.
+        Whether recent rows have larger weights; if not, all rows have the same.
 
     Examples
     --------
@@ -376,7 +376,7 @@ def summary(
     targets: int = 1,
     unit_changes: Sequence[UnitChange] = (),
 ) -> Summary:
-    """Return the size of a tree in numbers; what it learned and occupies is for the caller to say.
+    """Return the size of a tree in numbers; the caller adds rows and memory.
 
     Examples
     --------
@@ -446,10 +446,10 @@ def _counters(picture: TreePicture) -> tuple[str, ...]:
 def question(
     picture: TreePicture, node: int, limits: Limits | None = None, left: bool = True
 ) -> str:
-    """Return what a split asks, or its opposite; without limits, in full.
+    """Return the condition of a split, or its opposite; without limits, in full.
 
-    A split of a category of many asks whether its level, the mean y of its rows, is below some y;
-    how many of all categories that holds for is told as it is now.
+    A split of a high-cardinality category compares its target encoding with a threshold;
+    the number of categories on each side is the present one.
     """
     columns = picture.columns
     feature = columns["feature"][node]

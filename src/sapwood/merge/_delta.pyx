@@ -4,9 +4,9 @@ All of it adds. Sums of slots and moments do so by themselves. Of a linear model
 nothing, the information adds, which is the inverse L of its covariance: with d, by which its
 coefficients have moved, shards bring dL and g = L d, and all of them together move the coefficients
 by the inverse of (L before + sum of dL) times the sum of g. Models that forget move by the mean of
-their moves, weighted by rows. A faded sum s becomes f^n s + c after n rows, with the c of these
-rows alone, of which the mass 1 - f^n says how many they count for; c and mass add, and the sum of
-all c is brought to the mass that all rows would have had one after the other.
+their moves, weighted by rows. An exponentially weighted sum s becomes f^n s + c after n rows, with
+the c of these rows alone and their mass 1 - f^n; c and mass add, and the sum of all c is scaled to
+the mass that all rows would have had one after the other.
 
 Slots whose places are not decided yet are kept apart, as *parts*, one a shard, until all are there.
 """
@@ -30,15 +30,15 @@ from sapwood.tree._watch cimport (
 from sapwood.merge.layout import LEAF_DELTA
 from sapwood.tree._column_tables import GRID_DOUBLES, SLOT_DOUBLES
 
-# What is left of a faded sum a row later: of the errors of a leaf, and of the usual error.
+# The factor of an exponentially weighted sum per row: of the errors of a leaf, of the usual error.
 cdef double FADE = 0.99
 cdef double USUAL_FADE = 1.0 - 1.0 / 1000.0
 RATES_OF_MODELS = RATES
-# A variance that grows by more than rounding was computed from numbers that say nothing.
+# A variance that grows by more than rounding was computed from numbers without information.
 cdef double TOLERATED_GROWTH = 1.0 + 1e-6
 
 cdef enum:
-    FADED = 2 * EXPERTS  # fields of a leaf that fade with its rows, from `errors` on
+    FADED = 2 * EXPERTS  # fields of a leaf whose weights decrease with age, from `errors` on
 
 cdef struct LeafDelta:
     int32_t leaf
@@ -54,12 +54,12 @@ cdef struct LeafDelta:
 
 
 def delta_doubles(Py_ssize_t features, bint linear):
-    """Return how many doubles tell what rows have added to the models of a leaf."""
+    """Return how many doubles hold what rows have added to the models of a leaf."""
     return information_size(features) + RATES * (features + 1) if linear else 0
 
 
 def information_doubles(Py_ssize_t features):
-    """Return how many of them tell the information of the model that forgets nothing."""
+    """Return how many of them hold the information of the model that forgets nothing."""
     return information_size(features)
 
 
@@ -169,7 +169,7 @@ cdef void extract_model(
 
 
 cdef inline const double* faded_of(const LeafRecord* record) noexcept nogil:
-    """All faded errors of a leaf, which follow each other."""
+    """All exponentially weighted errors of a leaf, which follow each other."""
     return &record.part.errors[0]
 
 
@@ -523,7 +523,7 @@ def apply(TreeTables tables not None, sums, models, places, slots, parts_at, pag
     cdef double[::1] room = np.zeros(2 * (features + 1) ** 2 + features + 1)
     cdef Slot* own
     with nogil:
-        # A split on trial has not seen these rows, and cannot be judged by what they add.
+        # A split on trial has not seen these rows, and what they add is no evidence about it.
         tables.end_trial()
         for at in range(touched):
             leaf = delta[at].leaf

@@ -45,7 +45,7 @@ def united(one: Header, other: Header, known: list[int]) -> Header:
     Parameters
     ----------
     one, other : dict
-        What `Features.to_header` tells of each.
+        What `Features.to_header` returns for each.
     known : list of int
         How many labels each feature of the snapshot had; what comes behind is new.
 

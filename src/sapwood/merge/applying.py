@@ -45,10 +45,10 @@ def apply(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
             f"the delta of round {delta.round} belongs to another snapshot: apply it to the tree "
             "that the snapshot was taken of, before that learns anything else"
         )
-    twin = tree.copy()
-    take_in(twin, delta)
+    changed = tree.copy()
+    take_in(changed, delta)
     # One call, within which no interrupt comes.
-    vars(tree).update({name: vars(twin)[name] for name in ("_kernel", "_features", "_reader")})
+    vars(tree).update({name: vars(changed)[name] for name in ("_kernel", "_features", "_reader")})
 
 
 def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:

@@ -59,7 +59,7 @@ SHAPING = (
 )
 """Parameters that all trees of a forest share, but for what it adds to them."""
 ERROR_ROWS = 500.0
-"""So many rows weigh in the faded error of a tree, at the most."""
+"""So many rows count in the exponentially weighted error of a tree, at most."""
 
 
 @dataclass
@@ -108,8 +108,10 @@ class Part:
     @classmethod
     def of(cls, model: Any) -> "Part":
         """Return what a copy of a model brings."""
-        twin = model.copy()
-        return cls._of_tree(twin) if isinstance(twin, HoeffdingTreeRegressor) else cls._of(twin)
+        copied = model.copy()
+        return (
+            cls._of_tree(copied) if isinstance(copied, HoeffdingTreeRegressor) else cls._of(copied)
+        )
 
     @classmethod
     def _of_tree(cls, tree: HoeffdingTreeRegressor) -> "Part":
@@ -207,7 +209,7 @@ def assembled(
     targets : array of TARGET_RECORD
         The same of each of several targets; empty of one.
     layer : array, optional
-        The last layer; it begins anew by default.
+        The error-correction layer; a new one by default.
 
     Raises
     ------
@@ -266,7 +268,7 @@ def _schema(parts: Sequence[Part]) -> Schema:
 
 
 def _listed(parts: Sequence[Part]) -> dict[Label, list[Label]]:
-    """Return the labels of each feature that splits of any tree tell apart."""
+    """Return the labels of each feature that splits of any tree distinguish."""
     found: dict[Label, list[Label]] = {}
     for part in parts:
         for kernel in part.kernels:
@@ -304,7 +306,7 @@ def _behind(own: dict[str, Any], features: dict[str, Any], most: int) -> Feature
 
 
 def _check_own_codes(part: Part, kernel: TreeKernel) -> None:
-    """Raise if labels share codes by their hash: these mean nothing beside other labels."""
+    """Raise if labels share codes by their hash: such codes have no meaning among other labels."""
     places, start = kernel.columns.place_table.tolist(), CODES * kernel.features
     for name, count, own in zip(part.known.names, part.known.counts, places, strict=True):
         if own < 0:
@@ -424,7 +426,7 @@ def _records(parts: Sequence[Part], fresh: Array, rows: float) -> Array:
 
 
 def _blend(fresh: Array, weights: Array) -> Array:
-    """Return weights of trees that hold until labels tell more."""
+    """Return weights of trees that hold until labels arrive."""
     blend = fresh.copy()
     blend[2 : 2 + len(weights)] = weights
     return blend
@@ -444,7 +446,7 @@ def _fresh_layers(stream: dict[str, float], targets: Array, unseen: Array) -> Ar
 
 
 def _fresh_layer(stream: dict[str, float]) -> Array:
-    """Return a last layer that has seen no row: those of the models followed other streams."""
+    """Return an error-correction layer that has seen no row: those of the models followed other streams."""
     low, high = stream["low"], stream["high"]
     layer = LastLayer()
     middle = np.array([low / 2 + high / 2])

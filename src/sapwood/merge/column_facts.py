@@ -1,9 +1,9 @@
-"""What shards have found out about columns, and how that is joined.
+"""What shards have found out about columns, and how it is joined.
 
-Of each column a delta tells the grid that its values lie on, what rows have added to its cost and
-to the weight of that (see `sapwood/tree/_facts.pxd`), and the same as it has faded in the worker.
-Grids join to the finest, sums add; what has faded in all workers together takes the place of what
-the tree had.
+Of each column, a delta has the grid that its values lie on, what rows have added to its cost and to
+the weight of that (see `sapwood/tree/_facts.pxd`), and the same, exponentially weighted in the
+worker. The finest grid is used, and sums are added. The exponentially weighted sums of all workers
+together replace those of the tree.
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ def aligned_facts(added: Array, features: Array, count: int) -> Array:
 
 
 def joined_facts(one: Array, two: Array) -> Array:
-    """Return what two deltas tell together."""
+    """Return the joined facts of two deltas."""
     return np.column_stack([np.maximum(one[:, :1], two[:, :1]), one[:, 1:] + two[:, 1:]])
 
 
@@ -68,6 +68,6 @@ def check_facts(added: Array, features: int, weight: float) -> None:
     check(bool((good & (decimals <= FINER_THAN_GRIDS)).all()), "there is no such grid of a column")
     good_weight = (own >= 0) & (own <= 8 * ROUNDING * weight)  # a row counts for up to 8
     check(bool(good_weight.all()), "the weight of a cost is wrong")
-    check(bool((late >= 0).all()), "the weight of a faded cost is wrong")
+    check(bool((late >= 0).all()), "the weight of an exponentially weighted cost is wrong")
     good = (abs(cost) <= 4 * SQUARE * (own + 1)) & (abs(late_cost) <= SQUARE * late)
     check(bool(good.all()), "the cost of a column is wrong")

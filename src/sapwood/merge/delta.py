@@ -193,7 +193,7 @@ def _checked_header(
     check(list(numbers) == sorted(set(numbers)), "its shards are not in order, each of them once")
     features = Features.from_header(header["features"])
     good = isinstance(known, list) and len(known) <= len(features)
-    check(good, "it does not say what the snapshot knew")
+    check(good, "what the snapshot knew is missing")
     for count, labels in zip(known, features.categories, strict=False):
         validation.whole(count, "the number of labels", 0, len(labels))
     return (

@@ -4,4 +4,4 @@ __all__ = ["MergeError"]
 
 
 class MergeError(ValueError):
-    """Things that cannot be merged; the message says why, and what helps."""
+    """Models or deltas that cannot be merged; the message names the reason and the remedy."""

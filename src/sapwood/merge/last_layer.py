@@ -1,10 +1,9 @@
-"""What follows the stream row by row, and cannot be summed: which shard's is taken over.
+"""The state that follows the stream row by row and cannot be summed: one shard's replaces it.
 
-The last layer of a tree follows y by its recent errors. After a round it is that of the shard with
-the latest rows, which is the one of the highest number, as shards are numbered in the order of
-their rows; so predictions go on from where the rows end. What the tree itself has said and is yet
-to be told the y of stays remembered; workers begin with no such memory. This file is the only place
-that knows of it.
+The error-correction layer of a tree follows y by its recent errors. After a round it is that of the
+shard with the latest rows, which has the highest number, as shards are numbered in the order of
+their rows; so predictions continue from the last row. Pending predictions of the tree are kept;
+workers start without any. Only this file treats them.
 """
 
 from typing import Any
@@ -41,12 +40,15 @@ def set_layer(kernel: TreeKernel, layer: Array) -> None:
 
 def check_layer(layer: Array) -> None:
     """Raise ValueError if a layer that comes from elsewhere is none; there may be none."""
-    check(layer.ndim == 1 and len(layer) in (0, LAYER_DOUBLES), "its last layer has another size")
-    doubles(layer, layer.shape, "the numbers of its last layer")
+    check(
+        layer.ndim == 1 and len(layer) in (0, LAYER_DOUBLES),
+        "its error-correction layer has another size",
+    )
+    doubles(layer, layer.shape, "the numbers of its error-correction layer")
     if len(layer):
         check_layer_of(layer, MOST_ROWS)
 
 
 def check_fits(layer: Array, kernel: TreeKernel) -> None:
     """Raise ValueError if a layer is not such as a tree has."""
-    check(layer.shape == kernel.layer_table.shape, "its last layer has another size")
+    check(layer.shape == kernel.layer_table.shape, "its error-correction layer has another size")

@@ -19,8 +19,11 @@ LEAF_DELTA = np.dtype(
         ("target_m2", np.float64),
         ("residual_mean", np.float64),
         ("residual_m2", np.float64),
-        ("mass", np.float64),  # the share that these rows have in a faded sum; summed over shards
-        *((name, np.float64) for name in FADED),  # what they add to each faded sum
+        (
+            "mass",
+            np.float64,
+        ),  # the share that these rows have in an exponentially weighted sum; summed over shards
+        *((name, np.float64) for name in FADED),  # what they add to each such sum
     ]
 )
 """What some rows have added to a leaf."""

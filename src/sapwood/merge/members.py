@@ -22,7 +22,7 @@ def parted(forest: ForestRegressor, count: int) -> list[ForestRegressor]:
     """Return forests that have the members of one, each some of them; it stays as it is.
 
     What a member makes of rows does not depend on the part in which it learns them. Each part
-    has a tree of its own that waits, a last layer, and an equal share of the memory.
+    has its own candidate tree, an error-correction layer, and an equal share of the memory.
 
     Parameters
     ----------

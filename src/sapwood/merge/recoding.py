@@ -2,7 +2,7 @@
 
 Two models that have grown apart know features and categories in the order of their appearance. For
 one encoder to read rows for the trees of both, all have to know the same ones, in the same order.
-What a tree lacks it is told by `sapwood.tree.memory.relay`; the order is changed here, in the
+`sapwood.tree.memory.relay` adds what a tree lacks; the order is changed here, in the
 arrays of its state. Nothing else of it changes, so it predicts and learns as before.
 """
 
@@ -33,14 +33,14 @@ RATES = 4  # linear models of a leaf
 
 
 def known_by_both(one: Header, other: Header, listed: dict[Label, list[Label]]) -> Header:
-    """Return the features of two models: those of the first, then what the second has beside them.
+    """Return the features of two models: those of the first, then the further ones of the second.
 
     Parameters
     ----------
     one, other : dict
-        What `Features.to_header` tells of each, of the same targets.
+        What `Features.to_header` returns for each, of the same targets.
     listed : dict of lists
-        Labels that splits tell apart one by one: where there are many, these come first.
+        Labels that splits distinguish one by one: where there are many, these come first.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def _of_two_kinds(name: Label) -> MergeError:
 
 
 def listed_labels(kernel: TreeKernel, features: Features) -> dict[Label, list[Label]]:
-    """Return, of each feature, the labels that splits of a tree tell apart one by one."""
+    """Return, of each feature, the labels that splits of a tree distinguish one by one."""
     found: dict[Label, dict[Label, None]] = {}
     tables = [list(table) for table in features.categories]
     for node in kernel.node_table[: kernel.node_count]:
@@ -175,7 +175,7 @@ def recoded(kernel: TreeKernel, order: Order, names: list[Label]) -> dict[str, A
     Raises
     ------
     MergeError
-        If a split tells categories apart that can only have levels there.
+        If a split distinguishes categories that are target-encoded there.
     """
     arrays = tree_state.kernel_arrays(kernel)
     places = kernel.columns.place_table

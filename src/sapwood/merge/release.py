@@ -12,12 +12,12 @@ __all__ = ["check_release", "of_this_release"]
 
 
 def of_this_release(format: int, own: dict[str, Any]) -> dict[str, Any]:
-    """Return a header that says the format and the release, too."""
+    """Return a header with the format and the release."""
     return {"format": format, "version": sapwood.__version__, **own}
 
 
 def check_release(
-    header: dict[str, Any], names: set[str], format: int, source: str, told: str
+    header: dict[str, Any], names: set[str], format: int, source: str, message: str
 ) -> None:
     """Raise unless a header is one that `of_this_release` makes, with entries of these names.
 
@@ -31,8 +31,8 @@ def check_release(
         The newest that this release knows.
     source : str
         What it comes from, in a message.
-    told : str
-        What is said of another release, with {made} and {here} for both.
+    message : str
+        The message about another release, with {made} and {here} for both.
     """
     names = {"format", "version", *names}
     check(header.keys() == names, "its header has other entries than it should")
@@ -40,4 +40,4 @@ def check_release(
         raise ModelFileError(f"{source} is of a newer release: upgrade sapwood")
     made, here = f"{header['version']!s:.40}", sapwood.__version__
     if header["version"] != here:
-        raise MergeError(f"{source} {told.format(made=made, here=here)}")
+        raise MergeError(f"{source} {message.format(made=made, here=here)}")

@@ -1,4 +1,4 @@
-"""Whether two trees have learned the same rows, as far as what they keep of them tells.
+"""Whether two trees have learned the same rows, estimated from the rows that they keep.
 
 A tree keeps some rows of its past. Trees of the same rows have many of them in common. Trees of
 different rows have some in common by chance, where features have few values: how often is estimated

@@ -1,4 +1,4 @@
-"""What a worker does: learn the rows of a shard from a snapshot, and tell what they have added."""
+"""What a worker does: learn the rows of a shard from a snapshot, and return what they have added."""
 
 from typing import Any
 
@@ -107,7 +107,7 @@ class ShardLearner:
         header = features.to_header()
         few = are_few(header)
         laid = np.repeat(few[None, :].astype(np.uint8), kernel.leaf_count, axis=0)
-        same = few[: len(known.names)] == self._few  # else the grid has begun anew
+        same = few[: len(known.names)] == self._few  # else the grid was reset
         laid[:, : len(known.names)] |= (self._grids[:, :, 2] > 0.0) & same
         parts = _delta.extract(kernel, self._leaves, before["models"], laid)
         levels = levels_added(kernel.level_table, before["levels"], len(features))

@@ -1,7 +1,7 @@
 """Snapshots: what a worker has to know of a tree to learn a shard of rows.
 
-That is all but the slots, which begin from nothing in each worker; of them it is told where they
-lie. Nor does it know of a split on trial, as only one who grows has any. So a snapshot is a quarter
+That is all but the slots, which begin from nothing in each worker; of them it has the
+positions. Nor does it know of a split on trial, as only one who grows has any. So a snapshot is a quarter
 of the tree's file.
 """
 
@@ -96,7 +96,7 @@ def check_told_apart(tree: HoeffdingTreeRegressor) -> None:
     Raises
     ------
     MergeError
-        If some share one, by their hash: workers could not tell whose it is.
+        If some share one, by their hash: workers could not distinguish them.
     """
     known, most = tree._features.known, tree._features.most_labels
     levels, start = tree._kernel.level_table, CODES * len(known.names)
@@ -163,7 +163,7 @@ def _told_of(tree: HoeffdingTreeRegressor) -> dict[str, Any]:
 
 
 def digest_of(snapshot: bytes) -> str:
-    """Return what tells a snapshot from all others: its checksum."""
+    """Return the checksum that identifies a snapshot."""
     return snapshot[-container.DIGEST :].hex()
 
 

@@ -1,7 +1,7 @@
 """Two finished models as one: a forest that has the trees of both.
 
 Trees that have grown apart have other leaves, and no sum of what these know is what one tree would
-know. What both say together is known, though: so their trees become the members of one forest,
+know. The sum of their predictions is known, though: so their trees become the members of one forest,
 each with a weight by the rows that its model has learned, and all of them go on learning.
 """
 
@@ -35,7 +35,7 @@ def merged(one: Any, other: Any) -> ForestRegressor:
     Raises
     ------
     MergeError
-        If they cannot be one model; the message says why.
+        If they cannot be one model; the message names the reason.
     """
     _check_models(one, other)
     parts = [Part.of(one), Part.of(other)]
@@ -66,7 +66,7 @@ def _stream(parts: list[Part]) -> dict[str, float]:
     }
 
 
-# -- what is refused -------------------------------------------------------------------------------
+# -- what is rejected ------------------------------------------------------------------------------
 
 
 def _check_models(one: Any, other: Any) -> None:

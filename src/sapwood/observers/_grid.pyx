@@ -120,7 +120,7 @@ cdef class GridStore(Store):
     cdef void set_price(
         self, double* price, const double* promise, Py_ssize_t row
     ) noexcept nogil:
-        """What it costs to merge a slot with the next: the promise of the cut times the weight."""
+        """The cost of merging a slot with the next: the promise of the cut times the weight."""
         price[row] = promise[row] * (self.table[row, WEIGHT] + self.table[row + 1, WEIGHT])
 
     cdef void raise_level(self) noexcept nogil:
@@ -217,12 +217,12 @@ cdef class GridStore(Store):
         # One more than there may be has to be made room for.
         return min(self.keys.shape[0], self.slots) - self.count
 
-    cdef Store twin(self):
-        cdef GridStore twin = GridStore(self.targets, self.slots)
-        twin.keys, twin.table = self.keys.base.copy(), self.table.base.copy()
-        twin.ends, twin.level = self.ends.base.copy(), self.level
-        twin.count = self.count
-        return twin
+    cdef Store duplicate(self):
+        cdef GridStore duplicate = GridStore(self.targets, self.slots)
+        duplicate.keys, duplicate.table = self.keys.base.copy(), self.table.base.copy()
+        duplicate.ends, duplicate.level = self.ends.base.copy(), self.level
+        duplicate.count = self.count
+        return duplicate
 
     cdef void become(self, Store other) noexcept:
         Store.become(self, other)

@@ -136,12 +136,12 @@ cdef class SearchTreeStore(Store):
             node = self.child(node, key > self.keys[node])
         return node >= 0
 
-    cdef Store twin(self):
-        cdef SearchTreeStore twin = SearchTreeStore(self.targets, self.scale)
-        twin.keys, twin.table = self.keys.base.copy(), self.table.base.copy()
-        twin.links, twin.root = self.links.base.copy(), self.root
-        twin.count = self.count
-        return twin
+    cdef Store duplicate(self):
+        cdef SearchTreeStore duplicate = SearchTreeStore(self.targets, self.scale)
+        duplicate.keys, duplicate.table = self.keys.base.copy(), self.table.base.copy()
+        duplicate.links, duplicate.root = self.links.base.copy(), self.root
+        duplicate.count = self.count
+        return duplicate
 
     cdef void become(self, Store other) noexcept:
         Store.become(self, other)

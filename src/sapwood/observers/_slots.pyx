@@ -78,12 +78,12 @@ cdef class SlotStore(Store):
     cdef bint knows(self, double x) noexcept nogil:
         return self.find(slot_key(x, self.radius)) >= 0
 
-    cdef Store twin(self):
-        cdef SlotStore twin = SlotStore(self.targets, self.radius)
-        twin.keys, twin.table = self.keys.base.copy(), self.table.base.copy()
-        twin.index, twin.shift = self.index.base.copy(), self.shift
-        twin.count = self.count
-        return twin
+    cdef Store duplicate(self):
+        cdef SlotStore duplicate = SlotStore(self.targets, self.radius)
+        duplicate.keys, duplicate.table = self.keys.base.copy(), self.table.base.copy()
+        duplicate.index, duplicate.shift = self.index.base.copy(), self.shift
+        duplicate.count = self.count
+        return duplicate
 
     cdef void become(self, Store other) noexcept:
         Store.become(self, other)

@@ -16,6 +16,6 @@ cdef class Store:
     cdef bint finds_room(self, const double[::1] x) noexcept nogil
     cdef bint knows(self, double x) noexcept nogil
     cdef Py_ssize_t spare(self) noexcept nogil
-    cdef Store twin(self)
+    cdef Store duplicate(self)
     cdef void become(self, Store other) noexcept
     cdef Py_ssize_t room(self)

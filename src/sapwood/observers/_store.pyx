@@ -16,7 +16,7 @@ cdef class Store:
 
     `take` and `take_one` stop, changing nothing, at a row for which there is no space; the caller
     then calls `grow` and continues. That may raise MemoryError. An operation that has to succeed as
-    a whole or not at all works on a copy (`twin`), which then replaces the store.
+    a whole or not at all works on a copy (`duplicate`), which then replaces the store.
     """
 
     def __init__(self, Py_ssize_t targets):
@@ -87,7 +87,7 @@ cdef class Store:
         """How many new elements find room."""
         return self.keys.shape[0] - self.count
 
-    cdef Store twin(self):
+    cdef Store duplicate(self):
         """A copy of the store."""
         raise NotImplementedError
 

@@ -155,7 +155,7 @@ cdef class Watch:
             if finds_room:
                 with nogil:
                     finds_room = self._store.finds_room(xs)
-            store = self._store if finds_room else self._store.twin()
+            store = self._store if finds_room else self._store.duplicate()
             while row < rows:
                 with nogil:
                     row = store.take(xs, ys, ws, row)
@@ -222,7 +222,7 @@ cdef class Watch:
             raise OverflowError(validation.WEIGHT_OF_BOTH)
         self.ready = False
         try:
-            store = self._store.twin()
+            store = self._store.duplicate()
             absorb(store, keys, rows)
             self.accept(weight)
             self._store.become(store)

@@ -129,5 +129,6 @@ def label_along(ax: Axes, along: Along) -> None:
         locator = AutoDateLocator(tz=UTC, minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
         ax.xaxis.set_major_locator(locator)
         formatter = ConciseDateFormatter(locator, UTC, show_offset=False)  # type: ignore[no-untyped-call]
+        formatter.formats[2] = "%d %b"  # a day without its month is not clear
         ax.xaxis.set_major_formatter(formatter)
         ax.set_xlabel("time (UTC)")

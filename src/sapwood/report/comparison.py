@@ -1,7 +1,7 @@
 """The report of a comparison: which model is best on which stream, and their errors over time."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
@@ -181,15 +181,17 @@ def _ranks(
             cells.append(f"<b>{shown}</b>" if value == best else shown)
         took = [each.seconds for row in results.values() if not isinstance(each := row[model], str)]
         rows.append((named.cell(model), f"{rank:.2f}", *cells, measured(sum(took), 3)))
-    groups = {"Models": rows, "Baselines": _baselines(results, measure)}
+    groups = {"Models": rows, "Baselines": _baselines(results, measure, ranks)}
     groups = {title: own for title, own in groups.items() if own}
     made = grouped_table(heads, groups, caption=f"{TITLES[measure]} over all rows")
     words = text(f"{verdict[:1].upper()}{verdict[1:]}.", 500) if verdict else ""
     return f'<div class="scroll models">{made}</div>\n<p class="after">{words}</p>'
 
 
-def _baselines(results: Results, measure: plot.Measure) -> list[tuple[str, ...]]:
-    """Return the errors of baselines on each stream, which all models have in common."""
+def _baselines(
+    results: Results, measure: plot.Measure, compared: Collection[str]
+) -> list[tuple[str, ...]]:
+    """Return the errors of baselines that are not compared as models, on each stream."""
     found = [
         next((each.baselines for each in row.values() if isinstance(each, Evaluation)), {})
         for row in results.values()
@@ -205,7 +207,7 @@ def _baselines(results: Results, measure: plot.Measure) -> list[tuple[str, ...]]
             ABSENT,
         )
         for name, words in BASELINES.items()
-        if any(name in own for own in found)
+        if name not in compared and any(name in own for own in found)
     ]
 
 

@@ -91,8 +91,8 @@ def aligned_column(values: Sequence[float]) -> list[str]:
     ['31.42', '−2.50', '–']
     """
     return [
-        told.replace("-", "−", 1) if math.isfinite(value) else ABSENT
-        for value, told in zip(values, aligned(values, 4), strict=True)
+        shown.replace("-", "−", 1) if math.isfinite(value) else ABSENT
+        for value, shown in zip(values, aligned(values, 4), strict=True)
     ]
 
 

@@ -89,8 +89,8 @@ function followPointer(figure) {
     });
     tip.hidden = false;
     const room = plot.clientWidth - tip.offsetWidth;
-    const beside = x / scale + 10;
-    tip.style.left = Math.max(0, beside > room ? x / scale - 10 - tip.offsetWidth : beside) + "px";
+    const next = x / scale + 10;
+    tip.style.left = Math.max(0, next > room ? x / scale - 10 - tip.offsetWidth : next) + "px";
     tip.style.top = top / scale + "px";
   }
 
@@ -261,9 +261,9 @@ function zoomedPlot(plot, data, setView) {
     }
     tip.hidden = false;
     const scale = svg.viewBox.baseVal.width / svg.getBoundingClientRect().width;
-    const beside = x / scale + 10;
+    const next = x / scale + 10;
     const room = plot.clientWidth - tip.offsetWidth;
-    tip.style.left = Math.max(0, beside > room ? x / scale - 10 - tip.offsetWidth : beside) + "px";
+    tip.style.left = Math.max(0, next > room ? x / scale - 10 - tip.offsetWidth : next) + "px";
     tip.style.top = top / scale + "px";
   }
 
@@ -332,7 +332,7 @@ function zoomable(figure) {
   setView(null);
 }
 
-// What is wider than its place says so, until it was scrolled to its end.
+// Mark what is wider than its place, until it was scrolled to its end.
 function scrollable(part) {
   const tell = () => {
     part.classList.toggle("more", part.scrollLeft + part.clientWidth < part.scrollWidth - 2);

@@ -169,6 +169,6 @@ def render_columns(notes: Sequence[ColumnNote]) -> str:
     hidden = len(notes) - len(shown)
     more = f" {count(hidden)} more are not shown." if hidden else ""
     return (
-        f"<p>By the first {count(looked_at)} rows.{more}</p>\n"
+        f"<p>Types are inferred from the first {count(looked_at)} rows.{more}</p>\n"
         f'<div class="scroll columns">{table(heads, rows)}</div>'
     )

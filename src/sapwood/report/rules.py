@@ -41,15 +41,15 @@ def render_rules(evaluation: Evaluation, model: Any) -> str | None:
         )
         for rule, mean, error in zip(shown, means, errors, strict=True)
     ]
+    is_tree = isinstance(part, TreeViews)  # members of ensembles weight rows
     heads = [
         Column("rows for which", numbers=False),
         Column("share of rows"),
         Column("mean"),
         Column("RMSE"),
         Column("linear model", numbers=False),
-        Column("age in rows"),
+        Column("age in rows" if is_tree else "age (weight learned)"),
     ]
-    is_tree = isinstance(part, TreeViews)
     events = _events(evaluation.rule_events) if is_tree else ""
     made = table(heads, rows)
     return f'{_covered(rules, not is_tree)}{_unit(model)}<div class="scroll">{made}</div>\n{events}'

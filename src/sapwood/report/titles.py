@@ -35,6 +35,8 @@ STAGES = {
 """Models around models, in the order in which a title names them."""
 WRAPPER = re.compile(rf"<({'|'.join(STAGES)})\((?=<)")
 SPEC = re.compile(r"[a-z0-9-]+(:\w+=[^,]*(,\w+=[^,]*)*)?")
+OF_FILE = re.compile(r"(.*\.\w+):(\w+=.*)", re.DOTALL)
+"""A file with settings, as `sapwood compare` reads it."""
 
 
 def title_of(evaluation: Evaluation) -> str:
@@ -140,7 +142,11 @@ def stream_name(stream: str) -> str:
     --------
     >>> stream_name("/data/bike_hour.csv"), stream_name("demand:rows=5000,seed=3")
     ('bike_hour.csv', 'demand (rows 5000, seed 3)')
+    >>> stream_name("data/bikes.csv:target=count,drop=casual")
+    'bikes.csv (target count, drop casual)'
     """
+    if of_file := OF_FILE.fullmatch(stream):
+        return f"{file_name(of_file[1])} ({', '.join(_settings(of_file[2]))})"
     if ":" in stream and SPEC.fullmatch(stream):
         name, _, settings = stream.partition(":")
         return f"{name} ({', '.join(_settings(settings))})"

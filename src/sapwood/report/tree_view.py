@@ -40,7 +40,7 @@ def render_tree(picture: TreePicture, target: str) -> str:
         return f'{hinted}<p class="quiet">One leaf: the tree has not split yet.</p>'
     expanded = written_nodes(picture)
     depth = max(picture.columns["depth"])
-    told = (
+    words_shown = (
         f"{count(leaves)} leaves, the deepest at depth {depth}. "
         "A row starts at the top and goes where its values send it; the leaf where it ends "
         "predicts it."
@@ -56,7 +56,7 @@ def render_tree(picture: TreePicture, target: str) -> str:
     )
     nodes = "".join(_nodes(picture, expanded))
     return (
-        f"<p>{told}</p>\n{hinted}{_drawing(picture, target)}\n"
+        f"<p>{words_shown}</p>\n{hinted}{_drawing(picture, target)}\n"
         f"<h3>Node by node</h3>\n<p>{hint}</p>\n"
         f'<div class="scroll tree"><div class="nodes">{head}{nodes}</div></div>\n'
         f"{_leaf_table(picture)}"
@@ -152,8 +152,10 @@ def _drawing(picture: TreePicture, target: str) -> str:
     svg = draw(picture, TOP, target=plain(target), orientation="right").svg
     root = ET.fromstring(svg)
     for title in root.iter(f"{{{SVG}}}title"):
-        told = title.text or ""
-        title.text = told if len(told) <= LONGEST_TITLE else told[:LONGEST_TITLE] + "…"
+        words_shown = title.text or ""
+        title.text = (
+            words_shown if len(words_shown) <= LONGEST_TITLE else words_shown[:LONGEST_TITLE] + "…"
+        )
     root.set("role", "img")
     root.set("aria-label", f"the top of the tree, to depth {TOP}; all of it is below as text")
     for each in root.iter():
@@ -221,7 +223,7 @@ def leaf_rule(picture: TreePicture, leaf: int) -> str:
     """
     columns = picture.columns
     bounds: dict[int, dict[bool, str]] = {}  # of each number: the upper (True) and the lower
-    sets: dict[int, list[str]] = {}  # of each category: what was asked about it
+    sets: dict[int, list[str]] = {}  # of each category: its conditions
     missing: dict[int, bool] = {}  # whether rows without a value come this way
     node = leaf
     while (parent := columns["parent"][node]) >= 0:
@@ -234,8 +236,8 @@ def leaf_rule(picture: TreePicture, leaf: int) -> str:
         else:
             sets.setdefault(feature, []).insert(0, question(picture, parent, LIMITS, left))
         node = parent
-    told = []
-    for feature, lets in reversed(missing.items()):  # as they are asked about from the root on
+    words_shown = []
+    for feature, lets in reversed(missing.items()):  # in the order of their splits from the root on
         if feature in sets:
             words = ", ".join(sets[feature])
             if lets:
@@ -243,8 +245,8 @@ def leaf_rule(picture: TreePicture, leaf: int) -> str:
         else:
             words = _between(plain(picture.names[feature], LIMITS.letters), bounds[feature])
             words += " or missing" if lets else ""
-        told.append(words)
-    return "; ".join(told) or "all rows"
+        words_shown.append(words)
+    return "; ".join(words_shown) or "all rows"
 
 
 def _between(name: str, bounds: dict[bool, str]) -> str:

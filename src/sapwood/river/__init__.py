@@ -1,6 +1,6 @@
 """Sapwood in river: its models, lags as a transformer, observers as splitters of river's trees.
 
-``python -m sapwood.river`` runs river's own checks of the models and tells how each went.
+``python -m sapwood.river`` runs river's own checks of the models and prints the result of each.
 """
 
 from sapwood.river.classifier import (

@@ -17,12 +17,12 @@ __all__ = ["EBSTSplitter", "QuantizerSplitter", "TEBSTSplitter"]
 
 
 class ObserverSplitter(Splitter):
-    """What the splitters share: an observer that answers as river asks.
+    """Base class of the splitters: an observer with the interface of river.
 
     None is left out. NaN counts as larger than all numbers, because river's branches send it to
     the right. All else that is no finite number raises ValueError, as does a bad y or weight.
 
-    The merit of a cut is what the criterion says of the rows that were watched, times their
+    The merit of a cut is the value of the criterion for the rows that were observed, times their
     share in all that the leaf has seen, so that a feature that is often absent counts less.
     """
 

@@ -1,8 +1,8 @@
 """The quick way in: a plain dict becomes a row of doubles; `sapwood.rows.encoder` does the rest.
 
 No code of a caller runs while a dict is walked: keys and values are looked at only if they are of
-Python's own types, and numbers of NumPy are put aside until the walk is over. Whatever is odd is
-left to the slow way, which judges it and finds the words.
+Python's own types, and numbers of NumPy are put aside until the walk is over. Anything else is
+left to the slow path, which checks it and raises the errors.
 """
 
 import sys
@@ -54,9 +54,9 @@ cdef enum:
     ALL_LABELS = 65_536  # that may have codes, if memory is not limited: MOST_LABELS there
     SHARED = 4  # as there
     MOST_KEYS = 4096  # there are no more features
-    SOME_KEYS = 16  # that are remembered beside twice as many as there are features
+    SOME_KEYS = 16  # that are remembered, plus twice the number of features
     SCALARS = 12
-    IDS = -1  # instead of the number of labels, where they are not told apart
+    IDS = -1  # instead of the number of labels, where labels are not distinguished
     NOWHERE = -1  # no column has this name
     ODD = -2  # the key has to be looked at with care
     COPIED = 2048  # doubles that are copied and then looked at, while they are in the cache
@@ -261,7 +261,7 @@ cdef class RowReader:
         Returns
         -------
         bool
-            Whether all was plain; if not, `features.read_one` has to judge.
+            Whether all was plain; if not, `features.read_one` has to read the row.
         """
         return self.fill(x, learn)
 

@@ -24,7 +24,7 @@ __all__ = [
     "UNKNOWN",
     "Coded",
     "Column",
-    "Refused",
+    "Rejected",
     "as_doubles",
     "ids_at",
     "places_of",
@@ -47,7 +47,7 @@ SHARED = 4  # labels without a code of their own share so many times fewer
 PLAIN_TYPES = frozenset({str, bool, int, float, type(None)})
 
 
-class Refused(Exception):  # noqa: N818 - it is made a ValueError before anybody sees it
+class Rejected(Exception):  # noqa: N818 - it is made a ValueError before anybody sees it
     """The row of a value that breaks a rule, and that rule."""
 
     def __init__(self, row: int, rule: str):
@@ -206,7 +206,7 @@ class Column:
         return UNKNOWN if row is not None and self.value_row >= row else self.kind
 
     def read(self, values: Values, categorical: bool = False) -> FloatArray:
-        """Return the values as doubles, NaN where missing; raise `Refused` at a bad one."""
+        """Return the values as doubles, NaN where missing; raise `Rejected` at a bad one."""
         was_unknown = self.learn and self.kind == UNKNOWN
         numbers = self._read(values, categorical)
         if was_unknown and len(numbers):
@@ -243,8 +243,8 @@ class Column:
         """Read each value once; their order is that in which all rows would bring them."""
         try:
             codes = self.read(values.distinct(), categorical)
-        except Refused as error:
-            raise Refused(int(values.first_rows[error.row]), error.rule) from None
+        except Rejected as error:
+            raise Rejected(int(values.first_rows[error.row]), error.rule) from None
         self.fresh_rows = values.first_rows[self.fresh_rows].tolist()
         return values.spread(codes)
 
@@ -255,14 +255,14 @@ class Column:
             try:
                 self.read_value(value)
             except validation.Unfit as rule:
-                raise Refused(row, str(rule)) from None
+                raise Rejected(row, str(rule)) from None
         return np.full(len(values), np.nan)
 
     def _of_array(self, values: NDArray[Any]) -> FloatArray:
         numbers = as_doubles(values)
         bad = np.flatnonzero(np.isinf(numbers))
         if len(bad):
-            raise Refused(int(bad[0]), validation.FEATURE_FINITE)
+            raise Rejected(int(bad[0]), validation.FEATURE_FINITE)
         if self.kind == UNKNOWN and not (
             np.isnan(numbers[:1]).all() and np.isnan(numbers).all()  # mostly the first will do
         ):
@@ -271,10 +271,10 @@ class Column:
 
     def _of_list(self, values: Sequence[Any], whole: bool) -> FloatArray:
         """Read values of any type up to the first that is unfit, and then raise for that one."""
-        refused = None
+        rejected = None
         types = set(map(type, values))
         if not types <= PLAIN_TYPES:
-            values, refused = _plain(values)
+            values, rejected = _plain(values)
             types = set(map(type, values))
         if self.kind == UNKNOWN:
             self.kind = _kind_of(values)
@@ -284,10 +284,10 @@ class Column:
             numbers = np.full(len(values), np.nan)
         else:
             if float in types and not whole:  # it may equal a label, but it is none
-                values, refused = _up_to_a_float(values, refused)
+                values, rejected = _up_to_a_float(values, rejected)
             numbers = self._codes(values, whole)
-        if refused is not None:
-            raise refused
+        if rejected is not None:
+            raise rejected
         return numbers
 
     def _codes(self, values: Sequence[Plain], whole: bool) -> FloatArray:
@@ -299,7 +299,7 @@ class Column:
                 label = validation.label(value, whole)
                 codes[value] = np.nan if label is None else self._code(label)
             except validation.Unfit as rule:
-                raise Refused(values.index(value), str(rule)) from None
+                raise Rejected(values.index(value), str(rule)) from None
             if len(self.fresh) > before:
                 news.append(value)
         if news:
@@ -386,26 +386,26 @@ def _are_short_texts(values: Sequence[Plain], types: set[type]) -> bool:
     )
 
 
-def _plain(values: Sequence[Any]) -> tuple[list[Plain], Refused | None]:
+def _plain(values: Sequence[Any]) -> tuple[list[Plain], Rejected | None]:
     """Return values of Python's own types, up to the first that is neither number nor text."""
     plain: list[Plain] = []
     for row, value in enumerate(values):
         try:
             plain.append(validation.plain(value))
         except validation.Unfit as rule:
-            return plain, Refused(row, str(rule))
+            return plain, Rejected(row, str(rule))
     return plain, None
 
 
 def _up_to_a_float(
-    values: Sequence[Plain], refused: Refused | None
-) -> tuple[Sequence[Plain], Refused | None]:
+    values: Sequence[Plain], rejected: Rejected | None
+) -> tuple[Sequence[Plain], Rejected | None]:
     """Return the values before the first float that is not NaN, and the refusal of that one."""
     for row, value in enumerate(values):
         if isinstance(value, float) and not math.isnan(value):
             rule = validation.FEATURE_FINITE if math.isinf(value) else validation.FEATURE_LABEL
-            return values[:row], Refused(row, rule)
-    return values, refused
+            return values[:row], Rejected(row, rule)
+    return values, rejected
 
 
 def _kind_of(values: Sequence[Plain]) -> str:
@@ -431,11 +431,11 @@ def _numbers(values: Sequence[Plain], has_text: bool) -> FloatArray:
         try:
             validation.check_number(value)
         except validation.Unfit as rule:
-            raise Refused(row, str(rule)) from None
+            raise Rejected(row, str(rule)) from None
     raise AssertionError("a value is bad, but none is found")
 
 
 def as_doubles(array: NDArray[Any]) -> FloatArray:
     """Return an array of numbers as float64, itself where it is that already."""
-    with np.errstate(over="ignore"):  # a long double becomes infinite, and is refused
+    with np.errstate(over="ignore"):  # a long double becomes infinite, and is rejected
         return array.astype(np.float64, copy=False)

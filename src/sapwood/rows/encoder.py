@@ -24,7 +24,7 @@ from sapwood.rows.column import (
     NUMBER,
     UNKNOWN,
     Column,
-    Refused,
+    Rejected,
     Values,
     as_doubles,
 )
@@ -70,7 +70,7 @@ class EncodedRows:
 
         At a turn a category becomes one of many, or may become one of ids: if rows came one by
         one, the first of the part would be predicted before that, and learned after it. Each part
-        is to be committed before the next is asked for.
+        is to be committed before the next is requested.
 
         Parameters
         ----------
@@ -306,7 +306,7 @@ def read_one(features: Features, x: Any, learn: bool) -> EncodedRows:
 def _read_columns(
     features: Features, items: Iterable[tuple[Any, Any]], convert: Convert, rows: int, learn: bool
 ) -> EncodedRows:
-    """Read named columns; of several bad values that in the first row is told."""
+    """Read named columns; of several bad values, the one in the first row is reported."""
     before = features.known
     known = len(before.names)
     columns, width = _columns(features, items, learn)
@@ -325,18 +325,18 @@ def _read_columns(
         matrix = _finite(matrix, [column.name for column in in_order], owned=False)
         return _read_numbers(features, before, in_order, matrix, learn)
     numbers: dict[int, FloatArray] = {}
-    refused: tuple[int, str] | None = None
+    rejected: tuple[int, str] | None = None
     for place, (column, _) in columns.items():
         values, categorical = contents.pop(place)
         try:
             numbers[place] = column.read(values, categorical)
-        except Refused as error:
-            if refused is None or error.row < refused[0]:
+        except Rejected as error:
+            if rejected is None or error.row < rejected[0]:
                 value = values[error.row]
                 sentence = validation.feature_sentence(column.name, value, error.row, error.rule)
-                refused = error.row, sentence
-    if refused is not None:
-        raise ValueError(refused[1])
+                rejected = error.row, sentence
+    if rejected is not None:
+        raise ValueError(rejected[1])
     in_order = [column for column, _ in columns.values()]
     names = [
         *before.names,
@@ -543,7 +543,7 @@ def _as_array(X: Any, keep_types: bool) -> NDArray[Any]:
     is_array = isinstance(X, np.ndarray)
     try:
         array = np.asarray(X, dtype=object if keep_types and not is_array else None)
-        if array.dtype.kind in "US" and not is_array:  # numbers beside text became text
+        if array.dtype.kind in "US" and not is_array:  # numbers among text became text
             array = np.asarray(X, dtype=object)
     except ValueError as error:
         raise ValueError(f"X is no table of (rows, features): {error}") from error

@@ -110,7 +110,7 @@ class KnownFeatures:
 
     The labels of a category of many are in a dict that later moments share: it only grows, and
     of it the first ones count, as many as there were at this moment. So a moment that never comes
-    about leaves no trace but in the dict, which whoever is next then copies.
+    about leaves no trace but in the dict, which the next caller then copies.
 
     Attributes
     ----------
@@ -305,7 +305,7 @@ class Features(FeatureTable):
     `most_labels` is less than 65,536, so do labels of many that have more than 64 characters. If
     the first 16,384 labels came with (next to) no row in which one came again, the feature is one
     of ids: it counts as missing from then on, and its labels are forgotten. Where `most_labels` is
-    less, from 1,024 on, so many labels tell whether it is.
+    less, from 1,024 on, so many labels decide it.
 
     Parameters
     ----------
@@ -430,7 +430,7 @@ class Features(FeatureTable):
         ------
         ValueError
             If X has another shape, or a value is neither finite nor missing, or of another kind
-            than its feature; told with its name and row.
+            than its feature; the message has its name and row.
         """
         plan = encoder.read(self, X, learn)
         if plan.before.flags or (learn and self.flagging):
@@ -471,12 +471,12 @@ class Features(FeatureTable):
 
     def copy(self) -> Self:
         """Return features that are equal and share nothing that changes."""
-        twin = type(self)(self.categorical, self.most_labels)
-        twin.schema, twin.flagging = self.schema, self.flagging
-        twin.set_gaps(self.gaps, self.flag_due)
-        twin.known = self.known._copy()
-        twin.known.tables = [dict(table) for table in self.categories]  # as each adds to its own
-        return twin
+        copied = type(self)(self.categorical, self.most_labels)
+        copied.schema, copied.flagging = self.schema, self.flagging
+        copied.set_gaps(self.gaps, self.flag_due)
+        copied.known = self.known._copy()
+        copied.known.tables = [dict(table) for table in self.categories]  # as each adds to its own
+        return copied
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_header, (self.to_header(), self.most_labels)

@@ -1,7 +1,7 @@
 """Data frames: their columns as arrays, codes or lists, and predictions as a series like theirs.
 
-Which library a frame is of, and what its columns hold, narwhals tells. pandas, polars and pyarrow
-are not imported for their own frames: whoever has one has done so.
+narwhals determines the library of a frame, and what its columns hold. pandas, polars and pyarrow
+are not imported for their own frames: they are imported already.
 """
 
 import importlib
@@ -82,7 +82,7 @@ def lasting(X: Any) -> Any:
     Parameters
     ----------
     X : object
-        As for `opened`, which also tells what is raised.
+        As for `opened`, which lists the errors.
     """
     if isinstance(X, np.ndarray) or hasattr(X, "__dataframe__"):
         return X
@@ -96,7 +96,7 @@ def frame_of(X: Any) -> Any:
     Parameters
     ----------
     X : object
-        As for `opened`, which also tells what is raised.
+        As for `opened`, which lists the errors.
     """
     if isinstance(X, np.ndarray | list | tuple):
         return None

@@ -1,7 +1,7 @@
 """Features that the model derives itself: whether a number is missing.
 
 A linear model takes the mean for a value that is missing. Where values are missing for a reason,
-that loses what their absence tells. So a column of numbers that was missing in FLAG_ROWS rows and
+that loses the information in their absence. So a column of numbers that was missing in FLAG_ROWS rows and
 present in as many, and neither in less than one in FLAG_SHARE + 1, gets a flag from the next row on:
 a feature that is 1 where it is missing and 0 elsewhere. It is a term of linear models; no leaf
 splits on it. Rows are counted from the first one on in which the column was missing, so that columns

@@ -1,7 +1,7 @@
 """y in: one target, or several with names; and predictions out, in kind.
 
-A model is of one target, or of several, from its first row on. Reading changes nothing; whether y
-fits the model is said by `fitting`, in the turn of whoever learns.
+A model is of one target, or of several, from its first row on. Reading changes nothing; `fitting`
+checks whether y fits the model, while the write lock is held.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,12 +24,12 @@ MISSING = "at least one of its targets is expected; leave out a row that has non
 class Targets(NamedTuple):
     """What y holds."""
 
-    names: tuple[Label, ...] | None  # of its columns; None if they are told by their order
+    names: tuple[Label, ...] | None  # of its columns; None if their order identifies them
     values: FloatArray  # a column, or a matrix with NaN where a target is missing
 
 
 def is_several(y: Any) -> bool:
-    """Whether y is made to hold several targets, as far as its type tells."""
+    """Whether y is made to hold several targets, by its type."""
     if isinstance(y, np.ndarray):
         return y.ndim == 2
     if isinstance(y, Mapping) or is_rows(y):

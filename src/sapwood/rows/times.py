@@ -231,7 +231,7 @@ def pattern_of(format: str) -> str | None:
     """Return a pattern whose groups are the directives of a format; None if `strptime` must do it.
 
     What fits the pattern, and is a time, is the same time by `strptime`: where digits meet digits
-    full widths are asked for, which it prefers too.
+    full widths are required, which it prefers too.
     """
     tokens = re.findall(r"%(.)|(\s+)|([^%\s])", format, re.DOTALL)
     found = [directive for directive, _, _ in tokens if directive]

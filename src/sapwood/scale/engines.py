@@ -55,7 +55,7 @@ class _Lent(Engine):
     """An executor of the caller, who has to close it and to replace lost workers."""
 
     def renew(self) -> None:
-        """Do nothing: it may have mended itself."""
+        """Do nothing: it may have recovered by itself."""
 
     def close(self) -> None:
         """Leave it open."""

@@ -117,7 +117,7 @@ class Members:
 def _foreign(engine: str, place: int, why: str) -> MergeError:
     return MergeError(
         f"worker {place} of {engine} has not sent its part of the forest ({why}): let it do "
-        "nothing but what this driver asks for"
+        "nothing but the tasks of this driver"
     )
 
 

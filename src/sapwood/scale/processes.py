@@ -182,7 +182,7 @@ class _Worker:
 
 def _work(pipe: Connection, prepare: Callable[[], None] | None) -> None:
     """Answer calls until the pipe ends, as it also does with the process at its other end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever submits the calls decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the submitting process decides
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     if prepare is not None:
         prepare()

@@ -181,11 +181,11 @@ class Rounds:
         model = self.trained.model
         lists, _ = self.source.cut(self._cursor, wanted, self._workers)
         snapshot = take_snapshot(model, self.trained.rounds)
-        asked = time.perf_counter()
+        requested = time.perf_counter()
         done = self._collected(snapshot, lists)
         answered = time.perf_counter()
         self._take_in(snapshot, done)
-        driver = (asked - begun) + (time.perf_counter() - answered)
+        driver = (requested - begun) + (time.perf_counter() - answered)
         rows = sum(each.learned for each in done)
         self._end_round(begun, driver, done, rows=rows, bytes_out=len(snapshot) * len(done))
 
@@ -197,7 +197,7 @@ class Rounds:
         members.part_if_whole(self.trained.model)
         pieces, _ = self.source.cut(self._cursor, wanted, 1)
         sent = sum(map(len, members.parts))
-        asked = time.perf_counter()
+        requested = time.perf_counter()
         calls = members.calls(self.source, pieces[0], self._skip_bad)
         found = self._all_of(calls)
         answered = time.perf_counter()
@@ -205,7 +205,7 @@ class Rounds:
         self._count(done[:1])
         members.take(done, self._engine.name)
         self.trained.scores = joined_scores(self.trained.scores, done[0].scores)
-        driver = (asked - begun) + (time.perf_counter() - answered)
+        driver = (requested - begun) + (time.perf_counter() - answered)
         self._end_round(begun, driver, done, rows=done[0].learned, bytes_out=sent)
 
     def _rejoin(self) -> None:
@@ -277,7 +277,7 @@ class Rounds:
                 raise MergeError(
                     f"a worker of {self._engine.name} has sent shards {delta.shards} of round "
                     f"{delta.round} for shards {shards} of round {self.trained.rounds}, or of "
-                    "another model: let it do nothing but what this driver asks for"
+                    "another model: let it do nothing but the tasks of this driver"
                 )
         if deltas:
             total = reduce(add, deltas)

@@ -36,7 +36,7 @@ class PieceRead:
     Parameters
     ----------
     piece : Piece
-        As it was asked for.
+        The piece to read.
     start, end : int
         Where its first row begins, and the first one behind it; in the unit of the file.
     rows, lines : int

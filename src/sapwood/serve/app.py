@@ -294,7 +294,7 @@ class Handlers:
         return await asyncio.to_thread(replica.read, function)
 
     def _levels(self, request: Request) -> list[float]:
-        """Return the levels of the prediction intervals that were asked for."""
+        """Return the levels of the prediction intervals that were requested."""
         text = request.query_params.get("intervals", "")
         if text in ("", "false"):
             return []

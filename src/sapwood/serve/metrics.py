@@ -58,7 +58,7 @@ COUNTERS = frozenset(
 
 
 class Metrics:
-    """Counters that requests change, and gauges that are read when metrics are asked for.
+    """Counters that requests change, and gauges that are read when metrics are requested.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ class ServiceState:
     # -- operations -------------------------------------------------------------------------------
 
     def apply(self, operation: Operation, moment: float, batch: Batch | None = None) -> Outcome:
-        """Do what an operation asks for.
+        """Apply an operation.
 
         Parameters
         ----------

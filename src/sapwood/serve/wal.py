@@ -27,7 +27,7 @@ SEGMENT_MAGIC = b"SAPWAL\x00\x01"
 SEGMENT = struct.Struct("<8sQ")
 MAGIC = b"\xf5rec"
 HEADER = struct.Struct("<4sIIQd")  # magic, length, CRC, sequence number, time
-CHECKED = struct.Struct("<IQd")  # what the CRC covers besides the payload
+CHECKED = struct.Struct("<IQd")  # what the CRC covers in addition to the payload
 NAME = re.compile(r"wal-(\d{20})\.log")
 INTERVAL = 1.0
 """Seconds between two calls of fsync under the policy "interval"."""

@@ -1,6 +1,6 @@
 """Sapwood in scikit-learn: its models as estimators, lags as a transformer.
 
-``python -m sapwood.sklearn`` runs scikit-learn's own checks of them and tells how each went.
+``python -m sapwood.sklearn`` runs scikit-learn's own checks of them and prints the result of each.
 """
 
 from sapwood.sklearn.classifier import (

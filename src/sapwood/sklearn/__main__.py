@@ -1,4 +1,4 @@
-"""Run every check that scikit-learn has for our estimators, and tell how each went."""
+"""Run every check that scikit-learn has for our estimators, and print the result of each."""
 
 import os
 import sys

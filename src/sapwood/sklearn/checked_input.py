@@ -18,8 +18,8 @@ class CheckedInput(BaseEstimator):
 
         Of several targets, values may be missing.
 
-        A frame stays one where columns are known by their names, so that models can tell
-        categories from numbers. All else becomes an array, or is refused.
+        A frame stays one where columns are known by their names, so that models distinguish
+        categories from numbers. All else becomes an array, or is rejected.
         """
         if several:
             y = check_array(y, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")

@@ -145,7 +145,7 @@ class SklearnClassifier(AdapterParameters, ClassifierMixin, CheckedInput):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """What it lately costs to get a column wrong, as a share of what all cost."""
+        """Permutation importance of the columns in recent rows; they sum to 1."""
         check_is_fitted(self, "model_")
         return np.array(list(self.model_.feature_importances.values()))
 

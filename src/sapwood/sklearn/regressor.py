@@ -128,7 +128,7 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """What it lately costs to get a column wrong, as a share of what all cost.
+        """Permutation importance of the columns in recent rows; they sum to 1.
 
         They sum to 1; without a split, all are 0.
         """

@@ -13,7 +13,7 @@ __all__ = ["Held", "hold"]
 MOST_DIGITS = 20
 
 
-class Held(Exception):  # noqa: N818 - whoever knows what it is for makes a sentence of it
+class Held(Exception):  # noqa: N818 - the caller knows the purpose, and makes an error of it
     """The lock is held by another; `process` is its number, None if that is not known."""
 
     def __init__(self, process: int | None):

@@ -84,13 +84,13 @@ class ArffStream(DelimitedStream):
                     f"{self.name}, line {number}: sparse rows are not read; save the file with "
                     "all values, as by Weka's SparseToNonSparse"
                 )
-            mended = _as_csv(row)
-            flaw = Flaw(bad_rows.UNCLOSED_QUOTE) if mended is None else self._flaw(mended)
+            as_csv = _as_csv(row)
+            flaw = Flaw(bad_rows.UNCLOSED_QUOTE) if as_csv is None else self._flaw(as_csv)
             if flaw is not None:
                 flaws[len(raw)] = flaw
             numbers.append(number)
             raw.append(line.rstrip(b"\r"))
-            tidy.append(mended or b"")
+            tidy.append(as_csv or b"")
         return TextRows(np.array(numbers, np.int64), raw, flaws, tidy)
 
 
@@ -136,7 +136,7 @@ def open_arff(path: str, wishes: ReadOptions) -> ArffStream:
     path : str
         A file, a named pipe, or "-" for the standard input.
     wishes : ReadOptions
-        What is asked for. Formats of times that the file declares are used unless others are given.
+        How to read it. Formats of times that the file declares are used unless others are given.
 
     Raises
     ------

@@ -30,7 +30,7 @@ def open_chained(
     paths : sequence of str
         The files, in order.
     wishes : ReadOptions
-        What is asked for.
+        How to read it.
     open_one : callable
         Opens one of them.
     same_columns : bool

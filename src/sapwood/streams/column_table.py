@@ -49,7 +49,7 @@ def describe_columns(
     >>> for note in describe_columns(schema, sample):
     ...     print(note.name, note.kind, note.example, note.missing, note.distinct, note.warnings)
     row number 1 0 30 ('is the same as the target: ...', 'counts the rows: ...')
-    city category Oslo 15 1 ('is constant in the first rows: of use only if that changes',)
+    city category Oslo 15 1 ('is constant in the first rows; useful only if it varies later',)
     y number 1 0 30 ()
     """
     rules = {rule.name: rule for rule in schema.read}
@@ -99,7 +99,7 @@ def _warnings(
     if not texts and len(values):
         yield f"has no value in the first rows: {drop}"
     elif distinct == 1 and len(texts) >= FEW:
-        yield "is constant in the first rows: of use only if that changes"
+        yield "is constant in the first rows; useful only if it varies later"
     if rule.role == "category":
         numbers = sum(PLAIN.fullmatch(text) is not None for text in texts)
         if len(texts) >= MANY and distinct >= NEARLY_ALL * len(texts):

@@ -1,7 +1,7 @@
 """Files that are compressed: which are known by their first bytes, and their text piece by piece.
 
 Gzip, bzip2 and xz are unpacked as they come, from pipes too. Zstandard and zip archives are read
-from files only: there, as much is waited for as is asked for, and an archive has its list of
+from files only: there, a read waits for the requested bytes, and an archive has its list of
 contents at its end.
 """
 

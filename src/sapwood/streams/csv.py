@@ -250,7 +250,7 @@ def open_delimited(
     path : str
         A file, a named pipe, or "-" for the standard input.
     wishes : ReadOptions
-        What is asked for.
+        How to read it.
     delimiter : bytes, optional
         The byte between fields. If not given, the one of ``, ; | tab`` that the first line has
         most of.

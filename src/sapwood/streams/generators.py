@@ -31,7 +31,7 @@ __all__ = [
     "planes2d",
 ]
 
-ROWS = 100_000  # unless asked for others; endless streams change where those of so many do
+ROWS = 100_000  # by default; endless streams change where those of so many do
 LARGEST_SEED = 2**32 - 1  # of one word, so that no other seed and block give the same draws
 LARGEST_ROW = 2**32 * BLOCK
 LARGEST_NOISE = 1e100

@@ -45,7 +45,7 @@ __all__ = ["JSONLinesStream"]
 
 SAMPLE_ROWS = 1000
 MOST_DIGITS = 4000
-"""Digits from which on whole numbers are infinite; Python refuses to convert some more."""
+"""Digits from which on whole numbers are infinite; Python rejects some more."""
 MANY = 16
 """Lines from which on it pays to have pyarrow parse them."""
 

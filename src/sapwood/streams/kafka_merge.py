@@ -31,7 +31,7 @@ IDLE = 0.1
 SOON = 0.01
 """The same where there are messages already that could be handed out."""
 CHECK_EVERY = 5.0
-"""Seconds after which brokers are asked again whether they are there, and for new partitions."""
+"""Seconds between checks of the brokers, and of new partitions."""
 
 
 Row = tuple[int, bytes | None]

@@ -1,4 +1,4 @@
-"""A topic of Kafka: which partitions it has, and how its brokers are asked and waited for.
+"""A topic of Kafka: which partitions it has, and requests to its brokers with timeouts.
 
 Nothing is kept in the broker: no group is joined, and no offset is committed.
 """
@@ -108,7 +108,7 @@ class Topic:
             Consumer,
             address,
             **{
-                "group.id": "sapwood",  # which the client asks for, and nothing is done with
+                "group.id": "sapwood",  # required by the client, and not used
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "enable.partition.eof": True,
@@ -170,7 +170,7 @@ class Topic:
         return lambda wait: Extent(*self.consumer.get_watermark_offsets(place, timeout=wait))
 
     def known_end(self, partition: int) -> int:
-        """Return where a partition ended when something was read from it; no broker is asked."""
+        """Return where a partition ended when something was read from it; no request is sent."""
         place = TopicPartition(self.address.topic, partition)
         return int(self.consumer.get_watermark_offsets(place, cached=True)[1])
 
@@ -180,7 +180,7 @@ class Topic:
         Parameters
         ----------
         question : callable
-            Asks them, and waits for so many seconds.
+            Sends the request, and waits for so many seconds.
 
         Raises
         ------

@@ -101,7 +101,7 @@ def recognise_written(
     comma_between : bool
         Whether fields are separated by commas.
     decimal, thousands : str, optional
-        The marks that were asked for.
+        The requested marks.
 
     Examples
     --------

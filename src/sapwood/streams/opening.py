@@ -140,7 +140,7 @@ def open_stream(
     Raises
     ------
     StreamError
-        If the file cannot be read as what it is asked to be.
+        If the file cannot be read in the requested format.
     OSError
         If it is not there, or may not be read.
     ModuleNotFoundError

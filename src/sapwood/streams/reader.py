@@ -90,7 +90,7 @@ class Reader:
             return system.wait_for_input(self._raw, 0)
         except io.UnsupportedOperation:  # it is in memory
             return True
-        except (OSError, ValueError):  # there is no telling, as for pipes on Windows
+        except (OSError, ValueError):  # unknown, as for pipes on Windows
             return False
 
     def peek(self, lines: int, most: int) -> None:

@@ -32,7 +32,7 @@ NO_TIME = "none"
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the reader of a file asks for.
+    """How to read a file: types, formats and columns.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def decide(
         All columns in order, and what their values look like; None if that is to be decided by
         the values themselves, which is possible for features that a model knows.
     wishes : ReadOptions
-        What is asked for.
+        How to read it.
     formats : mapping of str to str, optional
         The formats in which times and numbers were found to be written.
 
@@ -254,7 +254,7 @@ def decide(
             some = nearest(next(iter(wishes.known), ""), found)
             raise StreamError(f"{source} has none of the model's features: {some}")
     if not (rules or ids):
-        raise StreamError(f"{source} has no features: no column is left besides the target")
+        raise StreamError(f"{source} has no features: no column is left except the target")
     return Schema(tuple(found), tuple(rules), target, time, ids)
 
 

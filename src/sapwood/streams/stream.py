@@ -43,7 +43,7 @@ Position = dict[str, int]
 OFFSET_BITS = 48
 """The lower bits of the number of a message, which are its offset; above is its partition."""
 MOST_ROWS = 8192
-"""Rows of a chunk, unless a stream is asked for fewer."""
+"""Rows of a chunk, unless fewer are requested."""
 
 
 class StreamError(ValueError):

@@ -21,7 +21,7 @@ from sapwood.streams.time_format import read_times, seconds_by_text
 __all__ = ["CHOSEN", "is_iso", "parts_of", "seconds_of", "seconds_of_text", "telling_parts"]
 
 CHOSEN = ("hour", "weekday", "season")
-"""The parts that are taken if none are asked for: with the time itself, which is there too, they
+"""The default parts: with the time itself, which is there too, they
 served three real streams best, among months, days of the year and of the month, and both
 coordinates of the season."""
 

@@ -105,7 +105,7 @@ def test_tooltips_tell_all_numbers():
     assert tooltips[2].splitlines() == [
         "node 2, depth 1",
         "temp >= 12.5 or missing",
-        "asks: city in {Oslo, Rome} (unseen or missing: yes)",
+        "condition: city in {Oslo, Rome} (unseen or missing: yes)",
         "gain 75",
         "when it split: weight 40, mean 8.5, deviation 1.5",
         "now below: leaves 2, weight 80, mean 8.625",
@@ -143,7 +143,7 @@ def test_long_names_are_cut_before_the_threshold():
     tree = picture(split(leaf(), leaf(), threshold=-12.625), ["name_" * 40], [()])
     title = Parsed(draw(tree)).texts[0][0]
     assert title == "name_name_name_na… < -12.625"
-    assert f"asks: {'name_' * 40} < -12.625 (missing: no)" in Parsed(draw(tree)).tooltips[0]
+    assert f"condition: {'name_' * 40} < -12.625 (missing: no)" in Parsed(draw(tree)).tooltips[0]
 
 
 def test_long_sets_are_cut():

@@ -195,6 +195,45 @@ def test_the_reasons_of_the_readme_quote_the_results_file(measured):
 SIX = {6: "six"}
 
 
+def results(name):
+    with (DOCS / "benchmarks" / "results" / f"{name}.csv").open(
+        newline="", encoding="utf-8"
+    ) as file:
+        return list(csv.DictReader(file))
+
+
+def means(rows, score):
+    """Return the mean score of each learner with labels at once, best first; and the streams."""
+    found = {}
+    for row in rows:
+        if row["timing"] == "at once":
+            found.setdefault(row["learner"], []).append(float(row[score]))
+    assert len({len(each) for each in found.values()}) == 1
+    ranked = sorted(((np.mean(each), name) for name, each in found.items()), reverse=True)
+    return {name: f"{mean:.3f}" for mean, name in ranked}, len(next(iter(found.values())))
+
+
+def test_the_readme_quotes_the_results_of_classifiers_and_hybrids():
+    text = " ".join(README.split())
+    rows = results("classes")
+    accuracy, streams = means(rows, "accuracy")
+    other = next(name for name in accuracy if not name.startswith("Sapwood"))
+    most = max(int(row["rows"]) for row in rows)
+    assert (
+        f"Mean accuracy over {streams} classification streams of up to {most:,} rows is "
+        f"{accuracy['Sapwood forest']} for the forest and {accuracy[other]} for the best other "
+        f"learner, {other} ("
+    ) in text
+    rows = [row for row in results("hybrid") if row["r2"] != "nan"]
+    r2, streams = means(rows, "r2")
+    most = max(int(row["rows"]) for row in rows if row["timing"] == "at once")
+    assert (
+        f"Mean R² over {streams} regression streams of up to {most:,} rows is {r2['hybrid']} for the "
+        "[hybrid](docs/howto/hybrid.md) of a forest and a refitted LightGBM model, "
+        f"{r2['forest']} for the forest, and {r2['LightGBM refitted']} for the refitted"
+    ) in text
+
+
 def test_the_readme_is_short_and_names_what_a_reader_needs():
     prose_links = [link for link in LINK.findall(README) if not link.startswith("docs/pictures")]
     assert "make run" in README

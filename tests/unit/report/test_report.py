@@ -519,7 +519,7 @@ def test_columns_are_told_if_the_stream_tells(timed):
     )
     page = Page(render(dataclasses.replace(timed[0], columns=(note,))))
     told = page.text("columns")
-    assert "By the first 1,000 rows." in told
+    assert "inferred from the first 1,000 rows." in told
     assert "<id> time as %d.%m.%Y; also its hour <b> 3 7 nearly unique: an id?" in told
 
 
@@ -530,7 +530,7 @@ def test_columns_of_a_file_are_told_as_they_were_read(tmp_path):
         sapwood.HoeffdingTreeRegressor(), tmp_path / "flats.csv", target="rent", progress=False
     )
     told = Page(render(found)).text("columns")
-    assert "By the first 60 rows." in told
+    assert "inferred from the first 60 rows." in told
     assert "sold time as %d.%m.%Y; also its weekday, season 01.11.2026 0 28" in told
     assert "row number 0 0 60 is the same as the target" in told
     assert "rooms number 0 0 7" in told

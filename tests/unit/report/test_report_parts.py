@@ -246,7 +246,8 @@ def test_names_are_without_syntax_and_baselines_are_listed_once(compared):
     assert "first (rows 3)" in text
     assert "rows=3" not in text
     assert compared.count('<th scope="row">the exponentially weighted mean</th>') == 1
-    assert text.index("Models Tree") < text.index("Baselines repeating")
+    assert text.index("Models Tree") < text.index("Baselines the exponentially weighted mean")
+    assert "repeating the last value" not in text  # which is compared as a model
 
 
 def test_axes_are_scaled_to_the_contenders():

@@ -150,7 +150,7 @@ def test_a_run_that_was_ended_by_a_signal_holds_nothing(folder, number) -> None:
     stop(first, number)
     again = run(*COMMAND, "--json", cwd=folder, input=b"".join(rows))
     assert again.code == 0, again.stderr
-    assert "going on after " in again.stderr
+    assert "resuming after " in again.stderr
     assert again.json()["rows"]["learned"] == 3000
     assert not (folder / "C.lock").exists()
 

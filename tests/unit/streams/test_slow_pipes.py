@@ -240,6 +240,6 @@ def test_a_run_on_a_slow_pipe_goes_on_with_what_columns_were(folder) -> None:
     assert wait_until(lambda: (folder / "p.csv").read_bytes().count(b"\n") == 31, process)
     assert stop(process, 2).code == 130
     again = run(*typed, "--checkpoint", "C", cwd=folder, input=text.encode())
-    assert "going on after 30 rows" in again.stderr
+    assert "resuming after 30 rows" in again.stderr
     assert again.json() == whole.json()
     assert [(folder / name).read_bytes() for name in ("p.csv", "bad.csv", "grown")] == wanted

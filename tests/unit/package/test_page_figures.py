@@ -1,0 +1,114 @@
+"""Tables and figures of pages are those of the results files, or of the page that they quote."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from places import ROOT
+
+DOCS = ROOT / "docs"
+RESULTS = DOCS / "benchmarks" / "results"
+MINUS = "\N{MINUS SIGN}"
+
+
+def records(name):
+    with (RESULTS / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def text(page):
+    return (DOCS / page).read_text(encoding="utf-8").replace(MINUS, "-")
+
+
+def tables(page, start=""):
+    """Return the rows of all tables of a page, from a heading on."""
+    lines = text(page).partition(start)[2] if start else text(page)
+    return [line.strip("| ").split(" | ") for line in lines.splitlines() if line.startswith("| ")]
+
+
+def test_forecasts():
+    found = {(r["series"], r["horizon"], r["learner"]): r for r in records("forecasting")}
+    head, *rows = tables("howto/forecasting.md", "written by python -m benchmarks forecasting")
+    learners = head[2:]
+    rows = [row for row in rows if row[0] in {series for series, _, _ in found}]
+    assert len(rows) * len(learners) == len(found)
+    for series, horizon, *cells in rows:
+        own = [found[series, horizon, learner] for learner in learners]
+        assert cells == [f"{float(r['r2']):.3f} ({float(r['mase']):.2f})" for r in own]
+
+
+def test_hybrids():
+    found = records("hybrid")
+    rows = [row for row in tables("howto/hybrid.md", "### Mean R²") if ", held-out " in row[0]]
+    rows += [row for row in tables("howto/hybrid.md", "### Mean R²") if ", all " in row[0]]
+    assert len(rows) == 8
+    for name, *cells in rows:
+        timing, _, part = name.partition(", ")
+        kinds = {"True", "False"} if part.startswith("all") else {"False"}
+        for learner, cell in zip(("hybrid", "forest"), cells, strict=False):
+            own = [
+                float(row["r2"])
+                for row in found
+                if (row["timing"], row["learner"]) == (timing, learner) and row["chose"] in kinds
+            ]
+            assert len(own) == int(part.split()[-1])
+            assert cell.split()[0] == f"{np.mean(own):.4f}"
+
+
+@pytest.mark.parametrize("timing", ["at once", "by 1,000"])
+def test_classifiers(timing):
+    rows = tables("benchmarks/classes.md", f"## Labels {timing}")
+    start = next(i for i, row in enumerate(rows) if row[0] == "learner") + 2
+    own = {}
+    for row in records("classes"):
+        if row["timing"] == timing:
+            own.setdefault(row["learner"], []).append(float(row["accuracy"]))
+    shown = {row[0]: row[3] for row in rows[start : start + len(own)]}
+    assert shown == {learner: f"{np.mean(scores):.3f}" for learner, scores in own.items()}
+
+
+def test_the_service():
+    rows = [row for row in tables("howto/serving.md", "## Load") if row[1].isdigit()]
+    assert rows == [list(row.values()) for row in records("serving-medians")]
+
+
+# -- figures that a page quotes from another one ---------------------------------------------------
+
+
+def test_delayed_labels_quote_the_page_on_labels():
+    rows = {row[0]: row[1] for row in reversed(tables("benchmarks/timings.md", "## Means over 14"))}
+    quoted = " ".join(text("howto/delayed-labels.md").split())
+    once, day, week = (f"{float(rows[key]):.3f}" for key in ("at once", "24 late", "168 late"))
+    assert (
+        f"over 14 streams is {once} with immediate labels, {day} with labels 24 rows late, and "
+        f"{week} with labels 168 rows late"
+    ) in quoted
+
+
+def test_limitations_quote_the_benchmarks():
+    quoted = " ".join(text("explanation/limitations.md").split())
+    rows = tables("benchmarks/timings.md", "## R², labels never after 80 %")[2:-1]
+    ahead = sum(float(row[-1]) > float(row[1]) for row in rows)
+    assert f"batch gradient boosting was better on {ahead} of {len(rows)} streams" in quoted
+    head, _, *rows = tables("benchmarks/peers.md", "R² on real streams:")
+    rows = rows[: next(i for i, row in enumerate(rows) if row[0] == "stream")]
+    places = head.index("Sapwood"), head.index("LightGBM")
+    scores = [[float(row[place].strip("*")) for place in places] for row in rows]
+    ahead = sum(lightgbm > ours for ours, lightgbm in scores)
+    assert f"on {len(rows)} real streams" in quoted
+    assert f"LightGBM had a higher R² on {ahead} of them" in quoted
+
+
+def test_methods_quote_each_page():
+    rows = {row[0].partition("]")[0][1:]: row[-1] for row in tables("benchmarks/methods.md")[-4:]}
+    summary = {(r["stream"], r["learner"]): r for r in records("headline") if r["measure"] == "r2"}
+    assert rows["summary"] == f"{float(summary['bike', 'Sapwood tree']['value']):.3f}"
+    for name, page, start in (
+        ("tables", "tables.md", ""),
+        ("labels and accuracy", "timings.md", "## R², labels at once"),
+        ("peers", "peers.md", "R² on real streams:"),
+    ):
+        own = next(row for row in tables(f"benchmarks/{page}", start) if row[0] == "bike")
+        place = 2 if name == "peers" else 1
+        assert rows[name] == own[place].strip("*")
