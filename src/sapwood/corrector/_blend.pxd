@@ -1,16 +1,16 @@
 """Candidates blended around a base: base + sum of theta (candidate - base).
 
-The result is held within the least and the greatest of them all. The weights theta are those of a
-ridge regression of y - base on what the candidates said beyond the base, within 0 and a bound. The
-ridge draws them to a centre as if each were known to within a deviation before any label came:
+The result is limited to the range of the base and the candidates. The weights theta are those of a
+ridge regression of y - base on the differences candidate - base, limited to 0 and an upper bound.
+The ridge shrinks them to a centre, as a prior with a given deviation:
 
     (sum of d d' + r I) theta = sum of d (y - base) + r centre,   r = s² / deviation²
 
-with s² the mean square of the errors of what was said. With a centre of 0 the base itself is what
-is said while nothing is known; with 1 / n, and the mean of n predictions as the base, that mean.
+with s² the mean square of the errors of issued predictions. Before the first label, a centre of 0
+gives the base. A centre of 1 / n, with the mean of n predictions as the base, gives that mean.
 
-A blend of n candidates is `blend_doubles(n)` doubles: the faded sums of squared errors and of
-weights, theta, and the sums of `_faded.pxd`.
+A blend of n candidates is `blend_doubles(n)` doubles: the exponentially weighted sums of squared
+errors and of weights, theta, and the sums of `_faded.pxd`.
 """
 
 from sapwood.corrector._evidence cimport slower
@@ -28,8 +28,8 @@ cdef struct BlendRules:
 
 
 cdef struct BlendErrors:
-    double square      # faded sum of squared errors
-    double weight      # faded sum of weights
+    double square      # exponentially weighted sum of squared errors
+    double weight      # exponentially weighted sum of weights
 
 
 cdef inline Py_ssize_t blend_doubles(Py_ssize_t n) noexcept nogil:
@@ -52,7 +52,7 @@ cdef inline void start_blend(double* blend, Py_ssize_t n, const BlendRules* rule
 cdef inline double blended(
     const double* blend, Py_ssize_t n, double base, const double* candidates
 ) noexcept nogil:
-    """What the base and the candidates say together."""
+    """Return the blend of the base and the candidates."""
     cdef const double* theta = blend + 2
     cdef double said = base, least = base, greatest = base
     cdef Py_ssize_t i
@@ -68,7 +68,7 @@ cdef inline void judge_blend(
     double* blend, Py_ssize_t n, const BlendRules* rules,
     double base, const double* candidates, double said, double y, double w, double share,
 ) noexcept nogil:
-    """Take the label of what was said; the share is what it is worth as evidence."""
+    """Learn the label of an issued prediction; the share is its weight as evidence."""
     cdef BlendErrors* errors = <BlendErrors*>blend
     cdef double d[MOST_CANDIDATES]
     cdef double fade = slower(rules.fade, share), error = y - said
@@ -84,7 +84,7 @@ cdef inline void judge_blend(
 cdef inline void settle_blend(
     double* blend, Py_ssize_t n, const BlendRules* rules, Py_ssize_t sweeps
 ) noexcept nogil:
-    """Let the weights of the candidates go towards what all labels so far say.
+    """Move the weights of the candidates towards the solution for all labels so far.
 
     Each sweep improves all of them once. They go on from where they are, so that one is enough
     for a few candidates, if it is done often.

@@ -1,9 +1,10 @@
-"""What the label of a prediction is worth as evidence, the later it comes the less.
+"""The weight of a label as evidence, which decreases with its delay.
 
-Errors of predictions that were made from the same labels, or nearly so, are alike: of a batch of
-1,000 rows that was predicted at once, the labels say little more than one does. So a label counts
-for LATE / (LATE + lateness), where the lateness is the faded mean of how many labels came between
-predictions and their own labels: 0 if each came at once. What is counted fades as much slower.
+Predictions that were made from the same labels, or nearly so, have similar errors: the labels of a
+batch of 1,000 rows have little more information than one label. So a label has the weight
+LATE / (LATE + lateness). The lateness is the exponentially weighted mean of the number of labels
+between predictions and their own labels: 0 if labels arrive at once. Sums of such labels decay
+slower in the same proportion.
 """
 
 cdef enum:
@@ -14,7 +15,7 @@ cdef enum:
 
 cdef struct Evidence:
     double judged    # labels of rows that had been predicted
-    double lateness  # faded mean of the labels between a prediction and its own
+    double lateness  # exponentially weighted mean of the labels between a prediction and its own
     double waiting   # labels since coefficients were computed
 
 

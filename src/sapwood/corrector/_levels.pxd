@@ -1,11 +1,11 @@
-"""Candidates that follow the stream: the faded mean of y at several rates.
+"""Candidates that follow the stream: the exponentially weighted mean of y at several rates.
 
-For each rate there are the faded mean of y (its level) and that of a model's prediction (its
-outlook). It says the level, and adds how far the prediction is from its own faded mean, times a
-slope from 0 to 1: the faded regression of the one distance on the other, judged by what the level
-and the outlook were when the row was predicted. With a slope of 1 this adds the faded mean of the
-errors to the prediction; with 0 it follows y alone, which is best where y hardly changes from row
-to row and the features say little.
+For each rate there are the exponentially weighted means of y (the level) and of the prediction of
+the model (`outlook`). The candidate is the level, plus the distance of the prediction from its own
+mean times a slope from 0 to 1. The slope is the exponentially weighted regression of y - level on
+this distance, with the values of both means at the time of the prediction. With a slope of 1, the
+mean of the errors is added to the prediction. With 0, the candidate is the mean of y alone, which
+is best where y hardly changes from row to row and the features have little information.
 """
 
 from sapwood.corrector._evidence cimport weighted_share
@@ -15,12 +15,12 @@ cdef enum:
 
 cdef struct Levels:
     # Of each rate:
-    double rate[LEVELS]     # the share of a row of weight 1 in the faded means
-    double level[LEVELS]    # faded mean of y
-    double outlook[LEVELS]  # faded mean of the prediction
+    double rate[LEVELS]     # the share of a row of weight 1 in the means
+    double level[LEVELS]    # exponentially weighted mean of y
+    double outlook[LEVELS]  # exponentially weighted mean of the prediction
     double slope[LEVELS]
-    double joint[LEVELS]    # faded sum of the products of both distances
-    double square[LEVELS]   # faded sum of the squares of the prediction's distance
+    double joint[LEVELS]    # exponentially weighted sum of the products of both distances
+    double square[LEVELS]   # exponentially weighted sum of the squares of the prediction's distance
 
 
 cdef struct Distances:
@@ -41,7 +41,7 @@ cdef inline void start_levels(Levels* levels, double y) noexcept nogil:
 cdef inline void say_levels(
     const Levels* levels, double prediction, Distances* distances, double* said
 ) noexcept nogil:
-    """Set what each rate says, and from what."""
+    """Set the candidate of each rate, and the distances that it uses."""
     cdef Py_ssize_t i
     for i in range(LEVELS):
         distances.level[i] = levels.level[i]
@@ -52,7 +52,7 @@ cdef inline void say_levels(
 cdef inline void judge_levels(
     Levels* levels, const Distances* distances, double y, double fade, double w
 ) noexcept nogil:
-    """Take the label of what was said."""
+    """Learn the label of an issued prediction."""
     cdef Py_ssize_t i
     cdef double weighted
     for i in range(LEVELS):

@@ -1,14 +1,14 @@
 """A small transfer model: y by its prediction, and by the last values that are known.
 
 With p the prediction of a row, y1 and y2 the last two labels, and p1 what was predicted for the
-first of them, it says
+first of them, the candidate is
 
     p + a (y1 - p) + b (y2 - p) + c (p1 - p) + d (p - first)
 
 where first is where the stream began. It contains the last value (a = 1), the prediction (all 0,
 from which it starts), and the prediction plus its last error (a = 1, c = -1). The coefficients are
-those of a ridge regression with sums that fade; each label is taken with what was known when its
-row was predicted. What the model says is held to the range of y and a tenth beyond.
+those of an exponentially weighted ridge regression; each label is learned with what was known when
+its row was predicted. Its predictions are limited to the range of y and a tenth beyond.
 """
 
 from libc.math cimport fabs
@@ -25,8 +25,8 @@ cdef struct Transfer:
     double coefficient[TERMS]
     double joint[TERMS]
     double products[TERM_PRODUCTS]
-    double square             # faded sum of its squared errors
-    double weight             # faded sum of weights
+    double square             # exponentially weighted sum of its squared errors
+    double weight             # exponentially weighted sum of weights
     double known[KNOWN]       # y1, y2, p1
     double first              # the first y
 
@@ -47,7 +47,7 @@ cdef inline void start_transfer(Transfer* transfer, double y) noexcept nogil:
 cdef inline double say_transfer(
     const Transfer* transfer, double prediction, double lowest, double highest, double* terms
 ) noexcept nogil:
-    """What it says, and the terms of the row."""
+    """Return the candidate, and set the terms of the row."""
     cdef const double* coefficient = transfer.coefficient
     cdef double said
     terms[0] = transfer.known[0] - prediction
@@ -66,7 +66,7 @@ cdef inline void judge_transfer(
     Transfer* transfer, const double* terms, double prediction, double said, double y,
     double fade, double w,
 ) noexcept nogil:
-    """Take the label of what was said."""
+    """Learn the label of an issued prediction."""
     cdef double error = y - said
     add_products(
         transfer.products, transfer.joint, TERMS, terms, y - prediction, fade, w
@@ -84,7 +84,7 @@ cdef inline void settle_transfer(Transfer* transfer, double precision) noexcept 
         for i in range(TERMS):
             trace += transfer.products[at]
             at += i + 2
-        # Terms may say the same but for rounding: then a little of the trace tells them apart.
+        # Terms may be equal except for rounding: a small part of the trace makes them distinct.
         solve(
             transfer.products, transfer.joint, TERMS,
             transfer.square / transfer.weight * precision + 1e-9 * trace,

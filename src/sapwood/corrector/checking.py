@@ -1,4 +1,4 @@
-"""What has to hold for the last layer of a model that comes from a file, and for its notes."""
+"""Checks of the error-correction layer and the pending predictions of a model file."""
 
 from typing import Any
 
@@ -22,14 +22,14 @@ MOST_TRANSFERRED = 1e6  # as CREDIBLE of the transfer model
 
 
 def check_layers(layers: Array, rows: list[float]) -> None:
-    """Check the last layer of each target of a tree, or none, by how many rows it has learned."""
+    """Check the error-correction layer of each target of a tree, by how many rows it has learned."""
     if len(layers):
         for layer, own in zip(layers.reshape(len(rows), -1), rows, strict=True):
             check_layer_of(layer, own)
 
 
 def check_layer_of(layer: Array, rows: float) -> None:
-    """Check the last layer of a model that has learned so many rows."""
+    """Check the error-correction layer of a model that has learned so many rows."""
     bounds: dict[str, tuple[float, float]] = {
         **dict.fromkeys(("level", "outlook", "known", "low", "high", "first"), (-NEAR, NEAR)),
         **dict.fromkeys(("joint", "term_joint", "blend_joint"), (-MOST_ERROR, MOST_ERROR)),
@@ -75,7 +75,7 @@ def _terms(triangle: Array) -> int:
 
 
 def check_notes(notes: Array, rows: float) -> None:
-    """Check what was said about rows whose labels are to come."""
+    """Check pending predictions."""
     known = notes[:, 0]  # labels, when it was said
     check_all((known >= 1) & (known <= rows) & (known == np.floor(known)), "note {} is too old")
     check_all(abs(notes[:, 1:]) <= FAR, "what note {} says is wrong")
