@@ -202,17 +202,18 @@ def follow(
     Parameters
     ----------
     known : array of float, shape (KNOWN,)
-        What forecasts are made from: the rows and the mean of labels, their faded weight and faded
-        mean, the last one, and where the rows of a week are in their ring. Changed.
+        What forecasts are made from: the rows and the mean of labels, their decayed weight
+        and exponentially weighted mean, the last one, and the place of the rows of a week in their
+        ring. Changed.
     week : array of float, shape (capacity, WEEK_COLUMNS)
         A ring of the rows of the last week: times in ascending order, and labels. If it is full,
         the oldest row is replaced. Changed.
     counts : array of float, shape (3,)
-        The rows that were scored, their faded weight, and for how many of them the label of a week
-        before was known. Changed.
+        The scored rows, their exponentially weighted weight, and the number of rows whose label a
+        week before was known. Changed.
     means : array of float, shape (5, 4)
-        Of each baseline, the mean absolute and squared error, and both faded; the last line has the
-        mean error of the model, and at place 2 its faded one. Changed.
+        Of each baseline, the mean absolute and squared error, and both exponentially weighted; the
+        last line has the mean error of the model, and at place 2 the weighted one. Changed.
     recent : array of float, shape (window, 4)
         The errors of the last rows. Changed.
     predictions, y : arrays of float

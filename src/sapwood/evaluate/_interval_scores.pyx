@@ -7,7 +7,7 @@ cdef enum:
     INSIDE          # the share of y within them
     WIDTH           # their mean width
     SCORE           # the mean interval score
-    WEIGHT          # faded ones
+    WEIGHT          # exponentially weighted ones
     FADED_INSIDE
     FADED_WIDTH
     FADED_SCORE

@@ -57,7 +57,7 @@ def score(
     ----------
     state : array of float
         Of `FIELDS`: the rows, means of errors and of y, and sums of squares of y around its mean;
-        of all rows, and faded ones. Changed.
+        of all rows, and exponentially weighted ones. Changed.
     recent : array of float, shape (window, 2)
         The errors and targets of the last rows, row n at place n modulo the window. Changed.
     predictions, y : arrays of float

@@ -16,7 +16,7 @@ SECONDS = 0.2  # between two changes
 
 
 class Bar:
-    """A line that is written anew, on a terminal or below a notebook's cell.
+    """A line that is rewritten, on a terminal or below a notebook's cell.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class Resumable(Protocol):
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be used; the message says why, and what helps."""
+    """A checkpoint cannot be used; the message names the reason and the remedy."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How good the bounds around predictions are: over all rows, lately, and along the stream."""
+"""Scores of prediction intervals: over all rows, of recent rows, and along the stream."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -29,7 +29,7 @@ class IntervalScores(Recorder):
     levels : sequence of float
         The shares of y that are to be within bounds.
     fade : float
-        For the faded scores, the weight of a row is multiplied by this at each later one.
+        For the exponentially weighted scores, the weight of a row is multiplied by this at each later one.
 
     Examples
     --------

@@ -24,7 +24,7 @@ class RefusalLog:
 
     @property
     def count(self) -> int:
-        """How many rows were refused."""
+        """How many rows were rejected."""
         return self.reasons.total()
 
     def add(self, reason: str, row: int) -> None:

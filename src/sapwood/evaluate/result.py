@@ -200,7 +200,7 @@ class MemberHistory(NamedTuple):
     ages : array of float, shape (moments, trees)
         How many rows it has learned since then.
     errors : array of float, shape (moments, trees)
-        The RMSE of each lately; infinite if there is none yet.
+        The recent RMSE of each; infinite if there is none yet.
     """
 
     rows: NDArray[np.float64]
@@ -307,9 +307,9 @@ class Evaluation:
     columns : sequence of ColumnNote
         How the columns of a file were read: `Stream.column_notes`.
     losses : mapping of str to float
-        The means of further losses, if some were asked for.
+        The means of further losses, if some were requested.
     predictions : structured array, optional
-        All rows that were predicted, each of `PREDICTION`, if they were asked for.
+        All rows that were predicted, each of `PREDICTION`, if they were requested.
     importances : list of pairs
         At a few moments, how many rows were scored until then, and the importance of each feature;
         empty for a model that is not one of Sapwood's.

@@ -82,7 +82,7 @@ def prequential(
         It watches all rows; `Evaluation.alarms` lists drift alerts. Of several targets, each gets a
         monitor like it, and features are watched once; alerts name their target.
     listener : callable, optional
-        Called with each alarm of the monitor, once the rows up to it were learned.
+        Called with each drift alert of the monitor, once the rows up to it were learned.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def prequential(
 def _tell(
     alarms: Sequence[DriftEvent], told: int, listener: Callable[[DriftEvent], object] | None
 ) -> int:
-    """Tell a listener the alarms after so many; return how many there are."""
+    """Pass the drift alerts after so many to a listener; return their number."""
     if listener is not None:
         for alarm in alarms[told:]:
             listener(alarm)
