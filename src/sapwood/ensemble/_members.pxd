@@ -43,10 +43,10 @@ cdef struct TreeError:
 cdef struct TargetRecord:
     # What an ensemble knows of a target.
     double rows        # in which it is present
-    double begun       # how many of them there were when all of it last began anew
+    double begun       # how many of them there were when all of it last started over
     double low         # the range of y
     double high
-    double usual       # faded mean of the squared errors
+    double usual       # exponentially weighted mean of the squared errors
     double weight      # of several targets: the weight of the rows since then,
     double first       # the first y of them,
     double mean        # and mean and M2 of y from there
@@ -59,7 +59,7 @@ cdef struct MemberPredictions:
     double rows        # that it had learned by then
     double base        # the mean of the members
     double together    # what they say by their weights
-    CorrectedPrediction saying      # what the last layer makes of it
+    CorrectedPrediction saying      # what the error-correction layer makes of it
     double issued      # what is returned of that
 
 
@@ -102,15 +102,15 @@ cdef class Members:
     cdef readonly double lead_square   # are less than the tree's, and of the squares of that
     cdef readonly double gain          # the same of the last tree, against what was predicted
     cdef readonly double gain_square
-    cdef readonly double begun         # rows when all of it last began anew
+    cdef readonly double begun         # rows when all of it last started over
     cdef readonly double changed       # the row with which errors last became larger,
     cdef readonly double calm          # the mean of the errors before, and their sum since then
     cdef readonly double stir
     cdef readonly bint tracking
     cdef readonly object tree_table
     cdef readonly object detector_table
-    cdef readonly Notes notes          # what was said of rows whose labels are to come
-    cdef readonly double lifetime      # rows after which the reserve starts anew
+    cdef readonly Notes notes          # the pending predictions
+    cdef readonly double lifetime      # rows after which the reserve starts over
     cdef readonly list events          # the latest trees that took the place of others
     cdef EnsembleRules rules
     cdef TreeRecord* records

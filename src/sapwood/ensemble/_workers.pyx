@@ -40,7 +40,7 @@ cdef class Worker:
             PyThread_free_lock(self.finished)
 
     def work(self):
-        """Do what is asked for, as long as there is a process."""
+        """Do what is requested, as long as there is a process."""
         while True:
             with nogil:
                 PyThread_acquire_lock(self.wanted, WAIT_LOCK)

@@ -204,7 +204,7 @@ class Ensemble(Regressor):
         It predicts as this one does for that target, to the last bit, and has its importances; it
         can be explained and exported as every ensemble of one target. If it learns on, who is
         replaced is decided by this target alone: from the evidence of all of them so far, but for
-        the watch over errors, which begins anew.
+        the watch over errors, which starts over.
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class Ensemble(Regressor):
         return Notes(doubles, most)
 
     def _notes_bytes(self, trees: int) -> int:
-        """Return what the memory of what was said may come to occupy."""
+        """Return the largest size of the memory of pending predictions."""
         doubles = note_doubles(trees)
         return memory.most_notes(self._max_bytes, doubles) * bytes_of_a_note(doubles)
 
@@ -306,7 +306,7 @@ class Ensemble(Regressor):
         Its entry "event" is "split" if a tree has grown since it was last looked, "replaced" if
         the one that waits has taken the place of a member, "restarted" if another waits instead,
         and "began anew" if all members did but for the one that had waited. The others are the
-        rows so far, the member, and the age and the RMSE lately of that tree or of the one that
+        rows so far, the member, and the age and the recent RMSE of that tree or of the one that
         waited; of splits, the leaves by now. Listeners are neither saved nor copied.
 
         Parameters
@@ -381,7 +381,7 @@ class Ensemble(Regressor):
 
     @property
     def feature_importances(self) -> dict[str, float]:
-        """The mean of the members' importances: what it lately costs to get a feature wrong."""
+        """The mean of the members' recent permutation importances."""
         return self._importances(lately=True)
 
     @property
@@ -480,7 +480,7 @@ class Ensemble(Regressor):
     def _path(
         self, x: dict[Any, Any], row: NDArray[np.float64], place: int, target: int
     ) -> Explanation:
-        """Return how a tree comes to what it says of a target."""
+        """Return how a tree comes to its prediction of a target."""
         names = self._features.known.targets
         if names:
             found: Explanation = self._as_tree(place).explain(x, names[target])

@@ -21,7 +21,7 @@ __all__ = [
     "TREE_RECORD",
 ]
 
-MOST_SQUARES = 1e300  # what faded sums of squares come to at the most
+MOST_SQUARES = 1e300  # what exponentially weighted sums of squares come to at the most
 
 
 def _rows(rows: float) -> float:
@@ -44,7 +44,7 @@ STREAM_NUMBERS = Record(
     Field("weight", 0, MOST_WEIGHT, complaint="{value} is no weight of rows"),
     Field("low", -NEAR, NEAR, complaint=_RANGE),  # of y
     Field("high", -NEAR, NEAR, complaint=_RANGE),
-    Field("usual", 0, SQUARE, complaint=_NEGATIVE),  # faded mean of the squared errors
+    Field("usual", 0, SQUARE, complaint=_NEGATIVE),  # exponentially weighted mean of the squared errors
     # rows that had been learned when it was last looked who should be replaced
     Field("looked_at", 0, _rows, complaint="it was looked at trees after the last row"),
     _lead("lead"),  # of the tree that waits, and its squares
@@ -68,7 +68,7 @@ TREES = Record(
     Field("rate"),  # the mean of its Poisson weights; 0 if all rows count once
     # the rows that the ensemble had learned before
     Field("born", 0, _rows, whole=True, complaint="tree {place} was never born"),
-    # faded sums of its squared errors, and of the weights of rows; 0 of several targets
+    # exponentially weighted sums of its squared errors, and of the weights of rows; 0 of several targets
     Field("square", 0, MOST_SQUARES, complaint=_NO_ERROR),
     Field("weight", 0, MOST_WEIGHT, complaint=_NO_ERROR),
     Field("max_bytes", type=np.int64),  # what it may occupy; 0 if there is no limit
@@ -84,10 +84,10 @@ _WRONG_MEAN = "the mean of a target is wrong"
 
 TARGETS = Record(
     Field("rows", 0, _rows, whole=True, complaint=_NO_ROWS),  # in which the target is present
-    Field("begun", 0, _rows, whole=True, complaint=_NO_ROWS),  # of them, when all last began anew
+    Field("begun", 0, _rows, whole=True, complaint=_NO_ROWS),  # of them, when all last started over
     Field("low", -NEAR, NEAR, complaint=_NO_RANGE),  # the range of y
     Field("high", -NEAR, NEAR, complaint=_NO_RANGE),
-    Field(  # faded mean of the squared errors
+    Field(  # exponentially weighted mean of the squared errors
         "usual", 0, SQUARE, complaint="the error of a target is negative"
     ),
     # of several targets: the weight of the rows since then,

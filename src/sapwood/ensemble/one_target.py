@@ -58,7 +58,7 @@ def _state_of_target(model: "Ensemble", place: int) -> State:
     target = validation.shown(model.targets[place])
     if record["rows"] == 0:
         raise ValueError(f"target = {target}: no y of it was learned yet")
-    # Trees are asked once there were rows since all began anew, before that the first alone.
+    # Trees are asked once there were rows since all started over, before that the first alone.
     asked = kernel.members if record["rows"] > record["begun"] else 1
     if not all(has_seen_target[:asked]):
         silent = has_seen_target.index(False)

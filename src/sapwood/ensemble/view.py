@@ -79,11 +79,11 @@ class EnsembleExplanation:
     Parameters
     ----------
     members : sequence of tuples
-        The name of each member, what it says, and its weight.
+        The name of each member, its prediction, and its weight.
     heaviest : int
         Which of them has the largest weight.
     path : Explanation, optional
-        How that one comes to what it says; None of a target of which none knows anything yet.
+        How that one comes to its prediction; None of a target of which none knows anything yet.
     together : float
         What all of them say by their weights.
     prediction : float
