@@ -21,7 +21,7 @@ class Path(NamedTuple):
     predictions : array of float, shape (rows,) or (rows, targets)
         The predictions.
     bounds : array of float, shape (rows, levels, 2) or (rows, targets, levels, 2), optional
-        The prediction intervals, if they were asked for.
+        The prediction intervals, if they were requested.
     is_recursive : array of bool, shape (rows,)
         Whether a lag or rolling mean of the row depends on predictions of rows before it.
     """

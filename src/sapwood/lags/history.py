@@ -13,7 +13,7 @@ from sapwood.lags._timed import DEEPEST, LEAST_DEPTH, TimedHistory
 __all__ = ["ByTime", "Key", "SeriesPlaces", "empty", "from_state", "planned", "to_state"]
 
 Key = tuple[str | int | float | None, ...]
-"""What tells a series from others: a value for each column that series are told apart by."""
+"""The key of a series: its value of each column that identifies series."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

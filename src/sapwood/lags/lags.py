@@ -122,7 +122,7 @@ class Lags:
     lags_of, means_of : mapping of str to such, optional
         The same of columns of numbers, as ``{"temp": [1, 3]}``; named like "temp.lag3".
     by : str or sequence of str
-        The columns that tell series apart, as stations: rows before are then those of the same
+        The columns that identify series, such as a station: rows before are then those of the same
         series.
     target : str or sequence of names
         The name of the target, for names of features; or those of several targets, each of which
@@ -553,7 +553,7 @@ class Lags:
 
     @property
     def by(self) -> tuple[Label, ...]:
-        """The columns that tell series apart."""
+        """The columns that identify series."""
         return self._by
 
     @property
