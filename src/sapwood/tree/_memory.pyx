@@ -30,7 +30,7 @@ from sapwood.tree._column_tables import are_separate, encoding_rows
 
 cdef enum:
     LEAF_POINTERS = 7  # that a leaf has in tables and lists
-    LAYER_OBJECTS = 768  # bytes of what holds the last layer and its notes
+    LAYER_OBJECTS = 768  # bytes of what holds the error-correction layer and its notes
     TARGET_OBJECTS = 768  # and of what holds the records of several targets
 
 # -- how much there is ------------------------------------------------------------------------
@@ -162,7 +162,7 @@ cdef int64_t further_bytes(
 
 
 cdef int64_t layer_bytes(TreeTables tables) noexcept nogil:
-    """The bytes of the last layer, and of what it remembers.
+    """The bytes of the error-correction layer, and of what it remembers.
 
     Where memory is limited, all notes that there may ever be count from the beginning, or
     predictions would decide on splits.
@@ -334,7 +334,7 @@ cdef int by_promise(const void* one, const void* other) noexcept nogil:
 
 
 cdef double promise_of(TreeTables tables, Py_ssize_t leaf) noexcept nogil:
-    """By how much a leaf lately adds, row by row, to the squared error of the tree.
+    """By how much a leaf recently adds, row by row, to the squared error of the tree.
 
     That is its faded error times its share of the rows, as if each leaf had seen a few more.
     """
@@ -444,7 +444,7 @@ def nbytes(TreeTables tables not None):
 
 
 def promises(TreeTables tables not None):
-    """Return by how much each leaf lately adds, row by row, to the squared error of the tree."""
+    """Return by how much each leaf recently adds, row by row, to the squared error of the tree."""
     return np.array([promise_of(tables, leaf) for leaf in range(tables.leaf_count)])
 
 

@@ -15,7 +15,7 @@ from sapwood.tree._tables cimport TreeTables
 from sapwood.tree._target_records cimport coefficients_of, model_of
 from sapwood.tree._watch cimport Grid, Slot, slot_at
 
-# Scales that are off by more than this factor (centres: by half of it, in scales) are set anew;
+# Scales that are off by more than this factor (centres: by half of it, in scales) are set again;
 # by more than the second, the coefficient is forgotten.
 cdef double TOLERATED_SCALE = 2.0
 cdef double USELESS_SCALE = 16.0
@@ -26,7 +26,7 @@ cdef double MOST_VARIANCE = 1e3
 cdef double MOST_OF_CONSTANT = 1e6
 cdef double MOST_COEFFICIENT = 1e140
 cdef double MANY_ROWS = 1000.0
-# A grid is laid anew if more than this share of the rows is in the slots at its ends.
+# A grid is laid again if more than this share of the rows is in the slots at its ends.
 cdef double TOLERATED_BEYOND = 0.125
 
 
@@ -215,7 +215,7 @@ cdef int review_scale(
 
 
 cdef void renew_grid(TreeTables tables, Py_ssize_t leaf, Py_ssize_t feature) noexcept nogil:
-    """Start a grid anew that has much beyond its ends, or all in one slot."""
+    """Start a grid again that has much beyond its ends, or all in one slot."""
     cdef Grid* grid = tables.grid_of(leaf, feature)
     cdef Slot* slots = tables.slots_of(leaf, feature)
     cdef Py_ssize_t size = tables.slot_size, count = tables.slots, slot

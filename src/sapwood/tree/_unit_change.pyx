@@ -117,7 +117,7 @@ cdef bint sample_all(TreeTables tables, const double* row, double y) noexcept no
     cdef ColumnUnits* units
     cdef double x
     cdef bint found = False
-    # The last layer knows the y before this one.
+    # The error-correction layer knows the y before this one.
     if not is_beyond(tables.units, y):
         sample_value(tables.units, y, fabs(y - tables.layer.transfer.known[1]))
     for column in range(1, tables.features + 1):

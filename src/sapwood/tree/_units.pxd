@@ -7,7 +7,7 @@ become far smaller than they were, or several rows are next to one sample; y als
 any more while errors are large. Then there is *unrest*: for COLLECTED
 rows the mean and deviation of the new values are found. Values beyond the range count as missing
 meanwhile, and a y that is suspected as what the tree predicts, so that no leaf learns what it would
-have to forget; what is said of y is then a quick faded mean.
+have to forget; the prediction of y is then an exponentially weighted mean of few rows.
 
 What they may have become is one of KINDS: a multiple (SCALE), a shift (SHIFT), or both (BOTH); the
 nearest power of ten, and the roundest shift, are taken where they are as likely. For WEIGHED more
@@ -21,7 +21,7 @@ shifted, for what it was kept from learning.
 
 When it is believed, the whole tree is told at once (`_rescaling.pyx`): cuts, scales, grids, means,
 coefficients and errors are what they would be had all rows come in the new units. The last layer
-begins anew if y is another.
+starts over if y is another.
 """
 
 from libc.math cimport fabs

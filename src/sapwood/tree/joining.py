@@ -8,7 +8,7 @@ a leaf's covariance and b its coefficients, in units that all share,
 
 That is the line which least squares would have found through the rows of all of them. The line of a
 single leaf need not hold for the rows of others. As a split leaves each child a third of what was
-known (see `become_less_sure` in _split.pyx), no row counts twice. The errors that experts lately
+known (see `become_less_sure` in _split.pyx), no row counts twice. The errors that experts recently
 had in a leaf grow by the squares of what its models say less what those of all say, over its own
 rows: L_i tells these, too.
 """
@@ -29,7 +29,7 @@ Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 
 RATES = 4  # linear models of a leaf
-FADED_ROWS = 100.0  # so many rows weigh in faded errors
+FADED_ROWS = 100.0  # so many rows weigh in exponentially weighted errors
 # As a child does with those of its parent, a leaf trusts errors half that were not its own.
 INHERITED_ERROR = 0.5
 MOST_INHERITED = 10.0  # rows that the mean of a leaf counts for which has seen none
@@ -64,7 +64,7 @@ def mean_of(shares: FloatArray, leaves: Array) -> float:
 def joined_records(
     inherited: FloatArray, leaves: Array, row_weight: float, apart: FloatArray
 ) -> Joined:
-    """Return what one leaf knows of a target; it begins to watch anew.
+    """Return what one leaf knows of a target; it begins to watch again.
 
     Parameters
     ----------

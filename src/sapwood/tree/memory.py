@@ -5,7 +5,7 @@ depend on nothing but what a file keeps, so that a tree that was loaded takes th
 the one that was saved. They are never too few. `max_bytes` holds between two rows; only while new
 features are laid in, the old pages and the new ones are there side by side.
 
-When memory is full, leaves are ranked by how much they lately add to the squared error of the
+When memory is full, leaves are ranked by how much they recently add to the squared error of the
 tree. Those that promise least stop watching, which they need for splits.
 """
 

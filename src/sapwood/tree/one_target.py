@@ -121,7 +121,7 @@ def _watches(pages: Array, kernel: "TreeKernel", place: int, weights: Array) -> 
 
 
 def _slots(slots: Array, missing: Array, grid: Array, place: int, most: float) -> Array:
-    """Return the slots of one target, of several; rows that are kept are counted anew."""
+    """Return the slots of one target, of several; rows that are kept are counted again."""
     size = len(slots) // len(missing)
     table = slots.reshape(-1, size)
     if grid[2] > 0.0:

@@ -1,6 +1,6 @@
 """A tree without what is below one of its nodes, which becomes a leaf again.
 
-The state of the tree is written anew, compact, with other numbers for nodes and leaves. The tree
+The state of the tree is rewritten, compact, with other numbers for nodes and leaves. The tree
 that is made of it is checked as every tree that is loaded, and `sapwood/tree/_exchange.pyx` swaps
 its tables in. The new leaf knows what the leaves below knew together: `sapwood.tree.joining`.
 """

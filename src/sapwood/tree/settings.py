@@ -111,7 +111,7 @@ class TreeSettings:
         return replace(self, parameters=parameters, memory=rules)
 
     def _new_notes(self) -> Notes | None:
-        """Return the memory of what is said until labels come, for a tree with a last layer."""
+        """Return the memory of pending predictions, for a tree with an error-correction layer."""
         if self.parameters["track"] is None:
             return None
         return memory.new_notes(self.parameters["max_bytes"], 1)
