@@ -44,7 +44,9 @@ STREAM_NUMBERS = Record(
     Field("weight", 0, MOST_WEIGHT, complaint="{value} is no weight of rows"),
     Field("low", -NEAR, NEAR, complaint=_RANGE),  # of y
     Field("high", -NEAR, NEAR, complaint=_RANGE),
-    Field("usual", 0, SQUARE, complaint=_NEGATIVE),  # exponentially weighted mean of the squared errors
+    Field(
+        "usual", 0, SQUARE, complaint=_NEGATIVE
+    ),  # exponentially weighted mean of the squared errors
     # rows that had been learned when it was last looked who should be replaced
     Field("looked_at", 0, _rows, complaint="it was looked at trees after the last row"),
     _lead("lead"),  # of the tree that waits, and its squares
