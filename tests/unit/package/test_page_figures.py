@@ -112,3 +112,40 @@ def test_methods_quote_each_page():
         own = next(row for row in tables(f"benchmarks/{page}", start) if row[0] == "bike")
         place = 2 if name == "peers" else 1
         assert rows[name] == own[place].strip("*")
+
+
+def test_the_page_on_intervals_quotes_the_tables():
+    own = [row for row in tables("benchmarks/tables.md", "## Prediction intervals") if "0.9" in row]
+    rows = {row[0].replace("river's ", "river "): row[2:] for row in own}
+    shown = tables("explanation/conformal-intervals.md")[2:]
+    assert len(shown) == 5
+    for name, *cells in shown:
+        assert cells == [cell.strip("*") for cell in rows[name]], name
+
+
+def test_pages_quote_the_figures_of_other_pages():
+    def cell(page, start, name, place):
+        return next(row for row in tables(page, start) if row[0] == name)[place]
+
+    honest = " ".join(text("explanation/evaluating-honestly.md").split())
+    once, late = (
+        float(cell("benchmarks/timings.md", f"## R², labels {timing}", "Beijing PM2.5", 1))
+        for timing in ("at once", "24 late")
+    )
+    assert f"R² is {once:.3f} with immediate labels and {late:.3f} with labels 24 rows" in honest
+    row = next(
+        row
+        for row in tables("benchmarks/tables.md", "## Multi-target regression")
+        if row[3:5] == [".825", ".936"]
+    )
+    assert row[2] == "16"
+    several = " ".join(text("howto/multi-target.md").split())
+    assert "one tree for 16 targets reached R² 0.825, and separate trees reached 0.936" in several
+    observer = " ".join(text("explanation/quantizer-observer.md").split())
+    regret = "Regret: the share of E-BST's merit"
+    auto, fixed = (
+        float(cell("benchmarks/paper.md", regret, name, 1).strip("%"))
+        for name in ("QO auto", "QO 0.01")
+    )
+    assert f"automatic radius is on average {auto:.3f} % below" in observer
+    assert f"the merit is {fixed:.3f} % lower" in observer
