@@ -334,7 +334,9 @@ def _refit(core: "HybridCore", features: Features) -> None:
     assert core.batch_labels is not None
     order = order_of(features, len(core.batch_labels))
     fit = Fit(core.learner, core.batch_rows, core.batch_labels, order, core.rows, background=False)
-    core.batch = fit.result(None)[0]
+    core.batch, note = fit.result(None)
+    if core.batch is None:
+        fit.warn(note.error)
 
 
 def _start(core: "HybridCore", features: Features) -> None:

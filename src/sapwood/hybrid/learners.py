@@ -29,6 +29,7 @@ __all__ = [
     "default_learner",
     "fitted",
     "learner_of",
+    "reject_classifier",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -143,6 +144,7 @@ class EstimatorLearner:
     """
 
     def __init__(self, estimator: Any) -> None:
+        reject_classifier(estimator)
         if not all(callable(getattr(estimator, each, None)) for each in ("fit", "predict")):
             raise TypeError(
                 f"batch = {validation.shown(estimator)}: {', '.join(LEARNERS)} or an estimator with fit "
@@ -196,6 +198,18 @@ def default_learner() -> BatchLearner:
     if find_spec("lightgbm") is None and find_spec("sklearn") is not None:
         return HistGradientBoosting()
     return LightGBM()
+
+
+def reject_classifier(batch: Any) -> None:
+    """Raise TypeError if an estimator predicts classes, as those of scikit-learn report it."""
+    tagged = hasattr(batch, "__sklearn_tags__") and not isinstance(batch, type)
+    if hasattr(batch, "predict_proba") or (
+        tagged and batch.__sklearn_tags__().estimator_type == "classifier"
+    ):
+        raise TypeError(
+            f"batch = {validation.shown(batch)}: a hybrid predicts numbers, and this estimator "
+            "predicts classes; give a regressor, such as LGBMRegressor()"
+        )
 
 
 def fitted(model: Any) -> Fitted:
