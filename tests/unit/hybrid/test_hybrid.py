@@ -406,18 +406,6 @@ def test_any_model_of_sapwood_is_the_online_one():
         assert HybridRegressor.from_bytes(hybrid.to_bytes()).to_bytes() == hybrid.to_bytes()
 
 
-def test_intervals_around_it_and_lags_before_it():
-    X, y = stream(1500)
-    model = sapwood.IntervalRegressor(small(), [0.9])
-    predictions, bounds = model.predict_learn_intervals(X, y)
-    inside = (bounds[500:, 0, 0] <= y[500:]) & (y[500:] <= bounds[500:, 0, 1])
-    assert 0.8 < inside.mean() < 0.97
-    lagged = sapwood.lags.LaggedModel(small(), sapwood.lags.Lags([1]))
-    assert np.isfinite(lagged.predict_learn_many(X, y)).all()
-    assert "y.lag1" in lagged.model.features
-    assert np.isfinite(predictions).all()
-
-
 def test_bad_parameters():
     for options, message in (
         ({"batch": "lightbgm"}, "lightgbm, hist_gradient_boosting or an estimator is expected"),
