@@ -33,7 +33,18 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
-SHUFFLED = {"bagging_fraction": 0.8, "bagging_freq": 1, "feature_fraction": 0.8}
+DEFAULTS = {
+    **{"objective": "regression", "seed": 1},
+    **{"bagging_fraction": 0.8, "bagging_freq": 1, "feature_fraction": 0.8},
+}
+ALIASES = {
+    "objective": ("objective_type", "app", "application", "loss"),
+    "seed": ("random_seed", "random_state"),
+    "bagging_fraction": ("sub_row", "subsample", "bagging"),
+    "bagging_freq": ("subsample_freq",),
+    "feature_fraction": ("sub_feature", "colsample_bytree"),
+}
+"""Other names of LightGBM for these parameters, which it ignores if both are given."""
 REPEATABLE = {"deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1}
 
 
@@ -98,7 +109,9 @@ class LightGBM:
     def fit(self, X: FloatArray, y: FloatArray, w: FloatArray | None) -> Fitted:
         """Return the trees of rows."""
         lightgbm = import_module("lightgbm")
-        parameters = {"objective": "regression", "seed": 1, **SHUFFLED, **REPEATABLE, **self._given}
+        given = self._given
+        own = {n: v for n, v in DEFAULTS.items() if not any(each in given for each in ALIASES[n])}
+        parameters = {**own, **REPEATABLE, **given}
         rows = lightgbm.Dataset(X, y, weight=w, params=parameters)
         return fitted(lightgbm.train(parameters, rows, self._rounds))
 

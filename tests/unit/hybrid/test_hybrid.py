@@ -397,6 +397,20 @@ def test_learners(batch):
     assert hybrid._core.batch.is_flat
 
 
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        ({"subsample": 0.3}, {"bagging_fraction": 0.3}),
+        ({"random_state": 7, "colsample_bytree": 0.5}, {"seed": 7, "feature_fraction": 0.5}),
+        ({"loss": "regression_l1"}, {"objective": "regression_l1"}),
+    ],
+)
+def test_parameters_of_lightgbm_may_have_their_other_names(given, same):
+    X, y = stream(400)
+    found = [LightGBM(20, **own).fit(X, y, None).predict(X).tolist() for own in (given, same, {})]
+    assert found[0] == found[1] != found[2]
+
+
 def test_any_model_of_sapwood_is_the_online_one():
     X, y = stream(500)
     for online in (sapwood.HoeffdingTreeRegressor(), sapwood.AdaptiveTreeRegressor()):
