@@ -14,7 +14,7 @@ from sapwood.stages import Stage
 from sapwood.tree._kernel import LARGEST_Y
 from sapwood.validation import Label
 
-__all__ = ["check_online", "check_rows"]
+__all__ = ["check_online", "check_rows", "checked_flag"]
 
 FloatArray = NDArray[np.float64]
 
@@ -62,3 +62,10 @@ def _reject(names: tuple[Label, ...], y: list[float], w: float, row: int | None)
         place = "" if row is None else f" at position {row}"
         raise ValueError(f"y{place} has no target that is not missing: {targets.MISSING}")
     validation.refuse_large_row(known[0], w, LARGEST_Y, row)
+
+
+def checked_flag(value: Any, name: str) -> bool:
+    """Return an argument that is True or False, or raise ValueError."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} = {validation.shown(value)}: True or False is expected")
+    return bool(value)

@@ -19,11 +19,12 @@ from sapwood.hybrid.members import StreamRows, feature_names
 from sapwood.hybrid.refits import BatchModel, Fit, Refit
 from sapwood.hybrid.schedule import Schedule
 from sapwood.hybrid.window import Rows, Window
+from sapwood.regressor import Regressor
 from sapwood.rows.column import CATEGORY
 from sapwood.rows.features import Features
 from sapwood.validation import Label
 
-__all__ = ["HISTORY", "HybridCore", "Learned"]
+__all__ = ["HISTORY", "HybridCore", "Learned", "labels_in", "like", "order_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -141,6 +142,11 @@ class HybridCore:
         return self.advanced != self.rows
 
     @property
+    def is_blocked(self) -> bool:
+        """Whether a fit that took too long is still running."""
+        return self.given_up is not None and self.given_up.is_running
+
+    @property
     def rows(self) -> int:
         """How many rows were learned."""
         return self.learned.rows
@@ -239,7 +245,7 @@ class HybridCore:
         """Start a fit on the rows of the window, used from a row on, or as the schedule has it."""
         assert self.learner is not None
         rows = self.learned.window.latest()
-        if self.given_up is not None and self.given_up.is_running:  # one such thread is enough
+        if self.is_blocked:  # one such thread is enough
             note = Refit(self.rows, len(rows.w), self.rows, STILL_RUNNING, 0.0)
             self.refits = (*self.refits, note)[-MOST_REFITS:]
             self.last_start = self.rows
@@ -317,3 +323,8 @@ def order_of(features: Features, width: int) -> NDArray[np.int64]:
     return np.array(
         sorted(range(width), key=lambda at: (type(names[at]) is str, names[at])), np.int64
     )
+
+
+def like(online: Regressor) -> Regressor:
+    """Return a model like another that has learned nothing."""
+    return type(online)(**online.parameters)

@@ -189,9 +189,9 @@ class Fit:
         known = ~np.isnan(y)
         if not known.any():
             return None
-        X, w = self.rows.X[:, self._order], self.rows.w
         # Copies, as a learner may change them, and the rows are those of the window.
-        X, y, w = np.ascontiguousarray(X[known]), y[known], w[known]
+        X = self.rows.X[np.ix_(np.flatnonzero(known), self._order)]
+        y, w = y[known], self.rows.w[known]
         made = self._learner.fit(X, y, None if (w == 1.0).all() else w)
         if isinstance(made, FlatTrees):
             return made.with_columns(self._order)

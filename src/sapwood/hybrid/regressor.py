@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import validation
 from sapwood.ensemble.forest import ForestRegressor
 from sapwood.hybrid import hybrid_state
-from sapwood.hybrid.checks import check_online, check_rows
-from sapwood.hybrid.core import HybridCore
+from sapwood.hybrid.checks import check_online, check_rows, checked_flag
+from sapwood.hybrid.core import HybridCore, like
 from sapwood.hybrid.frozen import FrozenModel
 from sapwood.hybrid.learners import BatchLearner, default_learner, learner_of
 from sapwood.hybrid.learning import Learning, Mode
@@ -21,7 +21,6 @@ from sapwood.hybrid.refits import FitFailedWarning
 from sapwood.hybrid.schedule import Schedule
 from sapwood.hybrid.view import HybridView
 from sapwood.model import State
-from sapwood.regressor import Regressor
 from sapwood.row_methods import array_for
 from sapwood.rows import frames, targets
 from sapwood.rows.features import Features
@@ -139,8 +138,8 @@ class HybridRegressor(HybridView):
             "refit": schedule.refit,
             "min_rows": schedule.min_rows,
             "lag": schedule.lag,
-            "correct": _flag(correct, "correct"),
-            "background": _flag(background, "background"),
+            "correct": checked_flag(correct, "correct"),
+            "background": checked_flag(background, "background"),
             "timeout": None
             if timeout is None
             else validation.between(timeout, "timeout", 0.0, 1e9),
@@ -328,12 +327,16 @@ class HybridRegressor(HybridView):
         ------
         ValueError
             If there is no batch learner, or no row.
+        RuntimeError
+            If a fit that took too long is still running.
         """
         with self._learners, self._turn():
             core = self._core
             if core.learner is None or not core.rows:
                 lacking = "batch learner to fit" if core.learner is None else "row yet"
                 raise ValueError(f"the hybrid has no {lacking}")
+            if core.is_blocked:
+                raise RuntimeError("a fit that took longer than timeout is still running: wait")
             core.start_fit(used_from=core.rows)
 
     def attach(self, batch: Any) -> None:
@@ -397,14 +400,3 @@ class HybridRegressor(HybridView):
                 stacklevel=4,
             )
         return made
-
-
-def like(online: Regressor) -> Regressor:
-    """Return a model like another that has learned nothing."""
-    return type(online)(**online.parameters)
-
-
-def _flag(value: Any, name: str) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} = {validation.shown(value)}: True or False is expected")
-    return bool(value)

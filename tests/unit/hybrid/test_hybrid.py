@@ -278,6 +278,8 @@ def test_no_fit_is_started_while_one_that_was_given_up_is_running():
     with pytest.warns(FitFailedWarning, match="longer than timeout"):
         hybrid.learn_many(X[:250], y[:250])
     held = hybrid._core.given_up
+    with pytest.raises(RuntimeError, match="longer than timeout is still running"):
+        hybrid.refit_now()
     go.set()
     held.wait(20)
     hybrid.learn_many(X[250:], y[250:])
