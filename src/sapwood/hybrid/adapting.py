@@ -3,7 +3,8 @@
 import inspect
 from typing import Any
 
-from sapwood.hybrid.regressor import HybridRegressor, like
+from sapwood.hybrid.core import like
+from sapwood.hybrid.regressor import HybridRegressor
 
 __all__ = ["new_hybrid"]
 

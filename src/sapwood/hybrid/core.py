@@ -4,30 +4,27 @@
 `regressor.py`. What rows change is built aside and swapped in by one assignment (`Learned`).
 """
 
-from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.corrector._pending import Notes
-from sapwood.drift._detector import LARGEST
 from sapwood.drift.detector import ChangeDetector
 from sapwood.hybrid import _stack
-from sapwood.hybrid.backtest import EVERY, Backtest, copied
+from sapwood.hybrid.backtest import Backtest, copied
 from sapwood.hybrid.frozen import FrozenModel
 from sapwood.hybrid.learners import BatchLearner
 from sapwood.hybrid.members import StreamRows, feature_names
 from sapwood.hybrid.refits import BatchModel, Fit, Refit
 from sapwood.hybrid.schedule import Schedule
 from sapwood.hybrid.window import Rows, Window
+from sapwood.regressor import Regressor
 from sapwood.rows.column import CATEGORY
 from sapwood.rows.features import Features
-from sapwood.rows.targets import Targets
-from sapwood.stages.stage import rows_learned
 from sapwood.validation import Label
 
-__all__ = ["HISTORY", "HybridCore", "Learned", "Learning", "Mode"]
+__all__ = ["HISTORY", "HybridCore", "Learned", "labels_in", "like", "order_of"]
 
 FloatArray = NDArray[np.float64]
 
@@ -35,17 +32,10 @@ MOST_PENDING = 2**14  # predictions that wait for their labels; the oldest go fi
 MOST_REFITS, MOST_EVENTS = 1000, 100
 FIRST_POINT, MOST_POINTS = 200, 256
 FALSE_ALERTS = 100_000
+STILL_RUNNING = "not started, as the fit that took too long is still running"
 GROWTH = 0.25  # of rows between two backtests of a fitted model
 HISTORY = ("row", "online", "corrector", "batch", "online_rmse", "batch_rmse", "rmse")
 RECORD = _stack.MEMBERS + _stack.RESULTS  # numbers of a target in the record of a prediction
-
-
-class Mode(Enum):
-    """How rows come: to be learned alone, or to be predicted just before."""
-
-    LEARN = "learn"  # those that were predicted before are scored by that, others are not
-    PREDICT = "predict"  # predicted now, and scored by that
-    DELAYED = "delayed"  # as LEARN, and what would be predicted now is returned
 
 
 class Learned(NamedTuple):
@@ -139,6 +129,7 @@ class HybridCore:
         self.batch_rows: Rows | None = None  # of a batch model that a file cannot hold
         self.batch_labels: FloatArray | None = None  # of that model
         self.fit: Fit | None = None  # that is under way
+        self.given_up: Fit | None = None  # the last one that took too long
         self.awaited: tuple[Rows, FloatArray, int] | None = None  # a fit that has no learner yet
         self.refits: tuple[Refit, ...] = ()
         self.history: tuple[FloatArray, ...] = ()
@@ -149,6 +140,11 @@ class HybridCore:
     def is_behind(self) -> bool:
         """Whether `advance` was not called since the last row."""
         return self.advanced != self.rows
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a fit that took too long is still running."""
+        return self.given_up is not None and self.given_up.is_running
 
     @property
     def rows(self) -> int:
@@ -173,7 +169,7 @@ class HybridCore:
         if self.corrector is not None:
             more = rows.with_features(feature_names(self.names), members[:, :, 2])
             members[:, :, 1] = more.predict(self.corrector, record)
-        flat = members.reshape(rows.count, -1)
+        flat = members.reshape(rows.count, self.count * _stack.MEMBERS)
         results = np.empty((rows.count, self.count * _stack.RESULTS))
         _stack.predict(self.learned.state, flat, results)
         if record:
@@ -249,6 +245,11 @@ class HybridCore:
         """Start a fit on the rows of the window, used from a row on, or as the schedule has it."""
         assert self.learner is not None
         rows = self.learned.window.latest()
+        if self.is_blocked:  # one such thread is enough
+            note = Refit(self.rows, len(rows.w), self.rows, STILL_RUNNING, 0.0)
+            self.refits = (*self.refits, note)[-MOST_REFITS:]
+            self.last_start = self.rows
+            return
         if used_from is None:
             used_from = self.schedule.used_from(self.rows)
         labels, order = labels_in(rows.X, self.features), order_of(self.features, rows.X.shape[1])
@@ -264,7 +265,9 @@ class HybridCore:
         made, note = fit.result(self.timeout)
         refits = (*self.refits, note)[-MOST_REFITS:]
         if made is None:
+            self.given_up = fit if fit.is_running else None
             self.refits, self.fit = refits, None
+            fit.warn(note.error)  # last, as a warning may be an error
             return
         learned = self.learned._replace(detector=ChangeDetector(FALSE_ALERTS, "up"))
         learned = self._backtested(learned)
@@ -304,141 +307,6 @@ class HybridCore:
         self.history, self.interval = history, interval
 
 
-class Learning:
-    """Rows that are being learned, up to the next event.
-
-    The online model learns them by `learn`; then `finish` lets all else follow. If that is
-    interrupted, it can be called again: each step is done once.
-
-    Parameters
-    ----------
-    core : HybridCore
-        What learns.
-    rows : StreamRows
-        The rows.
-    matrix : ndarray of float
-        The same, encoded.
-    y : ndarray of float, shape (n, targets)
-        Labels, NaN where one is missing.
-    w : ndarray of float
-        Weights.
-    mode : Mode
-        Whether predictions are wanted.
-    out : ndarray of float, shape (n, targets), optional
-        Gets predictions of just before each row, if they are wanted.
-    """
-
-    def __init__(
-        self,
-        core: HybridCore,
-        rows: StreamRows,
-        matrix: FloatArray,
-        *,
-        y: FloatArray,
-        w: FloatArray,
-        mode: Mode,
-        out: FloatArray | None,
-    ) -> None:
-        self.core, self._rows, self._matrix, self._mode, self._out = core, rows, matrix, mode, out
-        self._y, self._w, self._own = y, w, Targets(core.names or None, y)
-        self._before = core.learned
-        self._corrected = rows_learned(core.corrector)
-        self._now = np.full((2, *y.shape), np.nan)  # of the online model and of the corrector
-        self._records = np.full((rows.count, core.pending.width), np.nan)
-        self._taken = np.zeros(1, np.uint8)
-
-    @property
-    def is_due(self) -> bool:
-        """Whether it was not finished yet."""
-        return self.core.learned is self._before
-
-    def learn(self) -> None:
-        """Let the online model learn the rows."""
-        self._learn(0, self._rows, self.core.online)
-
-    def _learn(self, place: int, rows: StreamRows, model: Any) -> None:
-        if self._mode is Mode.LEARN:
-            rows.learn(model, self._own, self._w)
-            return
-        delayed = self._mode is Mode.DELAYED
-        rows.learn_into(model, self._own, self._w, self._now[place], delayed=delayed)
-
-    def finish(self) -> None:
-        """Let the corrector learn the rows, and the weights follow; all, once."""
-        core, rows = self.core, self._rows
-        if core.pending.count and self._mode is not Mode.PREDICT:
-            _stack.take(core.pending, rows.keys(), float(core.rows), self._records, self._taken)
-        known = ~np.isnan(self._records[:, 0])
-        split = 1 + core.count * _stack.MEMBERS
-        members = self._records[:, 1:split].reshape(rows.count, core.count, _stack.MEMBERS).copy()
-        results = np.ascontiguousarray(self._records[:, split:])
-        if not known.all():
-            batch = core.predict_batch(rows, self._matrix)
-            members[:, :, 2] = np.where(known[:, np.newaxis], members[:, :, 2], batch)
-        if core.corrector is not None and rows_learned(core.corrector) == self._corrected:
-            more = rows.with_features(feature_names(core.names), members[:, :, 2])
-            self._learn(1, more, core.corrector)
-        if self._mode is not Mode.LEARN:
-            now = np.moveaxis(self._now, 0, 2)
-            members[:, :, :2] = np.where(known[:, np.newaxis, np.newaxis], members[:, :, :2], now)
-        learned = self._followed(members, results, known)
-        if self._out is not None:
-            self._out[:] = core._last(results)
-        core.learned = learned
-
-    def _followed(
-        self, members: FloatArray, results: FloatArray, known: NDArray[np.bool_]
-    ) -> Learned:
-        """Return what is learned with the rows; `results` of rows that were not issued are set."""
-        core = self.core
-        rows, state, window, detector, events, unscored, backtest = self._before
-        delays = np.where(known, rows + np.arange(len(known)) - self._records[:, 0], 0.0)
-        never = 0 if self._mode is Mode.PREDICT else 2
-        issued = np.where(known, 1, never).astype(np.uint8)
-        state = state.copy()
-        flat = members.reshape(len(known), -1)
-        scored = (issued != 2) & np.isfinite(members[:, :, 2]).any(axis=1)
-        first = int(np.argmax(scored)) if scored.any() else len(scored)
-        tests = None if backtest is None else self._tests(backtest, first)
-        _stack.learn(state, flat, results, self._y, self._w, delays, issued, tests)
-        if core.learner is not None or core.lost:
-            window = window.appended(self._matrix, self._y, self._w)
-        errors = np.abs(self._y - members[:, :, 2])
-        seen = np.flatnonzero((issued != 2) & np.isfinite(errors).all(axis=1))
-        if len(seen):
-            detector, found = _watched(detector, errors[seen].mean(axis=1))
-            more = [
-                {"row": rows + int(seen[place]) + 1, "before": before, "after": after}
-                for place, before, after in found
-            ]
-            events = (*events, *more)[-MOST_EVENTS:]
-        if first < len(scored):  # predictions are issued: they show more than backtests
-            unscored, backtest = -1 - int(np.flatnonzero(scored)[-1]), None
-        unscored += len(scored)
-        return Learned(rows + len(known), state, window, detector, events, unscored, backtest)
-
-    def _tests(self, backtest: Backtest, count: int) -> FloatArray:
-        """Return predictions of a thinned sample of the first rows, which were not scored."""
-        core = self.core
-        made = core._members(self._rows.count)
-        places = slice(-self._before.rows % EVERY, count, EVERY)
-        if places.start < count:
-            rows = self._rows.part(0, count).thinned(places.start, EVERY)
-            batch = core.predict_batch(rows, np.ascontiguousarray(self._matrix[places]))
-            made[places] = backtest.predict(rows, batch, feature_names(core.names))
-        return made.reshape(len(made), -1)
-
-
-def _watched(
-    detector: ChangeDetector, errors: FloatArray
-) -> tuple[ChangeDetector, list[tuple[int, float, float]]]:
-    """Return a detector that has seen errors as well, and the changes that it found in them."""
-    made = ChangeDetector(FALSE_ALERTS, "up")
-    made._seen = detector._seen
-    found = made.update_many(np.minimum(errors, LARGEST))
-    return made, [(each.row - detector.rows - 1, each.before, each.after) for each in found]
-
-
 def labels_in(X: FloatArray, features: Features) -> FloatArray:
     """Return how many labels of each category rows have; infinite for numbers."""
     labels = np.full(X.shape[1], np.inf)
@@ -455,3 +323,8 @@ def order_of(features: Features, width: int) -> NDArray[np.int64]:
     return np.array(
         sorted(range(width), key=lambda at: (type(names[at]) is str, names[at])), np.int64
     )
+
+
+def like(online: Regressor) -> Regressor:
+    """Return a model like another that has learned nothing."""
+    return type(online)(**online.parameters)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
+from sapwood.hybrid.learners import reject_classifier
 from sapwood.hybrid.members import StreamRows
 from sapwood.hybrid.refits import LARGEST, FitFailedWarning
 from sapwood.hybrid.trees import FlatTrees, flattened
@@ -41,6 +42,7 @@ class FrozenModel:
     """
 
     def __init__(self, model: Any, names: list[str] | None = None) -> None:
+        reject_classifier(model)
         if not callable(getattr(model, "predict", None)):
             raise TypeError(
                 f"batch = {validation.shown(model)}: a fitted model with predict is expected"
@@ -65,7 +67,8 @@ class FrozenModel:
         if self.names is None:
             self._warn_of_order(rows)
         try:
-            found = np.asarray(self._predict(rows, matrix), np.float64).reshape(rows.count, -1)
+            found = np.asarray(self._predict(rows, matrix), np.float64)
+            found = found.reshape(rows.count, -1 if found.size else targets)
             if found.shape[1] != targets:
                 raise ValueError(f"it predicts {found.shape[1]} targets of {targets}")
         except Exception as error:  # whatever another library raises

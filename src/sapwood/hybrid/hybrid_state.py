@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import model, validation
+from sapwood.corrector.pending_state import pending_arrays, restore_pending
 from sapwood.drift.detector import ChangeDetector
 from sapwood.hybrid import _stack
 from sapwood.hybrid.backtest import Backtest
@@ -43,7 +44,6 @@ Hybrid = TypeVar("Hybrid", bound="HybridRegressor")
 
 PLAIN = ("window", "window_bytes", "refit", "min_rows", "lag", "correct", "background", "timeout")
 COUNTS = ("last_start", "interval")
-PENDING = ("pending_sizes", "pending_keys", "pending_ages", "pending")
 OLDER_ENTRIES = {
     *("parameters", "targets", "features", "batch", "fit", "refits", "events", "rows"),
     *COUNTS,
@@ -73,7 +73,7 @@ def state_of(own: "HybridRegressor") -> State:
     arrays: dict[str, Array] = {
         "state": learned.state,
         "history": np.array(core.history).reshape(-1, len(HISTORY)),
-        **dict(zip(PENDING, core.pending.state(), strict=True)),
+        **pending_arrays(core.pending),
     }
     models = {"online": core.online, "corrector": core.corrector, "detector": learned.detector}
     if learned.backtest is not None:
@@ -232,7 +232,7 @@ def _fill(
     events = _events(header["events"])
     core.learned = Learned(rows, state, window, detector, events, unscored, backtest)
     core.advanced = rows
-    _fill_pending(core, arrays)
+    restore_pending(core.pending, arrays, rows)
     _fill_batch(core, header, arrays, features)
 
 
@@ -267,19 +267,6 @@ def _backtest(core: "HybridCore", arrays: dict[str, Array]) -> Backtest | None:
         same = copy is None or list(copy.targets) == list(own.targets)
         _check(same, "a copy of its online models has other targets")
     return Backtest(*made)
-
-
-def _fill_pending(core: "HybridCore", arrays: dict[str, Array]) -> None:
-    """Restore the predictions that wait for their labels."""
-    saved = [arrays.get(name, np.empty(0)) for name in PENDING]
-    kinds, dimensions = [each.dtype for each in saved], [each.ndim for each in saved]
-    good = kinds == [np.float64, np.uint64, np.int64, np.float64] and dimensions == [1, 1, 1, 2]
-    _check(good and len(saved[0]) in (7, 8), "its pending predictions are of another type")
-    records = saved[3]
-    good = records.shape[1] == core.pending.width and not np.isinf(records).any()
-    good = good and bool(((records[:, 0] >= 0) & (records[:, 0] <= core.rows)).all())
-    _check(good, "one of its pending predictions is wrong")
-    core.pending.restore(*(np.ascontiguousarray(each) for each in saved))
 
 
 def _fill_batch(
@@ -347,7 +334,9 @@ def _refit(core: "HybridCore", features: Features) -> None:
     assert core.batch_labels is not None
     order = order_of(features, len(core.batch_labels))
     fit = Fit(core.learner, core.batch_rows, core.batch_labels, order, core.rows, background=False)
-    core.batch = fit.result(None)[0]
+    core.batch, note = fit.result(None)
+    if core.batch is None:
+        fit.warn(note.error)
 
 
 def _start(core: "HybridCore", features: Features) -> None:

@@ -29,10 +29,22 @@ __all__ = [
     "default_learner",
     "fitted",
     "learner_of",
+    "reject_classifier",
 ]
 
 FloatArray = NDArray[np.float64]
-SHUFFLED = {"bagging_fraction": 0.8, "bagging_freq": 1, "feature_fraction": 0.8}
+DEFAULTS = {
+    **{"objective": "regression", "seed": 1},
+    **{"bagging_fraction": 0.8, "bagging_freq": 1, "feature_fraction": 0.8},
+}
+ALIASES = {
+    "objective": ("objective_type", "app", "application", "loss"),
+    "seed": ("random_seed", "random_state"),
+    "bagging_fraction": ("sub_row", "subsample", "bagging"),
+    "bagging_freq": ("subsample_freq",),
+    "feature_fraction": ("sub_feature", "colsample_bytree"),
+}
+"""Other names of LightGBM for these parameters, which it ignores if both are given."""
 REPEATABLE = {"deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1}
 
 
@@ -97,7 +109,9 @@ class LightGBM:
     def fit(self, X: FloatArray, y: FloatArray, w: FloatArray | None) -> Fitted:
         """Return the trees of rows."""
         lightgbm = import_module("lightgbm")
-        parameters = {"objective": "regression", "seed": 1, **SHUFFLED, **REPEATABLE, **self._given}
+        given = self._given
+        own = {n: v for n, v in DEFAULTS.items() if not any(each in given for each in ALIASES[n])}
+        parameters = {**own, **REPEATABLE, **given}
         rows = lightgbm.Dataset(X, y, weight=w, params=parameters)
         return fitted(lightgbm.train(parameters, rows, self._rounds))
 
@@ -143,6 +157,7 @@ class EstimatorLearner:
     """
 
     def __init__(self, estimator: Any) -> None:
+        reject_classifier(estimator)
         if not all(callable(getattr(estimator, each, None)) for each in ("fit", "predict")):
             raise TypeError(
                 f"batch = {validation.shown(estimator)}: {', '.join(LEARNERS)} or an estimator with fit "
@@ -196,6 +211,18 @@ def default_learner() -> BatchLearner:
     if find_spec("lightgbm") is None and find_spec("sklearn") is not None:
         return HistGradientBoosting()
     return LightGBM()
+
+
+def reject_classifier(batch: Any) -> None:
+    """Raise TypeError if an estimator predicts classes, as those of scikit-learn report it."""
+    tagged = hasattr(batch, "__sklearn_tags__") and not isinstance(batch, type)
+    if hasattr(batch, "predict_proba") or (
+        tagged and batch.__sklearn_tags__().estimator_type == "classifier"
+    ):
+        raise TypeError(
+            f"batch = {validation.shown(batch)}: a hybrid predicts numbers, and this estimator "
+            "predicts classes; give a regressor, such as LGBMRegressor()"
+        )
 
 
 def fitted(model: Any) -> Fitted:

@@ -205,7 +205,8 @@ class ManyRows:
 
     def predict(self, model: Regressor, record: bool) -> FloatArray:
         """Return predictions, with a column for each target."""
-        return model._place_many(self.columns, self.ids, record)[0].reshape(self.count, -1)
+        found = model._place_many(self.columns, self.ids, record)[0]
+        return found.reshape(self.count, max(1, len(model.targets)))
 
     def learn(self, model: Regressor, y: Targets, w: FloatArray) -> None:
         """Let a model learn the rows."""

@@ -95,7 +95,7 @@ class BatchModel:
         for place, model in enumerate(self.models):
             if model is not None:
                 try:
-                    out[:, place] = model.predict(X)
+                    out[:, place] = _one_each(model.predict(X), len(X))
                 except Exception as error:  # whatever another library raises
                     self._complain(f"{type(error).__name__}: {error}")
         good = np.abs(out) <= LARGEST
@@ -115,6 +115,12 @@ class BatchModel:
                 FitFailedWarning,
                 stacklevel=5,
             )
+
+
+def _one_each(found: FloatArray, rows: int) -> FloatArray:
+    if len(found) != rows:
+        raise ValueError(f"it predicts {len(found)} values for {rows} rows")
+    return found
 
 
 class _Reordered:
@@ -183,14 +189,18 @@ class Fit:
         known = ~np.isnan(y)
         if not known.any():
             return None
-        X, w = self.rows.X[:, self._order], self.rows.w
-        if not known.all():
-            X, y, w = X[known], y[known], w[known]
-        weights = None if (w == 1.0).all() else w
-        made = self._learner.fit(np.ascontiguousarray(X), np.ascontiguousarray(y), weights)
+        # Copies, as a learner may change them, and the rows are those of the window.
+        X = self.rows.X[np.ix_(np.flatnonzero(known), self._order)]
+        y, w = y[known], self.rows.w[known]
+        made = self._learner.fit(X, y, None if (w == 1.0).all() else w)
         if isinstance(made, FlatTrees):
             return made.with_columns(self._order)
         return _Reordered(made, self._order)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended, in its thread."""
+        return self._thread is not None and self._thread.is_alive()
 
     def wait(self, timeout: float | None) -> None:
         """Wait for the end, so many seconds at most.
@@ -220,11 +230,19 @@ class Fit:
             made, error, seconds = None, words, float(timeout or 0.0)
         else:
             made, error, seconds = self._ended
-        if error:
-            warnings.warn(
-                f"the fit of {self._learner.name} that started at row {rows.stop:,} failed "
-                f"({error}): predictions continue without it",
-                FitFailedWarning,
-                stacklevel=4,
-            )
         return made, Refit(rows.stop, len(rows.w), self.used_from, error, seconds)
+
+    def warn(self, error: str) -> None:
+        """Warn that it has failed.
+
+        Parameters
+        ----------
+        error : str
+            What went wrong.
+        """
+        warnings.warn(
+            f"the fit of {self._learner.name} that started at row {self.rows.stop:,} failed "
+            f"({error}): predictions continue without it",
+            FitFailedWarning,
+            stacklevel=5,
+        )

@@ -1,10 +1,9 @@
 """An online model and a batch learner that is refitted, combined."""
 
-import math
 import threading
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,21 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import validation
 from sapwood.ensemble.forest import ForestRegressor
 from sapwood.hybrid import hybrid_state
-from sapwood.hybrid.core import HISTORY, HybridCore, Learning, Mode
+from sapwood.hybrid.checks import check_online, check_rows, checked_flag
+from sapwood.hybrid.core import HybridCore, like
 from sapwood.hybrid.frozen import FrozenModel
 from sapwood.hybrid.learners import BatchLearner, default_learner, learner_of
-from sapwood.hybrid.members import FEATURE, ManyRows, OneRow, StreamRows, first_rows_of
-from sapwood.hybrid.refits import FitFailedWarning, Refit
+from sapwood.hybrid.learning import Learning, Mode
+from sapwood.hybrid.members import ManyRows, OneRow, StreamRows, first_rows_of
+from sapwood.hybrid.refits import FitFailedWarning
 from sapwood.hybrid.schedule import Schedule
+from sapwood.hybrid.view import HybridView
 from sapwood.model import State
-from sapwood.regressor import Regressor
 from sapwood.row_methods import array_for
 from sapwood.rows import frames, targets
 from sapwood.rows.features import Features
-from sapwood.stages import Stage, passed_on
-from sapwood.stages.stage import RowStage
 from sapwood.streams.memory import columns_of
-from sapwood.tree._kernel import LARGEST_Y
 from sapwood.validation import Label
 
 __all__ = ["HybridRegressor"]
@@ -35,11 +33,10 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 WINDOW, WINDOW_BYTES = 20_000, 256_000_000
-HEAVIEST = 1e50  # weight of a row
 MOST_BYTES = 2**40
 
 
-class HybridRegressor(RowStage):
+class HybridRegressor(HybridView):
     """An online model and a batch learner that is refitted on the latest rows, combined.
 
     The online model learns each row at once. The batch learner passes over the rows of a window
@@ -132,16 +129,7 @@ class HybridRegressor(RowStage):
         super().__init__()
         schedule = Schedule.checked(refit, min_rows, lag, window)
         online = ForestRegressor() if online is None else online
-        if isinstance(online, Stage):
-            raise TypeError(
-                f"online = {validation.shown(online)}: the batch learner would not see what a "
-                f"{type(online).__name__} adds; put it around the hybrid"
-            )
-        if not isinstance(online, Regressor):
-            raise TypeError(
-                f"online = {validation.shown(online)}: a model of Sapwood is expected, such as "
-                "ForestRegressor()"
-            )
+        check_online(online)
         self._parameters = {
             "online": online,
             "batch": batch,
@@ -150,8 +138,8 @@ class HybridRegressor(RowStage):
             "refit": schedule.refit,
             "min_rows": schedule.min_rows,
             "lag": schedule.lag,
-            "correct": _flag(correct, "correct"),
-            "background": _flag(background, "background"),
+            "correct": checked_flag(correct, "correct"),
+            "background": checked_flag(background, "background"),
             "timeout": None
             if timeout is None
             else validation.between(timeout, "timeout", 0.0, 1e9),
@@ -314,25 +302,12 @@ class HybridRegressor(RowStage):
             )
         names, values = targets.fitting(y, core.names, core.rows > 0, self.kind)
         values = values.reshape(rows.count, max(1, len(names)))
-        self._check(rows, names, values, w)
+        check_rows(rows, names, values, w, correct=self._parameters["correct"])
         if names != core.names:
             core = self._core_of(names, core.learner, core.frozen)
         if rows.count > core.rows_until_event():
             rows.plan(core.online._features, True)  # raises before anything is learned
         return core, plan.known(), plan.matrix, values
-
-    def _check(
-        self, rows: StreamRows, names: tuple[Label, ...], y: FloatArray, w: FloatArray
-    ) -> None:
-        """Raise for a row that may not be learned."""
-        good = (np.abs(y) <= LARGEST_Y) | (np.isnan(y) if names else False)
-        good = good.all(axis=1) & ~np.isnan(y).all(axis=1) & (w > 0) & (w <= HEAVIEST)
-        if not good.all():
-            bad = int(np.argmin(good))
-            row = bad if rows.count > 1 else None
-            _reject(names, y[bad].tolist(), float(w[bad]), row)
-        if self._parameters["correct"] and rows.column(FEATURE) is not None:
-            raise ValueError(f"the rows have a feature {FEATURE!r} already: rename it")
 
     def _names(self) -> tuple[Label, ...]:
         return self._core.names
@@ -340,124 +315,6 @@ class HybridRegressor(RowStage):
     def _plain(self, found: FloatArray) -> FloatArray:
         """Return predictions; of one target, without a dimension of targets."""
         return np.ascontiguousarray(found if self._core.names else found[:, 0])
-
-    # -- looking inside ---------------------------------------------------------------------------
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The arguments that make a model like this one; with the online model as it is now."""
-        return dict(self._parameters)
-
-    @property
-    def model(self) -> Any:
-        """The online model."""
-        return self._parameters["online"]
-
-    @property
-    def corrector(self) -> Any:
-        """The online model that has the batch model's prediction as a feature; None without one."""
-        return self._core.corrector
-
-    @property
-    def rows(self) -> int:
-        """How many rows were learned."""
-        return self._core.rows
-
-    @property
-    def weights(self) -> Any:
-        """The shares of the members in predictions: a dict; of several targets, one for each."""
-        found = self._core.weights().tolist()
-        shares = [dict(zip(HISTORY[1:4], each, strict=True)) for each in found]
-        names = self._core.names
-        return dict(zip(names, shares, strict=True)) if names else shares[0]
-
-    @property
-    def weight_history(self) -> dict[str, FloatArray]:
-        """Weights and recent RMSE over time, as columns; of several targets, their means."""
-        table = np.array(self._core.history).reshape(-1, len(HISTORY))
-        return dict(zip(HISTORY, table.T.copy(), strict=True))
-
-    @property
-    def refits(self) -> list[Refit]:
-        """The fits so far: when each started, on how many rows, when it was used, its seconds."""
-        return list(self._core.refits)
-
-    @property
-    def is_refitting(self) -> bool:
-        """Whether a fit is under way."""
-        return self._core.fit is not None
-
-    @property
-    def staleness(self) -> dict[str, Any]:
-        """How far the batch model has gone stale, and by how much the correction helps.
-
-        Returns
-        -------
-        dict
-            ``rows`` learned; ``batch_weight`` now, and ``best_batch_weight`` so far;
-            ``batch_rmse`` and ``rmse`` of recent rows, of the batch model and of the hybrid;
-            ``best_batch_rmse`` so far; ``correction_gain``, the share of the batch model's squared
-            error that the hybrid avoids; ``drift_events``, when the batch model's errors grew.
-        """
-        core, history = self._core, self.weight_history
-        online, _, batch, own = core.errors().mean(axis=0).tolist()
-        share = float(core.weights()[:, 2].mean())
-        settled = np.isfinite(history["batch_rmse"])
-        return {
-            "rows": core.rows,
-            "batch_weight": share,
-            "best_batch_weight": max([share, *history["batch"][settled].tolist()]),
-            "online_rmse": online,
-            "batch_rmse": batch,
-            "best_batch_rmse": min([batch, *history["batch_rmse"][settled].tolist()]),
-            "rmse": own,
-            "correction_gain": 1.0 - (own / batch) ** 2 if batch > 0 else math.nan,
-            "drift_events": [dict(event) for event in core.learned.events],
-        }
-
-    @property
-    def targets(self) -> list[Label]:
-        """The names of several targets, in their order; none if there is one, or none yet."""
-        return list(self._core.names)
-
-    @property
-    def features(self) -> list[Label]:
-        """The names of the features, in the order of their first appearance."""
-        return list(self._features.names)
-
-    feature_kinds = passed_on("What each feature is, as the online model reports it.")
-    feature_importances = passed_on("The shares of the features in what the online model explains.")
-    to_rules = passed_on("Return one rule for each leaf of the online model.")
-
-    @property
-    def n_leaves(self) -> int:
-        """How many leaves the online model and the corrector have."""
-        corrector = self._core.corrector
-        return int(self.model.n_leaves) + (0 if corrector is None else int(corrector.n_leaves))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the online models, of the window, and of all else that is known."""
-        core = self._core
-        window, own = core.learned.window, core.pending.nbytes + core.learned.state.nbytes
-        backtest = core.learned.backtest
-        for part in (window, core.batch, core.batch_rows, core.online, core.corrector, backtest):
-            own += int(getattr(part, "nbytes", 0))
-        return own + self._features.nbytes
-
-    @property
-    def batch_name(self) -> str:
-        """The batch learner, or the class of the fitted model, as messages name it."""
-        core = self._core
-        if core.frozen is not None:
-            return f"fitted {type(core.frozen.model).__name__}"
-        if core.learner is not None:
-            return core.learner.name
-        return f"{core.lost}, which the file does not hold"
-
-    def __repr__(self) -> str:
-        fits = len(self._core.refits)
-        return f"<HybridRegressor({self.model!r}, {self.batch_name}): {fits} fits>"
 
     # -- files and copies -------------------------------------------------------------------------
 
@@ -470,12 +327,16 @@ class HybridRegressor(RowStage):
         ------
         ValueError
             If there is no batch learner, or no row.
+        RuntimeError
+            If a fit that took too long is still running.
         """
         with self._learners, self._turn():
             core = self._core
             if core.learner is None or not core.rows:
                 lacking = "batch learner to fit" if core.learner is None else "row yet"
                 raise ValueError(f"the hybrid has no {lacking}")
+            if core.is_blocked:
+                raise RuntimeError("a fit that took longer than timeout is still running: wait")
             core.start_fit(used_from=core.rows)
 
     def attach(self, batch: Any) -> None:
@@ -539,26 +400,3 @@ class HybridRegressor(RowStage):
                 stacklevel=4,
             )
         return made
-
-
-def like(online: Regressor) -> Regressor:
-    """Return a model like another that has learned nothing."""
-    return type(online)(**online.parameters)
-
-
-def _reject(names: tuple[Label, ...], y: list[float], w: float, row: int | None) -> NoReturn:
-    """Raise the error for a row that may not be learned."""
-    for name, value in zip(names, y, strict=False):
-        if not (math.isnan(value) or abs(value) <= LARGEST_Y):
-            validation.refuse_large_row(value, w, LARGEST_Y, row, targets.told(name))
-    known = [value for value in y if not (names and math.isnan(value))]
-    if not known:
-        place = "" if row is None else f" at position {row}"
-        raise ValueError(f"y{place} has no target that is not missing: {targets.MISSING}")
-    validation.refuse_large_row(known[0], w, LARGEST_Y, row)
-
-
-def _flag(value: Any, name: str) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} = {validation.shown(value)}: True or False is expected")
-    return bool(value)

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
+from sapwood.corrector._pending import Notes
+from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
 from sapwood.hybrid import _stack
 from sapwood.model import State, from_bytes
 from sapwood.row_methods import array_for
@@ -20,8 +22,9 @@ from sapwood.validation import Label
 __all__ = ["NaiveStack"]
 
 FloatArray = NDArray[np.float64]
-INNER, STATE, PENDING = "model", "state", "pending"
-MOST_PENDING = 100_000  # predictions that wait for their labels; the oldest go first
+KeyArray = NDArray[np.uint64]
+INNER, STATE, OLDER_PENDING = "model", "state", "pending"
+MOST_PENDING = 2**17  # predictions that wait for their labels; the oldest go first
 RECORD = 1 + _stack.MEMBERS + _stack.RESULTS
 START = (-0.8, -0.8)
 """Where both stages begin: nine tenths of the season, and a tenth of the last known value."""
@@ -56,7 +59,7 @@ class NaiveStack(OneTargetStage):
     """
 
     kind: ClassVar[str] = "NaiveStack"
-    format: ClassVar[int] = 1
+    format: ClassVar[int] = 2
 
     def __init__(self, model: Any, seasonal: Label, last: Label | None = None) -> None:
         super().__init__()
@@ -66,7 +69,7 @@ class NaiveStack(OneTargetStage):
         self._state = np.zeros((1, _stack.STATE))
         for stage, start in enumerate(START):
             self._state[0, stage * _stack.STAGE_NUMBERS + _stack.FIRST_START] = start
-        self._pending: dict[int, list[float]] = {}
+        self._pending = Notes(RECORD, MOST_PENDING)
 
     @property
     def model(self) -> Any:
@@ -93,7 +96,7 @@ class NaiveStack(OneTargetStage):
             members = self._members([x], np.array([found]))
             results = self._combined(members)
             if record and key:
-                self._keep([key], members, results)
+                self._keep(np.array([key], np.uint64), members, results)
             return float(results[0, 1]), region
 
     def _place_many(
@@ -105,7 +108,7 @@ class NaiveStack(OneTargetStage):
             members = self._members(X, np.asarray(found, np.float64))
             results = self._combined(members)
             if record and keys is not None:
-                self._keep(keys.tolist(), members, results)
+                self._keep(keys, members, results)
             return results[:, 1].copy(), regions
 
     def _members(self, X: Any, own: FloatArray) -> FloatArray:
@@ -122,13 +125,11 @@ class NaiveStack(OneTargetStage):
         _stack.predict(self._state, members, results)
         return results
 
-    def _keep(self, keys: list[int], members: FloatArray, results: FloatArray) -> None:
-        rows = rows_learned(self._model) or 0.0
-        for key, own, found in zip(keys, members.tolist(), results.tolist(), strict=True):
-            self._pending.pop(key, None)
-            self._pending[key] = [rows, *own, *found]
-        while len(self._pending) > MOST_PENDING:
-            del self._pending[next(iter(self._pending))]
+    def _keep(self, keys: KeyArray, members: FloatArray, results: FloatArray) -> None:
+        labels = np.full(len(keys), rows_learned(self._model) or 0.0)
+        records = np.column_stack([labels, members, results])
+        good = np.isfinite(results).all(axis=1)
+        self._pending.leave_keys(np.ascontiguousarray(keys[good]), records[good])
 
     # -- learning ---------------------------------------------------------------------------------
 
@@ -139,7 +140,8 @@ class NaiveStack(OneTargetStage):
             own = np.array([self._model._place_one(x, key, False)[0]])
             self._learn_all(
                 lambda: self._model._learn_row(x, label, weight, key),
-                *([x], own, (np.array([label]), np.array([weight])), [key]),
+                *([x], own, (np.array([label]), np.array([weight]))),
+                np.array([key], np.uint64) if key else None,
                 found=np.empty(1),
             )
 
@@ -164,7 +166,7 @@ class NaiveStack(OneTargetStage):
                     X, labels, weights, before, regions, keys=keys, delayed=delayed
                 ),
                 *(X, before, (labels, weights)),
-                [0] * len(labels) if keys is None else keys.tolist(),
+                keys if delayed else None,
                 found=array_for(predicting, labels.shape),
             )
 
@@ -174,33 +176,31 @@ class NaiveStack(OneTargetStage):
         X: Any,
         own: FloatArray,
         labels: tuple[FloatArray, FloatArray],
-        keys: Any,
+        keys: KeyArray | None,
         *,
         found: FloatArray,
     ) -> FloatArray:
         """Let the model learn, and the weights after it: both, or neither.
 
-        `own`, the predictions of the model, may be filled by `learn`. `found` gets those of the
-        stack.
+        `own`, the predictions of the model, may be filled by `learn`. Rows without keys were not
+        predicted before. `found` gets the predictions of the stack.
         """
         y, w = labels
         rows = rows_learned(self._model) or 0.0
-        known, state, pending = self._state, self._state.copy(), self._pending
-        issued = [pending.get(key) if key else None for key in keys]
+        known, pending = self._state, self._pending
+        records, taken = np.full((len(y), RECORD), np.nan), np.zeros(1, np.uint8)
         results = np.empty((len(y), _stack.RESULTS))
 
         def finish() -> None:
+            if keys is not None and pending.count:
+                _stack.take(pending, keys, rows, records, taken)
+            issued = ~np.isnan(records[:, 0])
+            delays = np.where(issued, rows + np.arange(len(y)) - records[:, 0], 0.0)
             members = self._members(X, own)
-            delays = np.zeros(len(y))
-            for place, record in enumerate(issued):
-                if record is not None:
-                    delays[place] = max(0.0, rows + place - record[0])
-                    members[place] = record[1 : 1 + _stack.MEMBERS]
-                    results[place] = record[1 + _stack.MEMBERS :]
-            kinds = np.array([record is not None for record in issued], np.uint8)
+            members[issued] = records[issued, 1 : 1 + _stack.MEMBERS]
+            results[issued] = records[issued, 1 + _stack.MEMBERS :]
+            state, kinds = known.copy(), issued.astype(np.uint8)
             _stack.learn(state, members, results, y[:, np.newaxis], w, delays, kinds)
-            for key in keys:
-                pending.pop(key, None)
             found[:] = results[:, 1]
             self._state = state
 
@@ -211,9 +211,9 @@ class NaiveStack(OneTargetStage):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the model inside, and of the sums of errors."""
+        """Bytes of the model inside, of the sums of errors, and of the pending predictions."""
         with self._turn():
-            return int(self._model.nbytes) + self._state.nbytes
+            return int(self._model.nbytes) + self._state.nbytes + self._pending.nbytes
 
     def __repr__(self) -> str:
         return f"<NaiveStack({self._model!r}, {self._seasonal!r}, {self._last!r})>"
@@ -223,12 +223,10 @@ class NaiveStack(OneTargetStage):
     def to_state(self) -> State:
         """Return all that the model is, the sums of errors, and the pending predictions."""
         with self._turn():
-            pending = [[key, *record] for key, record in self._pending.items()]
-            listed = [[_or_none(value) for value in record] for record in pending]
             arrays: dict[str, NDArray[Any]] = {
                 INNER: np.frombuffer(self._model.to_bytes(), np.uint8),
                 STATE: self._state.copy(),
-                PENDING: np.frombuffer(json.dumps(listed).encode(), np.uint8),
+                **pending_arrays(self._pending),
             }
             return State({"seasonal": self._seasonal, "last": self._last}, arrays)
 
@@ -242,7 +240,8 @@ class NaiveStack(OneTargetStage):
             If there is anything wrong with it.
         """
         header, arrays = state
-        if header.keys() != {"seasonal", "last"} or arrays.keys() != {INNER, STATE, PENDING}:
+        expected = {INNER, STATE, *(PENDING if format > 1 else (OLDER_PENDING,))}
+        if header.keys() != {"seasonal", "last"} or arrays.keys() != expected:
             raise ValueError("its parts are not those of a stack with naive forecasts")
         made = cls(from_bytes(arrays[INNER].tobytes(), "the stacked model"), **header)
         sums = np.array(arrays[STATE])
@@ -251,20 +250,19 @@ class NaiveStack(OneTargetStage):
         if not np.isfinite(sums).all():
             raise ValueError("the sums of errors cannot be")
         made._state = sums
-        made._pending = _restored(arrays[PENDING])
+        labels = rows_learned(made._model) or 0.0
+        if format > 1:
+            restore_pending(made._pending, arrays, labels)
+        else:
+            _restore_older(made._pending, arrays[OLDER_PENDING], labels)
         return made
 
 
-def _or_none(value: float) -> float | None:
-    return value if np.isfinite(value) else None
-
-
-def _restored(array: NDArray[Any]) -> dict[int, list[float]]:
-    """Return pending predictions, if they can be such."""
+def _restore_older(pending: Notes, array: NDArray[Any], labels: float) -> None:
+    """Restore the pending predictions of format 1: a list of keys and records."""
     saved = json.loads(array.tobytes())
     if not isinstance(saved, list) or len(saved) > MOST_PENDING:
         raise ValueError("the pending predictions are not as they were saved")
-    found: dict[int, list[float]] = {}
     for entry in saved:
         if not isinstance(entry, list) or len(entry) != 1 + RECORD:
             raise ValueError("a pending prediction is not as it was saved")
@@ -273,8 +271,9 @@ def _restored(array: NDArray[Any]) -> dict[int, list[float]]:
             raise ValueError("a pending prediction has a key that cannot be")
         if not all(value is None or type(value) is float for value in record):
             raise ValueError("a pending prediction has a value that is no number")
-        found[key] = [np.nan if value is None else value for value in record]
-    return found
+        if record[0] is None or not 0 <= record[0] <= labels:
+            raise ValueError("a pending prediction is newer than all labels")
+        pending.leave_key(key, np.array([np.nan if value is None else value for value in record]))
 
 
 def _values(X: Any, name: Label, rows: int) -> Any:

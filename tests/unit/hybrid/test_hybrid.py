@@ -1,10 +1,13 @@
 """Hybrids of an online model and a batch learner."""
 
+import threading
 import time
 import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.pipeline import make_pipeline
 
 import sapwood
 from hybrid_cases import MeanEstimator, small, stream, timed
@@ -207,6 +210,87 @@ def test_a_failing_model_is_warned_of_once():
         hybrid.predict_learn_many(X[150:], y[150:])
 
 
+@pytest.mark.parametrize(
+    "returned",
+    [lambda n: 1.0, lambda n: np.ones(1), lambda n: np.ones((n, 2)), lambda n: np.ones(n - 1)],
+)
+def test_predictions_of_another_number_of_rows_do_not_count(returned):
+    class Odd(MeanEstimator):
+        def predict(self, X):
+            return returned(len(X)) if len(X) > 1 else np.array(["a"])
+
+    X, y = stream(150)
+    hybrid, forest = small(batch=Odd()), sapwood.ForestRegressor(members=3)
+    with pytest.warns(FitFailedWarning, match="cannot predict .ValueError: it predicts"):
+        found = hybrid.predict_learn_many(X, y)
+    assert found.tolist() == forest.predict_learn_many(X, y).tolist()
+
+
+def test_a_learner_that_changes_its_rows_does_not_change_the_window():
+    class Careless(MeanEstimator):
+        def fit(self, X, y, sample_weight=None):
+            super().fit(X, y)
+            X *= 0.0
+            y -= 100.0
+            sample_weight *= 3.0
+            return self
+
+        def predict(self, X):
+            X *= 0.0
+            return super().predict(X)
+
+    X, y = stream(300)
+    w = np.where(np.arange(300) % 2, 1.0, 2.0)
+    hybrid = small(batch=Careless())
+    hybrid.predict_learn_many(X, y, w)
+    rows = hybrid._core.learned.window.latest()
+    assert len(hybrid.refits) == 2
+    assert rows.X.tolist() == X.tolist()
+    assert (rows.y[:, 0].tolist(), rows.w.tolist()) == (y.tolist(), w.tolist())
+
+
+def test_fits_go_on_where_warnings_are_errors():
+    X, y = stream(320)
+    hybrid, warned = small(batch=MeanEstimator(fail_at=150), refit=100), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x, label in zip(X.tolist(), y.tolist(), strict=True):
+            try:
+                hybrid.learn_one(dict(enumerate(x)), label)
+            except FitFailedWarning as warning:
+                warned.append(str(warning))
+    assert hybrid.rows == 320
+    assert [refit.row for refit in hybrid.refits] == [100, 200, 300]
+    assert len(warned) == 2
+
+
+def test_no_fit_is_started_while_one_that_was_given_up_is_running():
+    X, y = stream(330)
+    go = threading.Event()
+
+    class Held(MeanEstimator):
+        def fit(self, X, y):
+            if len(y) == 100:
+                go.wait(20)
+            return super().fit(X, y)
+
+    hybrid = small(batch=Held(), timeout=0.01, refit=100, lag=20)
+    with pytest.warns(FitFailedWarning, match="longer than timeout"):
+        hybrid.learn_many(X[:250], y[:250])
+    held = hybrid._core.given_up
+    with pytest.raises(RuntimeError, match="longer than timeout is still running"):
+        hybrid.refit_now()
+    go.set()
+    held.wait(20)
+    hybrid.learn_many(X[250:], y[250:])
+    assert [refit.row for refit in hybrid.refits] == [100, 200, 300]
+    assert [refit.error.split(",")[0] for refit in hybrid.refits] == [
+        "it takes longer than timeout = 0.01 seconds",
+        "not started",
+        "",
+    ]
+
+
 # -- rows -----------------------------------------------------------------------------------------
 
 
@@ -227,6 +311,17 @@ def test_rows_that_are_rejected_change_nothing():
         with pytest.raises(ValueError, match=r"inf|nan|a positive finite|lengths|columns|shape"):
             hybrid.learn_many(X_part, y_part, w)
         assert hybrid.to_bytes() == before
+
+
+def test_no_row_changes_nothing():
+    X, y = stream(200)
+    for hybrid in (small(), small(batch=MeanEstimator().fit(X, y), refit=None)):
+        assert hybrid.predict_many(np.empty((0, 4))).tolist() == []
+        hybrid.learn_many(X, y)
+        weights = hybrid.weights
+        assert hybrid.predict_many(np.empty((0, 4))).tolist() == []
+        assert hybrid.predict_learn_many(np.empty((0, 4)), []).tolist() == []
+        assert (hybrid.rows, hybrid.weights) == (200, weights)
 
 
 def test_a_feature_of_the_corrector_is_no_other_feature():
@@ -304,6 +399,20 @@ def test_learners(batch):
     assert hybrid._core.batch.is_flat
 
 
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        ({"subsample": 0.3}, {"bagging_fraction": 0.3}),
+        ({"random_state": 7, "colsample_bytree": 0.5}, {"seed": 7, "feature_fraction": 0.5}),
+        ({"loss": "regression_l1"}, {"objective": "regression_l1"}),
+    ],
+)
+def test_parameters_of_lightgbm_may_have_their_other_names(given, same):
+    X, y = stream(400)
+    found = [LightGBM(20, **own).fit(X, y, None).predict(X).tolist() for own in (given, same, {})]
+    assert found[0] == found[1] != found[2]
+
+
 def test_any_model_of_sapwood_is_the_online_one():
     X, y = stream(500)
     for online in (sapwood.HoeffdingTreeRegressor(), sapwood.AdaptiveTreeRegressor()):
@@ -311,18 +420,6 @@ def test_any_model_of_sapwood_is_the_online_one():
         assert np.isfinite(hybrid.predict_learn_many(X, y)).all()
         assert type(hybrid.corrector) is type(online)
         assert HybridRegressor.from_bytes(hybrid.to_bytes()).to_bytes() == hybrid.to_bytes()
-
-
-def test_intervals_around_it_and_lags_before_it():
-    X, y = stream(1500)
-    model = sapwood.IntervalRegressor(small(), [0.9])
-    predictions, bounds = model.predict_learn_intervals(X, y)
-    inside = (bounds[500:, 0, 0] <= y[500:]) & (y[500:] <= bounds[500:, 0, 1])
-    assert 0.8 < inside.mean() < 0.97
-    lagged = sapwood.lags.LaggedModel(small(), sapwood.lags.Lags([1]))
-    assert np.isfinite(lagged.predict_learn_many(X, y)).all()
-    assert "y.lag1" in lagged.model.features
-    assert np.isfinite(predictions).all()
 
 
 def test_bad_parameters():
@@ -342,6 +439,18 @@ def test_bad_parameters():
     for options in ({"online": 3}, {"batch": 3}, {"batch": 3, "refit": None}):
         with pytest.raises(TypeError, match="is expected"):
             HybridRegressor(**options)
+
+
+def test_models_of_classes_are_rejected_with_the_remedy():
+    for online in (sapwood.ForestClassifier(), sapwood.HoeffdingTreeClassifier()):
+        with pytest.raises(TypeError, match="predicts classes; give a regressor such as Forest"):
+            HybridRegressor(online)
+    for batch in (RidgeClassifier(), LogisticRegression(), make_pipeline(RidgeClassifier())):
+        for refit in (0.25, None):
+            with pytest.raises(
+                TypeError, match="this estimator predicts classes; give a regressor"
+            ):
+                HybridRegressor(batch=batch, refit=refit)
 
 
 def test_the_window_is_bounded_in_rows_and_bytes():
@@ -366,8 +475,6 @@ def test_refits_follow_the_schedule():
 
 
 def test_threads_may_predict_while_another_learns():
-    import threading
-
     X, y = stream(1500)
     hybrid = small()
     hybrid.learn_many(X[:200], y[:200])

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import sapwood
+from sapwood.corrector.pending_state import PENDING
 from sapwood.evaluate import prequential
+from sapwood.hybrid import _stack
 from sapwood.lags import LaggedModel, Lags, NaiveStack
-from sapwood.lags.naive_stack import PENDING, STATE
+from sapwood.lags.naive_stack import OLDER_PENDING, RECORD, STATE
 from sapwood.model import State
 
 
@@ -48,11 +50,12 @@ def test_late_labels_count_for_issued_predictions_and_files_hold_them():
             earlier, old = waiting.pop(0)
             model.learn_one({"x": 0.0}, old, id=earlier)
     restored = LaggedModel.from_bytes(model.to_bytes())
-    assert len(model.model._pending) == 10
+    assert model.model._pending.count == 10
+    assert model.model.nbytes > model.model.model.nbytes + model.model._pending.nbytes
     for earlier, old in waiting:
         for each in (model, restored):
             each.learn_one({"x": 0.0}, old, id=earlier)
-    assert not model.model._pending
+    assert model.model._pending.count == 0
     assert model.to_bytes() == restored.to_bytes()
 
 
@@ -93,22 +96,89 @@ def test_what_cannot_be_stacked_is_rejected():
         NaiveStack(sapwood.HoeffdingTreeRegressor(), "a").learn_many(columns(2), np.ones((2, 2)))
 
 
+def test_rows_without_ids_find_their_predictions_in_a_batch():
+    y, columns_of = daily(600), {"x": np.arange(600.0)}
+    batched, single = made(), made()
+    for start in range(0, 600, 60):
+        part = slice(start, start + 60)
+        X = {"x": columns_of["x"][part]}
+        found = batched.predict_many(X)
+        assert found.tolist() == single.predict_many(X).tolist()
+        assert batched.model._pending.count == (60 if start else 0)  # none before the first label
+        batched.learn_many(X, y[part])
+        for x, label in zip(X["x"].tolist(), y[part].tolist(), strict=True):
+            single.learn_one({"x": x}, label)
+    assert batched.model._pending.count == 0
+    assert batched.model.weights == single.model.weights
+
+
+def test_an_interruption_takes_a_pending_prediction_once(monkeypatch):
+    stack = NaiveStack(sapwood.HoeffdingTreeRegressor(), "a")
+    rows = {"a": np.arange(50.0), "b": np.arange(50.0) % 7}
+    stack.learn_many(rows, rows["a"] + rows["b"])
+    stack.predict_one({"a": 3.0, "b": 1.0}, id=1)
+    expected = stack.copy()
+    expected.learn_one({"a": 3.0, "b": 1.0}, 4.0, id=1)
+    members, interruptions = NaiveStack._members, [KeyboardInterrupt]
+
+    def interrupted(self, X, own):
+        if self is stack and stack.model._kernel.rows == 51 and interruptions:
+            raise interruptions.pop()
+        return members(self, X, own)
+
+    monkeypatch.setattr(NaiveStack, "_members", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stack.learn_one({"a": 3.0, "b": 1.0}, 4.0, id=1)
+    assert stack.to_bytes() == expected.to_bytes()
+    assert stack._pending.count == 0
+
+
+def damaged_arrays(name, value):
+    header, arrays = NaiveStack(sapwood.HoeffdingTreeRegressor(), "y.lag24").to_state()
+    return State(header, {**arrays, name: value})
+
+
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
         (STATE, np.full((1, 3), 1.0), "not as they were saved"),
-        (STATE, None, "cannot be"),
-        (PENDING, [[1, 2.0]], "not as it was saved"),
-        (PENDING, [[-1, *[1.0] * 6]], "a key that cannot be"),
-        (PENDING, [[7, *["x"] * 6]], "no number"),
-        (PENDING, {}, "not as they were saved"),
+        (STATE, np.full((1, _stack.STATE), np.nan), "cannot be"),
+        (PENDING[0], np.zeros(3), "of another type"),
+        (PENDING[3], np.zeros((0, 3)), "is wrong"),
+        ("more", np.zeros(1), "its parts are not those"),
     ],
 )
 def test_a_state_that_cannot_be_is_rejected(name, value, words):
-    header, arrays = NaiveStack(sapwood.HoeffdingTreeRegressor(), "y.lag24").to_state()
-    if name == PENDING:
-        value = np.frombuffer(json.dumps(value).encode(), np.uint8)
-    elif value is None:
-        value = np.full_like(arrays[STATE], np.nan)
     with pytest.raises(ValueError, match=words):
-        NaiveStack.from_state(State(header, {**arrays, name: value}), 1)
+        NaiveStack.from_state(damaged_arrays(name, value), 2)
+
+
+def older(pending):
+    """Return a state of format 1, in which pending predictions were a list."""
+    header, arrays = NaiveStack(sapwood.HoeffdingTreeRegressor(), "y.lag24").to_state()
+    kept = {name: array for name, array in arrays.items() if name not in PENDING}
+    array = np.frombuffer(json.dumps(pending).encode(), np.uint8)
+    return State(header, {**kept, OLDER_PENDING: array})
+
+
+def test_pending_predictions_of_format_1_are_read():
+    record = [0.0, 1.0, None, 2.0, 1.5, 1.5]
+    made = NaiveStack.from_state(older([[2**63 + 5, *record], [7, *record]]), 1)
+    assert made._pending.count == 2
+    found = made._pending.take_one(2**63 + 5, 0.0)
+    np.testing.assert_array_equal(found, [0.0, 1.0, np.nan, 2.0, 1.5, 1.5])
+
+
+@pytest.mark.parametrize(
+    ("pending", "words"),
+    [
+        ([[1, 2.0]], "not as it was saved"),
+        ([[-1, *[0.0] * RECORD]], "a key that cannot be"),
+        ([[7, *["x"] * RECORD]], "no number"),
+        ([[7, *[1.0] * RECORD]], "newer than all labels"),
+        ({}, "not as they were saved"),
+    ],
+)
+def test_pending_predictions_of_format_1_that_cannot_be_are_rejected(pending, words):
+    with pytest.raises(ValueError, match=words):
+        NaiveStack.from_state(older(pending), 1)
