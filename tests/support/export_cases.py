@@ -138,7 +138,9 @@ def _predict_row(flat, row):
     ]
     with np.errstate(over="ignore", invalid="ignore"):
         z = (np.array(x) - models.centres[leaf]) * models.scales[leaf]
-    z = np.clip(np.where(np.abs(z) <= TERM_CREDIBLE, z, 0.0), -TERM_REACH, TERM_REACH)
+        held = np.clip(np.array(x), models.least, models.greatest)
+        held = (held - models.centres[leaf]) * models.scales[leaf]
+    z = np.clip(np.where(np.abs(z) <= TERM_CREDIBLE, held, 0.0), -TERM_REACH, TERM_REACH)
     experts = models.intercepts[leaf] + models.coefficients[leaf] @ z
     held = np.clip(experts, models.lowest[leaf], models.highest[leaf])
     prediction = models.base[leaf] + models.shares[leaf] @ held

@@ -8,6 +8,7 @@ LATE, RECENT, SETTLING = 5, 100, 32
 REACH_FADE = 0.99
 MOST_MISSES = 20
 FIRST_WINDOW, MOST_RECORDS = 128, 4
+COLD_LABELS, FIRST_LABELS, LAST_PRIOR = 200, 8, 8
 NEAR, FAR = 3, 64  # predictions that a label may skip, and among how many
 
 
@@ -74,7 +75,18 @@ class Layer:
         predicted = max(min(predicted, max(p, *candidates)), min(p, *candidates))
         distances = [(level, p - mean) for level, mean, *_ in self.levels]
         least, greatest = self.held_to()
-        return min(max(predicted, least), greatest), (p, distances, terms, candidates, predicted)
+        with_last = predicted + self.last_share() * (self.known[0] - predicted)
+        return min(max(with_last, least), greatest), (p, distances, terms, candidates, predicted)
+
+    def last_share(self):
+        """The share of the last label while few labels are known: by how y - p follows y1 - p."""
+        labels = self.scored * LATE / (LATE + self.lateness)
+        square = self.transfer.products[0, 0]
+        if self.scored >= COLD_LABELS or labels <= FIRST_LABELS or square == 0:
+            return 0.0
+        slope = self.transfer.joint[0] / square * labels / (labels + LAST_PRIOR)
+        left = min(1.0, 2 - 2 * self.scored / COLD_LABELS)
+        return left * min(max((slope - 0.5) / 0.3, 0.0), 1.0)
 
     def judge(self, issued, y, w, late):
         """Score an issued prediction against its label, after so many other labels."""

@@ -231,12 +231,19 @@ class LinearModels:
         if len(self.P) > SQUARE_TERMS:
             self.P = [[p * (i == j) for j, p in enumerate(row)] for i, row in enumerate(self.P)]
 
-    def standardise(self, values):
-        """The terms of a row: 1, and each feature; what is missing counts as the mean."""
-        pairs = zip(values, self.scales, strict=True)
-        z = [(x - scale[0]) / scale[1] if scale and x is not None else 0.0 for x, scale in pairs]
-        z = [each if abs(each) <= Z_CREDIBLE else 0.0 for each in z]
-        return [1.0, *(min(max(each, -Z_REACH), Z_REACH) for each in z)]
+    def standardise(self, values, ranges):
+        """The terms of a row: 1, and each feature; what is missing counts as the mean.
+
+        A value beyond the range of its column, if it has one, counts as the nearest end.
+        """
+        z = [1.0]
+        for x, scale, known in zip(values, self.scales, ranges, strict=True):
+            term = 0.0
+            if scale and x is not None and abs((x - scale[0]) / scale[1]) <= Z_CREDIBLE:
+                held = x if known is None else min(max(x, known[0]), known[1])
+                term = min(max((held - scale[0]) / scale[1], -Z_REACH), Z_REACH)
+            z.append(term)
+        return z
 
     def learn(self, z, errors, w, rows, ahead=1.0):
         """Move each model by the share of its error that least squares takes, or by its rate.

@@ -110,7 +110,8 @@ class Face(NaiveTree):
     def pass_by(self, leaf, row, w):
         for name, value in row.items():
             leaf.watches[name].add(value, w, None, None)
-        terms = leaf.models.standardise(self.read_by_models(row).values())
+        self.widen_ranges(row)
+        terms = leaf.models.standardise(self.read_by_models(row).values(), self.ranges_of(row))
         leaf.models.learn_row(terms, w, leaf.all_rows)
 
     def learn_y(self, leaf, row, y, w, note):
@@ -127,10 +128,12 @@ class Face(NaiveTree):
         if self.rows and self.track:
             then = self.recall(note, predicted, y, w)
             self.layer.follow(tree, y, w)
+        self.widen_ranges(row)
+        learned, _, z = self.look(leaf, row)
         self.rows, self.weight = self.rows + 1, self.weight + w
         self.low, self.high = min(y, self.low), max(y, self.high)
         self.seen.add(y, w)
-        errors = [y - each for each in predicted]
+        errors = [y - each for each in learned]
         residual = self.residual = errors[min(self.explaining, key=leaf.errors.__getitem__)]
         fade = naive_tree.FADE
         leaf.errors = [fade * old + w * e**2 for old, e in zip(leaf.errors, errors, strict=True)]

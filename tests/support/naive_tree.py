@@ -115,6 +115,7 @@ class NaiveTree:
         self.trial, self.may_try = None, watch_number is None
         self.merit_on_trial = "target" if leaf == "mean" else "step"
         self.decimals = {}  # of a number, those that its values have
+        self.ranges = {}  # of a number, the smallest and the largest that was learned
         self.weight = self.usual = 0.0
 
     def register(self, x):
@@ -208,7 +209,7 @@ class NaiveTree:
 
     def look(self, leaf, row):
         """The predictions of a leaf's experts, their combination, and the terms of the row."""
-        z = leaf.models.standardise(self.read_by_models(row).values())
+        z = leaf.models.standardise(self.read_by_models(row).values(), self.ranges_of(row))
         margin = MARGIN * (self.high - self.low)
         linear = [min(dot(beta, z), self.high + margin) for beta in leaf.models.betas]
         predicted = [leaf.mean, *(max(each, self.low - margin) for each in linear)]
@@ -219,6 +220,15 @@ class NaiveTree:
         weights = [(least / max(error, least)) ** 4 for error in errors]
         beyond = dot(weights, [each - experts[0] for each in experts])  # exactly 0 if all agree
         return predicted, experts[0] + beyond / sum(weights), z
+
+    def ranges_of(self, row):
+        return [None if name in self.levels else self.ranges.get(name) for name in row]
+
+    def widen_ranges(self, row):
+        for name, value in row.items():
+            if value is not None:
+                low, high = self.ranges.get(name, (value, value))
+                self.ranges[name] = min(low, value), max(high, value)
 
     def read_by_models(self, row):
         """The values of a row for linear models: a category stands for the mean y of its rows."""
@@ -288,9 +298,11 @@ class NaiveTree:
             note = self.memory.take(predicted_from, self.rows, known_when)
             then = self.recall(note, predicted, y, w)
             self.layer.follow(tree, y, w)
+        self.widen_ranges(row)
+        learned, _, z = self.look(leaf, row)
         self.rows, self.weight = self.rows + 1, self.weight + w
         self.low, self.high = min(y, self.low), max(y, self.high)
-        errors = [y - each for each in predicted]
+        errors = [y - each for each in learned]
         # The residual is the error of the linear model that was the best before this row.
         residual = errors[min(self.explaining, key=leaf.errors.__getitem__)]
         leaf.errors = [FADE * old + w * e**2 for old, e in zip(leaf.errors, errors, strict=True)]

@@ -70,7 +70,7 @@ class HoeffdingTreeClassifier(Classifier):
     """
 
     kind: ClassVar[str] = "HoeffdingTreeClassifier"
-    format: ClassVar[int] = 2
+    format: ClassVar[int] = 3
     regressor: ClassVar[type[Regressor]] = HoeffdingTreeRegressor
 
     def __init__(
@@ -117,7 +117,7 @@ class AdaptiveTreeClassifier(Classifier):
     """
 
     kind: ClassVar[str] = "AdaptiveTreeClassifier"
-    format: ClassVar[int] = 2
+    format: ClassVar[int] = 3
     regressor: ClassVar[type[Regressor]] = AdaptiveTreeRegressor
 
     def __init__(
@@ -170,7 +170,7 @@ class ForestClassifier(Classifier):
     """
 
     kind: ClassVar[str] = "ForestClassifier"
-    format: ClassVar[int] = 2
+    format: ClassVar[int] = 3
     regressor: ClassVar[type[Regressor]] = ForestRegressor
 
     def __init__(

@@ -33,6 +33,11 @@ cdef void settle(LayerState* layer, const LayerRules* rules) noexcept nogil:
     settle_blend(layer.blend, CANDIDATES, &rules.blend, 1)
 
 
+def last_label_share(const double[::1] state):
+    """Return the share of the last label in what a layer, given by its doubles, predicts."""
+    return last_share(<const LayerState*>&state[0])
+
+
 def fresh_layer():
     """Return the doubles of a layer that has learned nothing."""
     if BLEND != blend_doubles(CANDIDATES):
@@ -104,7 +109,7 @@ cdef class LastLayer:
             for row in range(rows):
                 saying = <CorrectedPrediction*>&notes[row, 0]
                 say(self.layer, &RULES, predictions[row], self.rows, saying)
-                said[row] = issued(self.layer, saying.prediction)
+                said[row] = issued(self.layer, saying)
         return said.base, notes.base
 
     def learn(
@@ -154,7 +159,7 @@ cdef class LastLayer:
         for row in range(rows):
             if self.rows > 0.0:
                 say(self.layer, &RULES, predictions[row], self.rows, &saying)
-                said[row] = issued(self.layer, saying.prediction)
+                said[row] = issued(self.layer, &saying)
             self.take(predictions[row], y[row], 1.0, &saying if self.rows > 0.0 else NULL)
         return said.base
 

@@ -301,7 +301,7 @@ cdef class Members:
                 self.tables.layers + target, layer_rules(), said.together, record.rows,
                 &said.saying,
             )
-            said.issued = issued(self.tables.layers + target, said.saying.prediction)
+            said.issued = issued(self.tables.layers + target, &said.saying)
 
     cdef void speak_for_others(self, Py_ssize_t target, MemberPredictions* said) noexcept nogil:
         """Let trees that know nothing of a target say what those do that know it.

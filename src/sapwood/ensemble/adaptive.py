@@ -61,7 +61,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
     """
 
     kind: ClassVar[str] = "AdaptiveTreeRegressor"
-    format: ClassVar[int] = 4
+    format: ClassVar[int] = 5
 
     def __init__(
         self,

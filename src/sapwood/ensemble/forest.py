@@ -82,7 +82,7 @@ class ForestRegressor(Ensemble):
     """
 
     kind: ClassVar[str] = "ForestRegressor"
-    format: ClassVar[int] = 4
+    format: ClassVar[int] = 5
 
     def __init__(
         self,

@@ -9,12 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.classify import Classifier
-from sapwood.corrector._layer import FIRST_WINDOW, MOST_RECORDS, layer_parts
+from sapwood.corrector._layer import (
+    FIRST_WINDOW,
+    MOST_RECORDS,
+    last_label_share,
+    layer_parts,
+)
 from sapwood.ensemble._ensemble import EnsembleKernel
 from sapwood.ensemble.ensemble import Ensemble
 from sapwood.inspect import snapshot
 from sapwood.inspect.view import TreePicture
 from sapwood.model import Readable, readable_part
+from sapwood.records import LARGEST
 from sapwood.rows.column import OTHERS
 from sapwood.tree._kernel import RANGE_MARGIN, TreeKernel
 from sapwood.tree.layout import CATEGORY, LEAF, LISTED, NUMBER
@@ -66,6 +72,7 @@ class Tracking:
     lowest: float
     highest: float
     weights: list[float]  # of each rate, and of the transfer model
+    last_share: float  # of the last label, known[0]; 0 after the cold start
     least: float  # of the range; -inf where that side is open
     greatest: float
 
@@ -83,6 +90,7 @@ class Tracking:
             total = total + weight * (candidate - p)
         together = np.array([p, *candidates])
         total = np.clip(total, together.min(axis=0), together.max(axis=0))
+        total = total + self.last_share * (self.known[0] - total)
         corrected: FloatArray = np.clip(total, self.least, self.greatest)
         return corrected
 
@@ -93,8 +101,8 @@ class LeafModels:
 
     With x a row that has the level of a category in place of its code, a leaf predicts ::
 
-        z = (x - centres) * scales, 0 where that is NaN or beyond ±TERM_CREDIBLE, and else held
-            within ±TERM_REACH, both of the kernel
+        z = (x - centres) * scales, 0 where that is NaN or beyond ±TERM_CREDIBLE, and else, with x
+            held within least and greatest, held within ±TERM_REACH, both of the kernel
         base + sum over models of shares * held(intercepts + coefficients @ z, lowest, highest)
     """
 
@@ -105,6 +113,8 @@ class LeafModels:
     coefficients: FloatArray  # (leaves, models, features)
     centres: FloatArray  # (leaves, features)
     scales: FloatArray  # (leaves, features)
+    least: FloatArray  # the range of each column, (features,)
+    greatest: FloatArray
     lowest: FloatArray  # (leaves,)
     highest: FloatArray  # (leaves,)
     levels: FloatArray  # (features, CODES); NaN for a code without one
@@ -327,7 +337,7 @@ def tracking_of(kernel: TreeKernel | EnsembleKernel) -> Tracking | None:
     layer = kernel.layer_table
     part = {name: layer[start : start + size].tolist() for name, start, size in layer_parts()}
     tree = kernel if isinstance(kernel, TreeKernel) else kernel.trees[0]
-    if not len(layer) or not (any(part["theta"]) or tree.linear):
+    if not len(layer) or not (any(part["theta"]) or tree.linear or last_label_share(layer)):
         return None
     (low,), (high,) = part["low"], part["high"]
     margin = RANGE_MARGIN * (high - low)
@@ -341,6 +351,7 @@ def tracking_of(kernel: TreeKernel | EnsembleKernel) -> Tracking | None:
         lowest=low - margin,
         highest=high + margin,
         weights=part["theta"],
+        last_share=last_label_share(layer),
         least=-np.inf if _is_open(part, "low") else low,
         greatest=np.inf if _is_open(part, "high") else high,
     )
@@ -365,6 +376,7 @@ def leaf_models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
     level_weight, level = few.reshape(width, CODES, 2).transpose(2, 0, 1)
     centres = pages[:, centres_at:scales_at].copy()
     centres[:, kernel.columns.place_table >= 0] += kernel.first  # as `encode` does with levels
+    facts = kernel.columns.known_facts
     codes = len(_listed(kernel))  # columns that are but for splits: their terms are 0
     return LeafModels(
         origins=table["origin"],
@@ -374,6 +386,8 @@ def leaf_models(kernel: TreeKernel, rows: NDArray[Any]) -> LeafModels:
         coefficients=np.pad(coefficients[:, 1:].transpose(0, 2, 1), ((0, 0), (0, 0), (0, codes))),
         centres=np.pad(centres, ((0, 0), (0, codes))),
         scales=np.pad(pages[:, scales_at:covariance_at], ((0, 0), (0, codes))),
+        least=np.pad(facts["low"], (0, codes), constant_values=-LARGEST),
+        greatest=np.pad(facts["high"], (0, codes), constant_values=LARGEST),
         lowest=kernel.low - margin - table["origin"],
         highest=kernel.high + margin - table["origin"],
         levels=np.pad(

@@ -315,11 +315,17 @@ def _predict(graph: _Graph, flat: FlatTree, models: LeafModels, x: str, leaf: st
     def of_leaf(table: Any) -> str:
         return graph.add("Gather", graph.constant(table), leaf)
 
-    distance = graph.add("Sub", x, of_leaf(models.centres[:, columns]))
-    z = graph.add("Mul", distance, of_leaf(models.scales[:, columns]))
+    centres, scales = of_leaf(models.centres[:, columns]), of_leaf(models.scales[:, columns])
+
+    def standardised(values: str) -> str:
+        return graph.add("Mul", graph.add("Sub", values, centres), scales)
+
     # NaN is not less than anything, so that what is missing becomes 0 here, too.
-    credible = graph.add("LessOrEqual", graph.add("Abs", z), graph.constant(TERM_CREDIBLE))
-    z = graph.add("Where", credible, z, graph.constant(0.0))
+    distance = graph.add("Abs", standardised(x))
+    credible = graph.add("LessOrEqual", distance, graph.constant(TERM_CREDIBLE))
+    held = graph.add("Max", x, graph.constant(models.least[columns]))
+    held = graph.add("Min", held, graph.constant(models.greatest[columns]))
+    z = graph.add("Where", credible, standardised(held), graph.constant(0.0))
     z = graph.add("Clip", z, graph.constant(-TERM_REACH), graph.constant(TERM_REACH))
     z = graph.add("Unsqueeze", z, graph.constant([2], np.int64))
     terms = graph.add("MatMul", of_leaf(models.coefficients[:, :, columns]), z)
@@ -357,6 +363,9 @@ def _track(graph: _Graph, tracking: Tracking, p: str) -> str:
         total = line(total, weight, graph.add("Sub", candidate, p))
     total = graph.add("Max", total, graph.add("Min", p, *candidates))
     total = graph.add("Min", total, graph.add("Max", p, *candidates))
+    if tracking.last_share:
+        last = graph.add("Sub", graph.constant(tracking.known[0]), total)
+        total = line(total, tracking.last_share, last)
     for name, bound in (("Max", tracking.least), ("Min", tracking.greatest)):
         total = graph.add(name, total, graph.constant(bound)) if np.isfinite(bound) else total
     return total

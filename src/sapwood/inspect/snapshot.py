@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._layer import LEVEL_RATES, layer_parts
+from sapwood.corrector._layer import LEVEL_RATES, last_label_share, layer_parts
 from sapwood.inspect.explanation import Contribution, Expert, Explanation, path_to
 from sapwood.inspect.view import PICTURE_RECORD, TreePicture, UnitChange
 from sapwood.rows.features import IDENTIFIER, OTHERS, Features
@@ -200,10 +200,14 @@ def explain(
 def _last_layer(kernel: TreeKernel, candidates: list[float]) -> list[Expert]:
     """Return the candidates of the error-correction layer with their weights, if it has some."""
     part = {name: kernel.layer_table[start:][:size] for name, start, size in layer_parts()}
-    names = [*(f"level, rate {rate:g}" for rate in LEVEL_RATES), "transfer model"]
+    names = [*(f"level, rate {rate:g}" for rate in LEVEL_RATES), "transfer model", "last label"]
+    predicted = [*candidates, *part["known"][:1]]
+    weights = [*part["theta"]]
+    if len(kernel.layer_table):
+        weights.append(last_label_share(kernel.layer_table))
     return [
         Expert(name, value, float(weight))
-        for name, value, weight in zip(names, candidates, part["theta"], strict=False)
+        for name, value, weight in zip(names, predicted, weights, strict=False)
         if weight > 0.0
     ]
 

@@ -1,9 +1,9 @@
 """What shards have found out about columns, and how it is joined.
 
-Of each column, a delta has the grid that its values lie on, what rows have added to its cost and to
-the weight of that (see `sapwood/tree/_facts.pxd`), and the same, exponentially weighted in the
-worker. The finest grid is used, and sums are added. The exponentially weighted sums of all workers
-together replace those of the tree.
+Of each column a delta contains the grid that its values lie on, what rows have added to its cost
+and to the weight of that (see `sapwood/tree/_facts.pxd`), the same exponentially weighted in the
+worker, and the range of its values. Grids join to the finest, sums add, ranges join to the widest;
+the weighted sums of all workers together take the place of what the tree had.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood.limits import ROUNDING, SQUARE
-from sapwood.records import check, doubles
+from sapwood.records import LARGEST, check, doubles
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree.layout import COARSEST_GRID, FINER_THAN_GRIDS
 
@@ -20,7 +20,7 @@ __all__ = ["aligned_facts", "check_facts", "facts_added", "joined_facts", "take_
 
 Array = NDArray[Any]
 
-NAMES = ("decimals", "cost", "weight", "late_cost", "late_weight")
+NAMES = ("decimals", "cost", "weight", "late_cost", "late_weight", "low", "high")
 
 
 def facts_added(kernel: TreeKernel, before: Array) -> Array:
@@ -36,20 +36,29 @@ def facts_added(kernel: TreeKernel, before: Array) -> Array:
 def aligned_facts(added: Array, features: Array, count: int) -> Array:
     """Return facts for so many features, of which these are known."""
     result = np.zeros((count, len(NAMES)))
-    result[:, 0] = COARSEST_GRID
+    result[:, 0], result[:, 5], result[:, 6] = COARSEST_GRID, LARGEST, -LARGEST
     result[features] = added
     return result
 
 
 def joined_facts(one: Array, two: Array) -> Array:
-    """Return the joined facts of two deltas."""
-    return np.column_stack([np.maximum(one[:, :1], two[:, :1]), one[:, 1:] + two[:, 1:]])
+    """Return the facts of the rows of both deltas."""
+    return np.column_stack(
+        [
+            np.maximum(one[:, 0], two[:, 0]),
+            one[:, 1:5] + two[:, 1:5],
+            np.minimum(one[:, 5], two[:, 5]),
+            np.maximum(one[:, 6], two[:, 6]),
+        ]
+    )
 
 
 def take_facts(kernel: TreeKernel, added: Array) -> None:
     """Let a tree know what all shards have found out."""
     facts = kernel.columns.known_facts
-    decimals, cost, weight, late_cost, late_weight = added.T
+    decimals, cost, weight, late_cost, late_weight, low, high = added.T
+    facts["low"] = np.minimum(facts["low"], low)
+    facts["high"] = np.maximum(facts["high"], high)
     facts["decimals"] = np.maximum(facts["decimals"], decimals)
     facts["cost"] += cost
     facts["weight"] += weight
@@ -63,7 +72,7 @@ def take_facts(kernel: TreeKernel, added: Array) -> None:
 def check_facts(added: Array, features: int, weight: float) -> None:
     """Raise ValueError unless this is what rows of some weight can have added."""
     doubles(added, (features, len(NAMES)), "its facts of columns")
-    decimals, cost, own, late_cost, late = added.T
+    decimals, cost, own, late_cost, late, _, _ = added.T
     good = (decimals == np.floor(decimals)) & (decimals >= COARSEST_GRID)
     check(bool((good & (decimals <= FINER_THAN_GRIDS)).all()), "there is no such grid of a column")
     good_weight = (own >= 0) & (own <= 8 * ROUNDING * weight)  # a row counts for up to 8

@@ -11,6 +11,7 @@ from sapwood.tree._target_records cimport (
 from sapwood.tree._units cimport ColumnUnits
 from sapwood.tree._watch cimport Grid, Slot
 
+from sapwood.records import LARGEST
 from sapwood.tree.layout import FACTS_RECORD, TARGET_COST, UNITS_RECORD
 
 GRID_DOUBLES = sizeof(Grid) // sizeof(double)
@@ -156,12 +157,15 @@ cdef class Columns:
         cdef Py_ssize_t features = self.features, known = 0 if facts is None else len(facts)
         self.fact_table = np.zeros(features + 1, FACTS_RECORD)
         self.fact_table["decimals"] = COARSEST
+        self.fact_table["low"], self.fact_table["high"] = LARGEST, -LARGEST
         self.sample_table = np.full(SAMPLES * features + 1, np.nan)
         if known:
             self.fact_table[:known] = facts
             self.known_samples[:, :known] = samples
         numbers = ~self.is_category & (self.place_table[:features] < 0)
         self.fact_table["decimals"][:features][~numbers] = NO_GRID
+        self.fact_table["low"][:features][~numbers] = -LARGEST
+        self.fact_table["high"][:features][~numbers] = LARGEST
         cdef unsigned char[::1] fact_bytes = self.fact_table.view(np.uint8)
         cdef double[::1] sample_view = self.sample_table
         cdef double[::1] permuted = np.zeros(

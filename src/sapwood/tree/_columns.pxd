@@ -54,6 +54,7 @@ cdef bint sample_row(
     TreeTables tables, Py_ssize_t leaf, const double* row, const double* y, double w,
     const TargetPrediction* predictions,
 ) noexcept nogil
+cdef void widen_ranges(TreeTables tables, const double* row) noexcept nogil
 cdef void weigh_units(
     TreeTables tables, const double* raw, double y, const TargetPrediction* prediction
 ) noexcept nogil

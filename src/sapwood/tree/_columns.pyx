@@ -42,6 +42,19 @@ cdef bint sample_row(
     return bits % SAMPLED == 3
 
 
+cdef void widen_ranges(TreeTables tables, const double* row) noexcept nogil:
+    """Let columns know the values of a row that is learned."""
+    cdef ColumnFacts* facts = tables.facts
+    cdef Py_ssize_t feature
+    for feature in range(tables.features):
+        facts[feature].low = (
+            row[feature] if row[feature] < facts[feature].low else facts[feature].low
+        )
+        facts[feature].high = (
+            row[feature] if row[feature] > facts[feature].high else facts[feature].high
+        )
+
+
 cdef void keep_sample(TreeTables tables, const double* row, Py_ssize_t sample) noexcept nogil:
     """Keep a row in place of another, and see which columns have risen since the last one.
 
@@ -167,7 +180,8 @@ cdef inline void find_changes(
             set_levels(tables, model, past, values)
             past = values
         standardise(
-            page + centres_at(features), page + scales_at(features), past, features, changes
+            page + centres_at(features), page + scales_at(features), tables.facts, past, features,
+            changes,
         )
     for feature in range(1, 1 + features):
         changes[feature] = z[feature] - changes[feature] if tables.linear else 0.0

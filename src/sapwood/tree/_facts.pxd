@@ -10,6 +10,9 @@ at first, fewer as evidence accumulates, each counting for as many more. A hash 
 decides which rows and samples, as any fixed step might be in time with the stream. The
 exponentially weighted cost has a memory of LATELY_ROWS rows, and of LEAST_LATELY rows that were
 tried.
+
+The *range* of a column is that of the values that were learned, -LARGEST to LARGEST for a category.
+Linear models take a value beyond it as its nearest end: they do not extrapolate.
 """
 
 from libc.math cimport ceil, fabs, ldexp
@@ -37,6 +40,8 @@ cdef struct ColumnFacts:
     double late_weight
     double last
     double rises
+    double low
+    double high
 
 
 cdef inline double ten_to(int power) noexcept nogil:

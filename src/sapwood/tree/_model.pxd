@@ -12,6 +12,7 @@ from libc.math cimport fabs, sqrt
 
 from sapwood.corrector._evidence cimport weighted_share
 from sapwood.tree._blocks cimport find_direction, move_block, predict_block, shrink_block
+from sapwood.tree._facts cimport ColumnFacts
 from sapwood.tree._records cimport BLOCK, RATES, SQUARE_TERMS
 
 cdef enum:
@@ -25,19 +26,22 @@ cdef enum:
     HEAVIEST = 1000000        # a row that counts for more moves no coefficient farther
 
 
-cdef inline void standardise(
+cdef inline bint standardise(
     const double* centres,
     const double* scales,
+    const ColumnFacts* facts,
     const double* values,
     Py_ssize_t features,
     double* z,
 ) noexcept nogil:
-    """The terms of a row; what is missing, or too far away to be true, counts as the mean.
+    """The terms of a row; whether a value is beyond the range of its column.
 
-    The terms beyond the features are to be 0 already.
+    What is missing, or too far away to be true, counts as the mean, and other values beyond the
+    range of a column as its nearest end. The terms beyond the features are to be 0 already.
     """
     cdef Py_ssize_t feature
-    cdef double distance
+    cdef double distance, end
+    cdef bint is_beyond = False
     z[0] = 1.0
     for feature in range(features):
         distance = (values[feature] - centres[feature]) * scales[feature]
@@ -45,6 +49,19 @@ cdef inline void standardise(
         distance = distance if fabs(distance) <= <double>Z_CREDIBLE else 0.0
         distance = distance if distance < <double>Z_REACH else <double>Z_REACH
         z[feature + 1] = distance if distance > -<double>Z_REACH else -<double>Z_REACH
+    for feature in range(features):  # by itself, as compilers make vectors of the loop above
+        if values[feature] < facts[feature].low or values[feature] > facts[feature].high:
+            is_beyond = True
+            end = facts[feature].high
+            if values[feature] < facts[feature].low:
+                end = facts[feature].low
+            distance = (values[feature] - centres[feature]) * scales[feature]
+            # Without any value yet, low is above high.
+            if fabs(distance) <= <double>Z_CREDIBLE and facts[feature].low <= facts[feature].high:
+                distance = (end - centres[feature]) * scales[feature]
+                distance = distance if distance < <double>Z_REACH else <double>Z_REACH
+                z[feature + 1] = distance if distance > -<double>Z_REACH else -<double>Z_REACH
+    return is_beyond
 
 
 cdef inline double direction(

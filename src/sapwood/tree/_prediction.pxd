@@ -96,13 +96,16 @@ cdef inline TargetPrediction* predictions_in(
     )
 
 
-cdef inline void predict_experts(
+cdef inline bint predict_experts(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, const double* row, double* work,
     TargetPrediction* predictions,
 ) noexcept nogil:
-    """Let the mean and the linear models of each target predict; the terms are left behind."""
+    """Let the mean and the linear models of each target predict; the terms are left behind.
+
+    Returns whether the models do not know the range of a value, see `standardise`.
+    """
     cdef Py_ssize_t features = tables.features, terms = terms_of(features), target
-    cdef bint separate = targets > 1 and tables.separate
+    cdef bint separate = targets > 1 and tables.separate, any_beyond = False
     cdef double* page = tables.models[leaf]
     cdef const double* model
     cdef const double* values = row
@@ -110,7 +113,7 @@ cdef inline void predict_experts(
     for target in range(targets):
         predictions[target].experts[0] = part_of(tables, targets, leaf, target).mean
     if not tables.linear:
-        return
+        return False
     for target in range(targets):
         if target == 0 or separate:
             room = work + (target * terms_doubles(features) if separate else 0)
@@ -118,14 +121,26 @@ cdef inline void predict_experts(
                 set_levels(tables, target, row, room)
                 values = room
             model = model_of(page, features, separate, target)
-            standardise(
-                model + centres_at(features), model + scales_at(features), values, features,
-                room + features,
+            any_beyond = standardise(
+                model + centres_at(features), model + scales_at(features), tables.facts, values,
+                features, room + features,
             )
         predict_models(
             coefficients_of(page, features, separate, target), room + features, terms,
             predictions[target].experts + 1,
         )
+    return any_beyond
+
+
+cdef inline void hold_experts(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double* experts
+) noexcept nogil:
+    """Let no linear model predict what is far beyond the range of a target."""
+    cdef double low = lowest_of(tables, targets, target)
+    cdef double high = highest_of(tables, targets, target)
+    cdef double margin = MARGIN * (high - low)
+    cdef double origin = part_of(tables, targets, leaf, target).origin
+    hold_within(experts, low - margin - origin, high + margin - origin)
 
 
 cdef inline void mix_experts(
@@ -134,12 +149,9 @@ cdef inline void mix_experts(
 ) noexcept nogil:
     """Predict a target, from what its experts do; 0 before its first y."""
     cdef const TargetPart* part = part_of(tables, targets, leaf, target)
-    cdef double low = lowest_of(tables, targets, target)
-    cdef double high = highest_of(tables, targets, target)
-    cdef double margin = MARGIN * (high - low)
     prediction.tree = part.origin + part.mean
     if tables.linear and rows_of(tables, targets, target) > 0.0:
-        hold_within(prediction.experts, low - margin - part.origin, high + margin - part.origin)
+        hold_experts(tables, targets, leaf, target, prediction.experts)
         prediction.tree = part.origin + mixed(
             prediction.experts, &part.said[0] if tables.tracking else &part.errors[0],
             tables.averaging,
@@ -156,7 +168,7 @@ cdef inline void correct(
             tables.layer + target, tables.layer_rules, prediction.tree,
             rows_of(tables, targets, target), &prediction.saying,
         )
-        prediction.issued = issued(tables.layer + target, prediction.saying.prediction)
+        prediction.issued = issued(tables.layer + target, &prediction.saying)
         if targets == 1 and tables.alert and tables.units[0].state != CALM:
             prediction.saying.prediction = prediction.issued = tables.unrest.level
 

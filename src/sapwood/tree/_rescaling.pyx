@@ -5,10 +5,11 @@ numbers stay within their bounds is asked before (`fits_column`, `fits_target`).
 watch by observers are never asked.
 """
 
+from libc.float cimport DBL_MAX
 from libc.math cimport fabs
 
 from sapwood.corrector._layer cimport CANDIDATES, LEVELS, TERMS, CorrectedPrediction
-from sapwood.tree._facts cimport NO_GRID, SAMPLES, is_on_grid
+from sapwood.tree._facts cimport NO_GRID, SAMPLES, ColumnFacts, is_on_grid
 from sapwood.tree._levels cimport HEAD
 from sapwood.tree._records cimport (
     CATEGORIES, EXPERTS, LEAF, NUMBER, RATES, LeafRecord, NodeRecord, TreeNote, centres_at,
@@ -126,6 +127,7 @@ cdef void rescale_column(
         page = tables.samples + sample * tables.features + feature
         page[0] = scale * page[0] + shift
     tables.facts[feature].last = scale * tables.facts[feature].last + shift
+    rescale_range(tables.facts + feature, scale, shift)
     coarsen(tables, feature, scale, shift)
 
 
@@ -140,6 +142,14 @@ cdef void rescale_terms(
         if page[tables.features] > 0.0:  # its scale, without which there is no centre
             page[0] = scale * page[0] + shift
             page[tables.features] /= scale
+
+
+cdef void rescale_range(ColumnFacts* facts, double scale, double shift) noexcept nogil:
+    """Let a column know its range in other units, if it has one."""
+    if facts.low <= facts.high:
+        facts.low, facts.high = scale * facts.low + shift, scale * facts.high + shift
+        facts.low = facts.low if facts.low > -FARTHEST else -DBL_MAX
+        facts.high = facts.high if facts.high < FARTHEST else DBL_MAX
 
 
 cdef void coarsen(

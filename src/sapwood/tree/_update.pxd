@@ -15,7 +15,7 @@ from sapwood.corrector._layer cimport CorrectedPrediction, follow, issued, judge
 from sapwood.moments cimport PIVOT
 from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
-from sapwood.tree._columns cimport see_columns, weigh_units
+from sapwood.tree._columns cimport see_columns, weigh_units, widen_ranges
 from sapwood.tree._encodings cimport learn_split_encodings
 from sapwood.tree._experts cimport EARLY, FADE, LEAST, NEARER
 from sapwood.tree._guard cimport held_near
@@ -24,7 +24,8 @@ from sapwood.tree._model cimport (
     HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, direction, move_coefficients, shrink_covariance,
 )
 from sapwood.tree._prediction cimport (
-    correct, first_of, highest_of, lowest_of, mix_experts, part_of, predict_experts, rows_of,
+    correct, first_of, highest_of, hold_experts, lowest_of, mix_experts, part_of, predict_experts,
+    rows_of,
 )
 from sapwood.tree._recall cimport recall, set_said
 from sapwood.tree._records cimport (
@@ -46,22 +47,21 @@ cdef inline void learn_targets(
     const double* y, double w, uint64_t key, bint at_once, TargetPrediction* predictions,
     double* room,
 ) noexcept nogil:
-    """Predict and learn a row of so many targets; the room is for what slots of several add."""
+    """Predict and learn a row of so many targets; the room is for what slots of several add.
+
+    Values beyond the ranges of their columns are predicted as the ends of these, and learned as
+    they are.
+    """
     cdef LeafRecord* record = tables.leaves + leaf
     cdef const TreeNote* notes
     cdef double sums[3]
     # The weight, then y and residual of each target.
     cdef double* added = &sums[0] if targets == 1 else room
     cdef Py_ssize_t target
-    cdef bint any_missing = False, is_odd = False, errs = False, is_sampled
+    cdef bint any_missing = False, is_odd = False, errs = False, is_sampled, is_beyond
     if record.watching:
         find_slots(tables, targets, leaf, row)
-    predict_experts(tables, targets, leaf, row, tables.scratch, predictions)
-    if tables.linear:
-        find_directions(tables, targets, leaf, predictions)
-        is_odd = targets == 1 and tables.rows >= FIRST_LOOK and (
-            predictions.unusual * record.rows > <double>FAR_OUT * terms_of(tables.features)
-        )
+    is_beyond = predict_experts(tables, targets, leaf, row, tables.scratch, predictions)
     for target in range(targets):
         mix_experts(tables, targets, leaf, target, predictions + target)
         if at_once or targets > 1:
@@ -80,6 +80,16 @@ cdef inline void learn_targets(
     is_sampled = see_columns(tables, leaf, row, added + 1, w, predictions)
     if targets == 1 and tables.alert and tables.unrest.phase == WEIGHING:
         weigh_units(tables, raw, y[0], predictions)
+    if is_beyond:
+        widen_ranges(tables, row)
+        predict_experts(tables, targets, leaf, row, tables.scratch, predictions)
+        for target in range(targets):
+            hold_experts(tables, targets, leaf, target, predictions[target].experts)
+    if tables.linear:
+        find_directions(tables, targets, leaf, predictions)
+        is_odd = targets == 1 and tables.rows >= FIRST_LOOK and (
+            predictions.unusual * record.rows > <double>FAR_OUT * terms_of(tables.features)
+        )
     for target in range(targets):
         added[2 + 2 * target] = 0.0
         if targets > 1 and y[target] != y[target]:
@@ -149,7 +159,7 @@ cdef inline double score_target(
         if targets == 1 and not at_once:
             if said != NULL and said.known == rows:
                 prediction.saying.prediction = said.prediction  # as would be predicted now
-                prediction.issued = issued(tables.layer + target, said.prediction)
+                prediction.issued = issued(tables.layer + target, said)
             else:
                 correct(tables, targets, target, prediction)
     if targets == 1:

@@ -213,6 +213,7 @@ LEAVES = Record(
 # -- columns --------------------------------------------------------------------------------------
 
 _COST = "the cost of feature {place} is wrong"
+_RANGE = "the range of feature {place} is wrong"
 _WEIGHT_OF_COST = "the weight of the cost of feature {place} is wrong"
 
 FACTS = Record(
@@ -240,6 +241,10 @@ FACTS = Record(
         lambda limits: limits.rows + SAMPLE_ROWS,
         complaint="feature {place} has risen too often",
     ),
+    # the range of its values, if leaves have linear models; of a category, that of all numbers,
+    # and before the first value, from LARGEST to -LARGEST
+    Field("low", -LARGEST, LARGEST, since=6, complaint=_RANGE),
+    Field("high", -LARGEST, LARGEST, since=6, complaint=_RANGE),
     complaint="the last sample of feature {place} is infinite",
 )
 """What is known of a column; `sapwood/tree/_facts.pxd` tells how."""

@@ -20,10 +20,11 @@ from sapwood.corrector._layer import (
     layer_parts,
 )
 from sapwood.corrector._pending import Notes
-from sapwood.records import check, doubles
+from sapwood.records import LARGEST, check, doubles
 from sapwood.tree._kernel import NOTE_DOUBLES
 from sapwood.tree.layout import (
     CHANGE_RECORD,
+    FACTS,
     FACTS_RECORD,
     FINER_THAN_GRIDS,
     LEAVES,
@@ -44,6 +45,9 @@ Array = NDArray[Any]
 LATER = ("target_costs", "target_trial")
 """The arrays of a tree of several targets that files of ensembles may lack, too."""
 
+WITHOUT_RANGES = 5
+"""The last format of trees whose facts of columns have no ranges."""
+
 RATES = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9)
 NEAREST = [int(np.argmin(np.abs(np.array(RATES) - rate))) for rate in LEVEL_RATES]
 """The track that is nearest to each level of this release."""
@@ -54,6 +58,7 @@ def is_older(arrays: dict[str, Array]) -> bool:
     return (
         "units" not in arrays
         or ("target_streams" in arrays and "target_costs" not in arrays)
+        or _lack_ranges(arrays)
         or _lack_records(arrays.get("layer", np.zeros(0)), _targets(arrays))
     )
 
@@ -71,6 +76,10 @@ def upgraded(arrays: dict[str, Array], tracking: bool, features: int) -> dict[st
         That it knows.
     """
     arrays = _with_layer(arrays, tracking)
+    if _lack_ranges(arrays):
+        facts = FACTS.upgraded(arrays["facts"])
+        facts["low"], facts["high"] = -LARGEST, LARGEST
+        arrays = arrays | {"facts": facts}
     if "layer" in arrays:
         arrays = arrays | {"layer": layers_with_records(arrays["layer"], _targets(arrays))}
     later = {
@@ -103,6 +112,11 @@ def layers_with_records(layers: Array, targets: int) -> Array:
     return np.hstack([before[:, :start], rows, before[:, start:]]).reshape(-1)
 
 
+def _lack_ranges(arrays: dict[str, Array]) -> bool:
+    """Return whether the facts of columns lack ranges: linear models go on to extrapolate."""
+    return "facts" in arrays and arrays["facts"].dtype == FACTS.of_format(WITHOUT_RANGES)
+
+
 def _lack_records(layers: Array, targets: int) -> bool:
     """Return whether last layers are of a release that did not count records."""
     old = targets * (LAYER_DOUBLES - len(RANGE_PARTS))
@@ -117,6 +131,7 @@ def _facts(watches: Array | None, features: int) -> dict[str, Array]:
     """Return what is known of columns whose values are not known: so they are on no grid."""
     facts = np.zeros(features, FACTS_RECORD)
     facts["decimals"] = FINER_THAN_GRIDS
+    facts["low"], facts["high"] = -LARGEST, LARGEST
     width = watches.shape[-1] if watches is not None and watches.ndim == 2 else 0
     return {
         "facts": facts,

@@ -135,7 +135,7 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
 
     _renumbered: tuple[IntArray, ...] = ()  # the new numbers of nodes, for each pruning
     kind: ClassVar[str] = "HoeffdingTreeRegressor"
-    format: ClassVar[int] = 5
+    format: ClassVar[int] = 6
     _kernel: TreeKernel
 
     def __init__(

@@ -25,8 +25,9 @@ def test_no_prediction_is_beyond_what_was_seen(kind):
     at_once = tree.predict_learn_many(x, y)
     assert at_once[:128].min() < 0.0  # both sides are open at first
     assert at_once[256:].min() == 0.0
-    far = np.array([[-9.0, 0.0], [9.0, 0.0]])
-    assert tree.predict_many(far).tolist() == [0.0, y.max()]
+    far = tree.predict_many(np.array([[-9.0, 0.0], [9.0, 0.0]]))
+    assert far[0] == 0.0
+    assert 0.7 * y.max() < far[1] <= y.max()
     assert tree.predict_one({0: -9.0, 1: 0.0}) == 0.0
     assert tree.explain({0: -9.0, 1: 0.0}).prediction == 0.0
     assert kind(max_depth=0, track=None).predict_learn_many(x, y)[256:].min() < 0.0
