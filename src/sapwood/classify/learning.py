@@ -17,6 +17,7 @@ from sapwood.classify.labels import (
     label_values,
     missing_labels,
 )
+from sapwood.classify.leaves import values_of
 from sapwood.classify.parts import check_rows, part_of, rows_at
 from sapwood.classify.predicting import PredictingClassifier, keys_of
 from sapwood.classify.ratings import ratings_of, ratings_of_one
@@ -60,6 +61,10 @@ class LearningClassifier(PredictingClassifier):
             return
         label = y if type(y) is str else class_label(y)
         x = self._encoded_one(x)
+        if self._held.bayes is not None:
+            weights = None if w == 1 else [w]
+            self.learn_many([x], [label], weights, ids=None if id is None else [id])
+            return
         weight = w if type(w) is float else validation.number(w, "w")
         given = 0 if id is None else key_of_id(id)
         with self._turns:
@@ -283,18 +288,23 @@ class LearningClassifier(PredictingClassifier):
         before = np.empty(values.shape)
         labels = calibrator.labels
         weights, counts = self._weighted(held, codes, weights)
+        leaves = None if held.bayes is None else np.zeros(len(codes), np.int32)
+        ratings, is_rated = np.empty((len(codes), max(2, known))), np.zeros(1, np.int8)
         found: list[Any] = []
 
         def learn() -> None:
             own = targets.Targets(None, values)
-            held.model._learn_into(X, own, weights, before, keys=given, delayed=delayed)
+            held.model._learn_into(X, own, weights, before, leaves, keys=given, delayed=delayed)
 
         def finish() -> None:
             held.counts[:] = counts
             self._held = held._replace(unlabelled=held.unlabelled + unlabelled)
+            if not is_rated[0]:
+                ratings[:] = ratings_of(before, known)
+                _learn_bayes(held, X, leaves, ratings, (codes, weights, is_rated))
             found.append(
                 calibrator.score_many(
-                    ratings_of(before, known),
+                    ratings,
                     known if scored is None else scored,
                     codes,
                     weights,
@@ -308,7 +318,7 @@ class LearningClassifier(PredictingClassifier):
         if not returns:
             return codes, before
         told = found[0][:, :known]
-        return self._decided(ratings_of(before, known), told), told
+        return self._decided(ratings, told), told
 
     def _learn_new(
         self,
@@ -349,7 +359,7 @@ class LearningClassifier(PredictingClassifier):
                     aside._decided(ratings, told)[0],
                     told[0],
                 )
-                wider = aside._held.widened(own.classes[: known + 1], self._limit, self._sooner)
+                wider = aside._held.widened(own.classes[: known + 1], self._limit, self._growth)
                 aside._held = wider
                 learn(start, start + 1, delayed=True, returns=False, scored=known)
                 known, start = known + 1, start + 1
@@ -359,3 +369,33 @@ class LearningClassifier(PredictingClassifier):
         after = self._held.unlabelled + unlabelled
         self._held = aside._held._replace(unlabelled=after)
         return predicted, probabilities
+
+
+def _learn_bayes(
+    held: Held,
+    X: Any,
+    leaves: Any,
+    ratings: FloatArray,
+    labels: tuple[IntArray, FloatArray, NDArray[np.int8]],
+) -> None:
+    """Let leaves of naive Bayes rate and learn rows that their tree has learned.
+
+    Parameters
+    ----------
+    held : Held
+        Of the classifier.
+    X : array_like, mapping of columns, list of dicts, or data frame
+        The rows.
+    leaves : array
+        Of each row, just before it was learned.
+    ratings : array
+        Those by the tree, which become those by naive Bayes.
+    labels : tuple
+        The codes and weights of rows, and a number that the last change sets to 1; nothing can
+        interrupt the changes.
+    """
+    if held.bayes is None:
+        return
+    matrix, kinds = values_of(held.model, X)
+    held.bayes.reserve(leaves, matrix.shape[1])
+    held.bayes.learn(matrix, kinds, leaves, ratings, *labels)
