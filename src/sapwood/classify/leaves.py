@@ -9,7 +9,7 @@ from sapwood.classify._bayes import LeafBayes
 from sapwood.tree.layout import LEAF
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 
-__all__ = ["Merit", "check_leaf", "inner_leaf", "leaf_bayes", "leaves_of", "values_of"]
+__all__ = ["ADAPTIVE", "Merit", "check_leaf", "inner_leaf", "leaf_bayes", "leaves_of", "values_of"]
 
 Merit = Literal["gini", "information_gain"]
 
