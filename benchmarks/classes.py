@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from time import process_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -169,7 +169,9 @@ def _measured(stream: ClassStream, timing: str, name: str, learner: ClassLearner
 def _mean(records: Sequence[Record]) -> Record:
     """Return the means over the seeds of a learner."""
     names = ("accuracy", "kappa", "log_loss", "microseconds")
-    means = {name: round(fmean(getattr(each, name) for each in records), 5) for name in names}
+    means: dict[str, Any] = {
+        name: round(fmean(getattr(each, name) for each in records), 5) for name in names
+    }
     return records[0]._replace(**means)
 
 

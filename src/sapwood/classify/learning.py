@@ -20,7 +20,7 @@ from sapwood.classify.labels import (
 from sapwood.classify.leaves import values_of
 from sapwood.classify.parts import check_rows, part_of, rows_at
 from sapwood.classify.predicting import PredictingClassifier, keys_of
-from sapwood.classify.ratings import ratings_of, ratings_of_one
+from sapwood.classify.ratings import ratings_of
 from sapwood.corrector._pending import key_of_id, key_of_row
 from sapwood.rows import frames, targets
 from sapwood.tasks import CLASSES
@@ -61,10 +61,6 @@ class LearningClassifier(PredictingClassifier):
             return
         label = y if type(y) is str else class_label(y)
         x = self._encoded_one(x)
-        if self._held.bayes is not None:
-            weights = None if w == 1 else [w]
-            self.learn_many([x], [label], weights, ids=None if id is None else [id])
-            return
         weight = w if type(w) is float else validation.number(w, "w")
         given = 0 if id is None else key_of_id(id)
         with self._turns:
@@ -78,7 +74,8 @@ class LearningClassifier(PredictingClassifier):
                 self._learn_new([x], own, np.array([weight]), ids, True)
                 return
             model, calibrator, known = held.model, held.calibrator, len(held.classes)
-            ratings = ratings_of_one(model._predict_by_key(x, given, False), known)
+            ratings, placed = self._rated_in_leaf(x, given, False)
+            is_rated = None if placed is None else np.zeros(1, np.int8)
             key = given or (key_of_row(x) if self._awaits else 0)
             labels, counts = calibrator.labels, held.counts
             if self._parameters["class_weight"] is not None and weight > 0:
@@ -95,6 +92,10 @@ class LearningClassifier(PredictingClassifier):
 
             def finish() -> None:
                 held.counts[:] = counts
+                if is_rated is not None and not is_rated[0]:
+                    own = np.array([code]), np.array([weight]), is_rated
+                    leaf, shares = placed
+                    _learn_bayes(held, x, leaf, shares, own, one=True)
                 calibrator.score_one(ratings, known, code, weight, held.pending, key)
 
             self._both(learn, finish, lambda: calibrator.labels == labels)
@@ -377,6 +378,8 @@ def _learn_bayes(
     leaves: Any,
     ratings: FloatArray,
     labels: tuple[IntArray, FloatArray, NDArray[np.int8]],
+    *,
+    one: bool = False,
 ) -> None:
     """Let leaves of naive Bayes rate and learn rows that their tree has learned.
 
@@ -393,9 +396,11 @@ def _learn_bayes(
     labels : tuple
         The codes and weights of rows, and a number that the last change sets to 1; nothing can
         interrupt the changes.
+    one : bool
+        Whether X is a dict of one row.
     """
     if held.bayes is None:
         return
-    matrix, kinds = values_of(held.model, X)
+    matrix, kinds = values_of(held.model, X, one)
     held.bayes.reserve(leaves, matrix.shape[1])
     held.bayes.learn(matrix, kinds, leaves, ratings, *labels)

@@ -54,7 +54,9 @@ def leaves_of(model: Any) -> set[int]:
     return set(np.flatnonzero(nodes["kind"] == LEAF).tolist())
 
 
-def values_of(model: Any, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+def values_of(
+    model: Any, X: Any, one: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
     """Return rows as a matrix of the features that a model knows, and which are categories.
 
     Parameters
@@ -63,10 +65,13 @@ def values_of(model: Any, X: Any) -> tuple[NDArray[np.float64], NDArray[np.int8]
         By whose features they are read.
     X : array_like, mapping of columns, list of dicts, or data frame
         The rows.
+    one : bool
+        Whether it is a dict of one row.
     """
     features = model._features
     known = features.known
-    matrix = np.array(features.read(X, learn=False).matrix, np.float64)[:, : len(known.kinds)]
+    plan = features.read_one(X, learn=False) if one else features.read(X, learn=False)
+    matrix = np.array(plan.matrix, np.float64)[:, : len(known.kinds)]
     matrix[:, list(known.flags)] = np.nan  # features that are derived of others
     kinds = np.array([kind == "category" for kind in known.kinds], np.int8)
     return np.ascontiguousarray(matrix), kinds

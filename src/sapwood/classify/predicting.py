@@ -254,10 +254,7 @@ class PredictingClassifier(Stage):
         given, x = 0 if id is None else key_of_id(id), self._encoded_one(x)
         held = self._held
         known = len(held.classes)
-        if held.bayes is not None:
-            keys = np.array([given], np.uint64) if given else None
-            return self._rated([x], keys, record)[0, :known].tolist()  # type: ignore[no-any-return]
-        ratings = ratings_of_one(held.model._predict_by_key(x, given, record), known)
+        ratings, _ = self._rated_in_leaf(x, given, record)
         if record and known:
             note = np.zeros(held.pending.width)
             note[0], note[1 : 1 + known] = held.calibrator.labels, ratings
@@ -265,6 +262,22 @@ class PredictingClassifier(Stage):
         elif record and not given:
             held.pending.leave_blanks(1)
         return ratings
+
+    def _rated_in_leaf(self, x: Any, given: int, record: bool) -> tuple[list[float], Any]:
+        """Return how each class is rated for a row.
+
+        If leaves rate by naive Bayes, also the leaf and how the tree rates each class, as arrays.
+        """
+        held = self._held
+        known = len(held.classes)
+        if held.bayes is None or not known:
+            return ratings_of_one(held.model._predict_by_key(x, given, record), known), None
+        prediction, node = held.model._place_one(x, given, record)
+        leaf, shares = np.array([node], np.int32), np.zeros((1, held.bayes.classes))
+        shares[0, :known] = ratings_of_one(prediction, known)
+        ratings = shares.copy()
+        held.bayes.rate(*values_of(held.model, x, one=True), leaf, ratings)
+        return ratings[0, :known].tolist(), (leaf, shares)
 
     def _rated(self, X: Any, given: Any, record: bool) -> FloatArray:
         """Return how each class is rated for rows, given the keys of their ids."""
