@@ -13,10 +13,11 @@ from river import compose, ensemble, forest, linear_model, preprocessing, tree
 import sapwood
 from benchmarks.class_streams import ClassStream, Row
 
-__all__ = ["AT_ONCE_ONLY", "OURS", "ClassLearner", "learners"]
+__all__ = ["AT_ONCE_ONLY", "OURS", "SEEDED", "VFDT", "ClassLearner", "learners"]
 
 Shares = dict[str, float]
 OURS = ("Sapwood tree", "Sapwood adaptive tree", "Sapwood forest")
+VFDT = "Sapwood VFDT"
 AT_ONCE_ONLY = ("river SRP",)  # as it is slow
 WINDOW, BLOCK = 20_000, 1_000
 
@@ -190,6 +191,7 @@ LEARNERS: dict[str, Make] = {
     "Sapwood tree": lambda _: _Sapwood(sapwood.HoeffdingTreeClassifier()),
     "Sapwood adaptive tree": lambda _: _Sapwood(sapwood.AdaptiveTreeClassifier(threads=1)),
     "Sapwood forest": lambda _: _Sapwood(sapwood.ForestClassifier(threads=1, seed=1)),
+    VFDT: lambda _: _Sapwood(_vfdt()),
     "river HT": lambda _: _River(tree.HoeffdingTreeClassifier()),
     "river EFDT": lambda _: _River(tree.ExtremelyFastDecisionTreeClassifier()),
     "river HAT": lambda _: _River(tree.HoeffdingAdaptiveTreeClassifier(seed=1)),
@@ -204,6 +206,11 @@ LEARNERS: dict[str, Make] = {
     "majority class": lambda _: _Majority(),
     "no change": lambda _: _NoChange(),
 }
+SEEDED: dict[str, list[Make]] = {
+    OURS[-1]: [lambda _: _Sapwood(sapwood.ForestClassifier(threads=1, seed=2))],
+}
+"""Further seeds of a learner, whose measurements are averaged."""
+
 MOA: dict[str, Make] = {
     "MOA HT": lambda s: _Moa(s, "HoeffdingTree"),
     "MOA HAT": lambda s: _Moa(s, "HoeffdingAdaptiveTree"),
@@ -213,6 +220,13 @@ MOA: dict[str, Make] = {
     "MOA LeveragingBagging": lambda s: _Moa(s, "LeveragingBagging", ensemble_size=10),
     "MOA OzaBoost": lambda s: _Moa(s, "OzaBoost", boosting_iterations=10),
 }
+
+
+def _vfdt() -> sapwood.HoeffdingTreeClassifier:
+    """Return a tree with the settings of VFDT that those of river and MOA have by default."""
+    return sapwood.HoeffdingTreeClassifier(
+        leaf="naive_bayes_adaptive", merit="information_gain", delta=1e-7, min_share=0.01
+    )
 
 
 def learners() -> dict[str, Make]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CLASSES", "SQUARED_ERROR", "MeritUnit", "Task"]
+__all__ = ["CLASSES", "ENTROPY", "GINI", "SQUARED_ERROR", "MeritUnit", "Task"]
 
 FloatArray = NDArray[np.float64]
 
@@ -25,6 +25,8 @@ class MeritUnit(IntEnum):
 
     VARIANCE = 0  # that of the column over all rows
     ONE = 1
+    GINI = 2  # merits are the reduction of Gini's impurity of classes,
+    ENTROPY = 3  # or of their entropy in bits: the information gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +70,7 @@ SQUARED_ERROR = Task("squared error", MeritUnit.VARIANCE, True, _as_they_are)
 
 CLASSES = Task("classes", MeritUnit.ONE, False, _indicators)
 """Classes: the variance explained over all indicators is the reduction of the Gini impurity."""
+
+GINI = Task("classes by Gini's impurity", MeritUnit.GINI, True, _indicators)
+ENTROPY = Task("classes by information gain", MeritUnit.ENTROPY, True, _indicators)
+"""Classes whose trees grow as VFDT does."""

@@ -70,7 +70,8 @@ class Classifier(LearningClassifier):
             names = sum(map(sys.getsizeof, held.classes)) + sys.getsizeof(held.codes)
             calibrator = held.calibrator
             own = CALIBRATED * calibrator.class_weights.nbytes + calibrator.sets.nbytes + names
-            return held.model.nbytes + held.pending.nbytes + max(own, OWN_BYTES)
+            own = max(own, OWN_BYTES) + (0 if held.bayes is None else held.bayes.nbytes)
+            return held.model.nbytes + held.pending.nbytes + own
 
     features = passed_on("The names of the features, in the order of their first appearance.")
     feature_kinds = passed_on('What each feature is: "number", "category", …; as of a regressor.')

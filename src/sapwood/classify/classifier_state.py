@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import model
+from sapwood.classify._bayes import ARRAYS as BAYES
 from sapwood.classify._calibration import EXPONENT_RANGE, LEAST_RATINGS, SET_ORDERS, Calibrator
 from sapwood.classify.decisions import BALANCED
-from sapwood.classify.growth import ClassGrowth
 from sapwood.classify.held import Held, new_pending
 from sapwood.classify.labels import MOST_CLASSES, class_label
+from sapwood.classify.leaves import leaves_of
 from sapwood.limits import MOST_ROWS, MOST_WEIGHT
 from sapwood.model import State, check_unchanged
 from sapwood.records import check, doubles
@@ -48,6 +49,8 @@ def state_of(own: "Classifier") -> State:
     }
     if own._parameters["class_weight"] == BALANCED:
         arrays[COUNTS] = held.counts.copy()
+    if held.bayes is not None:
+        arrays |= held.bayes.state(leaves_of(held.model))
     return State(_header(own), arrays)
 
 
@@ -58,7 +61,8 @@ def _header(own: "Classifier") -> dict[str, Any]:
     }
     for name in ("class_weight", "cost"):  # labels are no keys of JSON
         parameters[name] = _pairs(parameters[name])
-        if parameters[name] is None:
+    for name in ("class_weight", "cost", "merit"):  # which older files do not have
+        if parameters.get(name, "") is None:
             del parameters[name]
     header = {"parameters": parameters, "classes": list(own._held.classes)}
     unlabelled = own._held.unlabelled
@@ -98,6 +102,7 @@ def restored(kind: type[Kind], state: State, format: int) -> Kind:
     balanced = own._parameters["class_weight"] == BALANCED
     expected = ARRAYS | ({COUNTS} if balanced else set())
     expected |= {SETS} if format >= SETS_SINCE else set()
+    expected |= set(BAYES) if own._held.bayes is not None else set()
     check(arrays.keys() == expected, f"its arrays are not {', '.join(sorted(expected))}")
     unlabelled = header.get(UNLABELLED, 0)
     if UNLABELLED in header:
@@ -127,10 +132,13 @@ def restored(kind: type[Kind], state: State, format: int) -> Kind:
     check(bool(are_good.all()), "a pending prediction is newer than all labels")
     check(bool((np.abs(records[:, 1:]) <= FARTHEST).all()), "a pending prediction is too large")
     pending.restore(sizes, keys, ages, np.ascontiguousarray(records))
-    inner._use_growth(ClassGrowth(len(classes), own._sooner))
+    inner._use_growth(own._growth.of(len(classes)))
+    bayes = None if own._held.bayes is None else own._held.bayes.widened(width)
+    if bayes is not None:
+        bayes.restore(arrays, leaves_of(inner), len(inner.features))
     codes = {label: code for code, label in enumerate(classes)}
     counts = _weights(arrays[COUNTS], width, len(classes)) if balanced else np.zeros(width)
-    own._held = Held(inner, classes, codes, calibrator, pending, counts.copy(), unlabelled)
+    own._held = Held(inner, classes, codes, calibrator, pending, counts.copy(), unlabelled, bayes)
     check_unchanged(_header(own), header)
     return own
 

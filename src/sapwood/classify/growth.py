@@ -7,10 +7,11 @@ rules of their own.
 """
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import log2, sqrt
 
-from sapwood.tasks import CLASSES
-from sapwood.tree.bounds import NoBound
+from sapwood.classify.leaves import Merit
+from sapwood.tasks import CLASSES, ENTROPY, GINI
+from sapwood.tree.bounds import MeritBound, NoBound
 from sapwood.tree.growth import GrowthRules
 
 __all__ = ["ClassGrowth", "least_evidence"]
@@ -19,6 +20,7 @@ LEAST = 1.5
 TREE_DEVIATIONS = 5.0
 MEMBER_DEVIATIONS = 9.0  # as members count rows several times
 SOONER = 0.5  # the grace period, as a share of that of one target
+NEVER = 1e300  # grace periods
 
 
 def least_evidence(classes: int, deviations: float) -> float:
@@ -54,13 +56,34 @@ class ClassGrowth:
         That were seen so far.
     sooner : bool
         Whether the grace period is shorter with three classes and more.
+    merit : {"gini", "information_gain"}, optional
+        By which leaves split as those of VFDT do, if it is given: when the merit of a feature is
+        ahead of that of the second-best one by Hoeffding's bound. Every feature is a rival, leaves
+        are tried after each grace period, and no split is tried without a merit.
     """
 
     classes: int
     sooner: bool = True
+    merit: Merit | None = None
+
+    def of(self, classes: int) -> "ClassGrowth":
+        """Return the rules for another number of classes."""
+        return replace(self, classes=classes)
 
     def __call__(self, growth: GrowthRules, rate: float) -> GrowthRules:
         """Return the rules of a tree, given those of its parameters and the rate of its weights."""
+        if self.merit is not None:
+            by_entropy = self.merit == "information_gain"
+            largest = log2(max(2, self.classes)) if by_entropy else 1.0
+            return replace(
+                growth,
+                bound=MeritBound(growth.bound.delta, largest),
+                least_evidence=0.0,
+                optimism=0.0,
+                patience=NEVER,
+                same_merit=2.0,
+                task=ENTROPY if by_entropy else GINI,
+            )
         if self.classes < 3:
             return growth
         return replace(

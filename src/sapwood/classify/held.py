@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sapwood.classify._bayes import LeafBayes
 from sapwood.classify._calibration import Calibrator
 from sapwood.classify.growth import ClassGrowth
 from sapwood.classify.widening import restore_latest, widened
@@ -28,6 +29,7 @@ class Held(NamedTuple):
     pending: Notes
     counts: FloatArray  # the weight of each class as it was given, for balanced weights
     unlabelled: int = 0  # rows without a label
+    bayes: LeafBayes | None = None  # of leaves that predict by it
 
     def copied(self, limit: int | None) -> "Held":
         """Return an independent copy of all that a new class changes.
@@ -44,9 +46,10 @@ class Held(NamedTuple):
             calibrator=self.calibrator.copy(),
             pending=pending,
             counts=self.counts.copy(),
+            bayes=None if self.bayes is None else self.bayes.widened(self.bayes.classes),
         )
 
-    def widened(self, classes: tuple[Label, ...], limit: int | None, sooner: bool) -> "Held":
+    def widened(self, classes: tuple[Label, ...], limit: int | None, growth: ClassGrowth) -> "Held":
         """Return what knows one class more.
 
         Parameters
@@ -55,8 +58,8 @@ class Held(NamedTuple):
             All labels, the new one last.
         limit : int, optional
             The bytes that the classifier may occupy.
-        sooner : bool
-            As of `ClassGrowth`.
+        growth : ClassGrowth
+            The rules of growth, for any number of classes.
         """
         model, pending, known = self.model, self.pending, len(classes)
         if known > 2:
@@ -68,12 +71,13 @@ class Held(NamedTuple):
                 [contents, np.zeros((len(contents), known + 1 - contents.shape[1]))]
             )
             restore_latest(pending, sizes, keys, ages, contents)
-        model._use_growth(ClassGrowth(known, sooner))
+        model._use_growth(growth.of(known))
         calibrator = self.calibrator.copy()
         calibrator.widen(known)
         codes = {label: code for code, label in enumerate(classes)}
         counts = np.pad(self.counts, (0, max(2, known) - len(self.counts)))
-        return Held(model, classes, codes, calibrator, pending, counts, self.unlabelled)
+        bayes = None if self.bayes is None else self.bayes.widened(max(2, known))
+        return Held(model, classes, codes, calibrator, pending, counts, self.unlabelled, bayes)
 
 
 def new_pending(width: int, limit: int | None) -> Notes:

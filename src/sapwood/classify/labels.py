@@ -167,7 +167,7 @@ def label_values(y: Any) -> Any:
     if isinstance(y, str | bytes | Mapping):
         raise ValueError(f"y is a {type(y).__name__}: a sequence of labels is expected")
     if not isinstance(y, np.ndarray | list | tuple):
-        for name in ("to_pylist", "to_list", "tolist"):  # of pyarrow; of polars and pandas
+        for name in ("to_pylist", "tolist", "to_list"):  # of pyarrow; of pandas; of polars
             convert = getattr(y, name, None)
             if callable(convert):
                 return convert()

@@ -17,9 +17,10 @@ from sapwood.classify.labels import (
     label_values,
     missing_labels,
 )
+from sapwood.classify.leaves import values_of
 from sapwood.classify.parts import check_rows, part_of, rows_at
 from sapwood.classify.predicting import PredictingClassifier, keys_of
-from sapwood.classify.ratings import ratings_of, ratings_of_one
+from sapwood.classify.ratings import ratings_of
 from sapwood.corrector._pending import key_of_id, key_of_row
 from sapwood.rows import frames, targets
 from sapwood.tasks import CLASSES
@@ -73,7 +74,8 @@ class LearningClassifier(PredictingClassifier):
                 self._learn_new([x], own, np.array([weight]), ids, True)
                 return
             model, calibrator, known = held.model, held.calibrator, len(held.classes)
-            ratings = ratings_of_one(model._predict_by_key(x, given, False), known)
+            ratings, placed = self._rated_in_leaf(x, given, False)
+            is_rated = None if placed is None else np.zeros(1, np.int8)
             key = given or (key_of_row(x) if self._awaits else 0)
             labels, counts = calibrator.labels, held.counts
             if self._parameters["class_weight"] is not None and weight > 0:
@@ -90,6 +92,10 @@ class LearningClassifier(PredictingClassifier):
 
             def finish() -> None:
                 held.counts[:] = counts
+                if is_rated is not None and not is_rated[0]:
+                    own = np.array([code]), np.array([weight]), is_rated
+                    leaf, shares = placed
+                    _learn_bayes(held, x, leaf, shares, own, one=True)
                 calibrator.score_one(ratings, known, code, weight, held.pending, key)
 
             self._both(learn, finish, lambda: calibrator.labels == labels)
@@ -283,18 +289,23 @@ class LearningClassifier(PredictingClassifier):
         before = np.empty(values.shape)
         labels = calibrator.labels
         weights, counts = self._weighted(held, codes, weights)
+        leaves = None if held.bayes is None else np.zeros(len(codes), np.int32)
+        ratings, is_rated = np.empty((len(codes), max(2, known))), np.zeros(1, np.int8)
         found: list[Any] = []
 
         def learn() -> None:
             own = targets.Targets(None, values)
-            held.model._learn_into(X, own, weights, before, keys=given, delayed=delayed)
+            held.model._learn_into(X, own, weights, before, leaves, keys=given, delayed=delayed)
 
         def finish() -> None:
             held.counts[:] = counts
             self._held = held._replace(unlabelled=held.unlabelled + unlabelled)
+            if not is_rated[0]:
+                ratings[:] = ratings_of(before, known)
+                _learn_bayes(held, X, leaves, ratings, (codes, weights, is_rated))
             found.append(
                 calibrator.score_many(
-                    ratings_of(before, known),
+                    ratings,
                     known if scored is None else scored,
                     codes,
                     weights,
@@ -308,7 +319,7 @@ class LearningClassifier(PredictingClassifier):
         if not returns:
             return codes, before
         told = found[0][:, :known]
-        return self._decided(ratings_of(before, known), told), told
+        return self._decided(ratings, told), told
 
     def _learn_new(
         self,
@@ -349,7 +360,7 @@ class LearningClassifier(PredictingClassifier):
                     aside._decided(ratings, told)[0],
                     told[0],
                 )
-                wider = aside._held.widened(own.classes[: known + 1], self._limit, self._sooner)
+                wider = aside._held.widened(own.classes[: known + 1], self._limit, self._growth)
                 aside._held = wider
                 learn(start, start + 1, delayed=True, returns=False, scored=known)
                 known, start = known + 1, start + 1
@@ -359,3 +370,37 @@ class LearningClassifier(PredictingClassifier):
         after = self._held.unlabelled + unlabelled
         self._held = aside._held._replace(unlabelled=after)
         return predicted, probabilities
+
+
+def _learn_bayes(
+    held: Held,
+    X: Any,
+    leaves: Any,
+    ratings: FloatArray,
+    labels: tuple[IntArray, FloatArray, NDArray[np.int8]],
+    *,
+    one: bool = False,
+) -> None:
+    """Let leaves of naive Bayes rate and learn rows that their tree has learned.
+
+    Parameters
+    ----------
+    held : Held
+        Of the classifier.
+    X : array_like, mapping of columns, list of dicts, or data frame
+        The rows.
+    leaves : array
+        Of each row, just before it was learned.
+    ratings : array
+        Those by the tree, which become those by naive Bayes.
+    labels : tuple
+        The codes and weights of rows, and a number that the last change sets to 1; nothing can
+        interrupt the changes.
+    one : bool
+        Whether X is a dict of one row.
+    """
+    if held.bayes is None:
+        return
+    matrix, kinds = values_of(held.model, X, one)
+    held.bayes.reserve(leaves, matrix.shape[1])
+    held.bayes.learn(matrix, kinds, leaves, ratings, *labels)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sapwood.classify._calibration import Calibrator
-from sapwood.classify.growth import ClassGrowth
 from sapwood.classify.held import Held, new_pending
 from sapwood.classify.predicting import MODEL_SHARE, OWN_BYTES
 from sapwood.classify.widening import reordered
@@ -43,6 +42,9 @@ def merged(one: "Classifier", other: Any) -> "ForestClassifier":
                 f"{type(model).__name__} cannot be merged with a classifier: trees "
                 "(HoeffdingTreeClassifier) and forests (ForestClassifier) can be"
             )
+    for model in (one, other):
+        if model._held.bayes is not None or model._growth.merit is not None:
+            raise MergeError("a forest has no leaves of naive Bayes and no merit of VFDT")
     for name in SAME:
         mine, theirs = one._parameters[name], other._parameters[name]
         if mine != theirs:
@@ -51,7 +53,7 @@ def merged(one: "Classifier", other: Any) -> "ForestClassifier":
     pair = [_with_classes(each, classes) for each in (one, other)]
     inner = merged_models(pair[0].model, pair[1].model)
     made = ForestClassifier(**_parameters(one, inner))
-    inner._use_growth(ClassGrowth(len(classes), made._sooner))
+    inner._use_growth(made._growth.of(len(classes)))
     calibrator, counts = _joined(pair)
     codes = {label: code for code, label in enumerate(classes)}
     pending = new_pending(max(2, len(classes)), made._limit)
@@ -77,7 +79,7 @@ def _with_classes(own: "Classifier", classes: tuple[Label, ...]) -> Held:
         for label in classes:
             if label not in held.codes:
                 order.append(label)
-                held = held.widened(tuple(order), own._limit, own._sooner)
+                held = held.widened(tuple(order), own._limit, own._growth)
     places = [order.index(label) for label in classes]
     if places == list(range(len(classes))):
         return held

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
 from sapwood.classify.classifier import Classifier
+from sapwood.classify.leaves import Merit
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
 from sapwood.ensemble.forest import ForestRegressor
 from sapwood.regressor import Regressor
@@ -12,6 +13,7 @@ from sapwood.tree.settings import Leaf, Track
 from sapwood.validation import Label
 
 ClassLeaf = Leaf | Literal["majority"]
+TreeLeaf = ClassLeaf | Literal["naive_bayes", "naive_bayes_adaptive"]
 
 __all__ = ["AdaptiveTreeClassifier", "ForestClassifier", "HoeffdingTreeClassifier"]
 
@@ -34,9 +36,16 @@ class HoeffdingTreeClassifier(Classifier):
     grace_period : float, optional
         The weight of the rows that a leaf sees before it may split. By default 200 with two classes
         and 100 with more.
-    leaf : {"adaptive", "linear", "mean", "majority"}
+    leaf : {"adaptive", "linear", "mean", "majority", "naive_bayes", "naive_bayes_adaptive"}
         What leaves predict, as of `HoeffdingTreeRegressor`; "majority" is "mean": the shares of
-        classes in a leaf, the predicted class being the most frequent one, as in VFDT.
+        classes in a leaf, the predicted class being the most frequent one, as in VFDT. Leaves of
+        naive Bayes have a normal distribution of each number and class, and counts of categories;
+        those of "naive_bayes_adaptive" predict the most frequent class where that was right more
+        often.
+    merit : {"gini", "information_gain"}, optional
+        If given, leaves split as those of VFDT: when the reduction of Gini's impurity or of the
+        entropy by one feature is ahead of that by any other by Hoeffding's bound. For leaves
+        without linear models.
     delta, tau, min_share, max_depth, track, categorical, no_splits
         As of `HoeffdingTreeRegressor`. With three classes and more, `delta` and `tau` have no
         effect: a split needs evidence that it separates classes, which depends on how many classes
@@ -67,6 +76,17 @@ class HoeffdingTreeClassifier(Classifier):
     >>> tree.learn_one({0: 0.9, 1: 0.9}, "new")
     >>> sorted(tree.predict_proba_one({0: 0.9, 1: 0.9}))
     ['left', 'low', 'new', 'right']
+
+    VFDT, as it was published:
+
+    >>> vfdt = HoeffdingTreeClassifier(leaf="majority", merit="information_gain", delta=1e-7)
+    >>> predicted = vfdt.predict_learn_many(X, y)
+    >>> bool(np.mean(predicted[-1000:] == y[-1000:]) > 0.9)
+    True
+
+    References
+    ----------
+    P. Domingos and G. Hulten, "Mining high-speed data streams", KDD 2000.
     """
 
     kind: ClassVar[str] = "HoeffdingTreeClassifier"
@@ -81,7 +101,8 @@ class HoeffdingTreeClassifier(Classifier):
         tau: float = 0.05,
         min_share: float = 0.02,
         max_depth: int | None = None,
-        leaf: ClassLeaf = "adaptive",
+        leaf: TreeLeaf = "adaptive",
+        merit: Merit | None = None,
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),

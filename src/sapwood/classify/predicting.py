@@ -8,8 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import validation
 from sapwood.classify._calibration import Calibrator
 from sapwood.classify.decisions import cheapest, checked_costs, checked_weighting, cost_matrix
+from sapwood.classify.growth import ClassGrowth
 from sapwood.classify.held import Held, new_pending
 from sapwood.classify.labels import label_array
+from sapwood.classify.leaves import check_leaf, inner_leaf, leaf_bayes, values_of
 from sapwood.classify.ratings import chosen, highest, ratings_of, ratings_of_one
 from sapwood.corrector._pending import key_of_id, key_of_row, keys_of_columns, keys_of_ids
 from sapwood.regressor import Regressor
@@ -22,8 +24,7 @@ __all__ = ["OWN_BYTES", "PredictingClassifier", "keys_of"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-OWN_PARAMETERS = ("grace_period", "max_bytes", "class_weight", "cost")
-MAJORITY = "majority"
+OWN_PARAMETERS = ("grace_period", "max_bytes", "class_weight", "cost", "merit")
 OWN_BYTES = 4096  # of a classifier, without its model and what is pending
 MODEL_SHARE = 0.8  # of max_bytes that the model may occupy
 
@@ -41,12 +42,13 @@ class PredictingClassifier(Stage):
 
     def __init__(self, parameters: dict[str, Any]) -> None:
         super().__init__()
-        self._sooner = parameters["grace_period"] is None
+        sooner, merit = parameters["grace_period"] is None, parameters.get("merit")
+        check_leaf(parameters, self.regressor)
+        self._growth = ClassGrowth(0, sooner, merit)
         own = {name: each for name, each in parameters.items() if name not in OWN_PARAMETERS}
-        if not self._sooner:
+        if not sooner:
             own["grace_period"] = parameters["grace_period"]
-        if own["leaf"] == MAJORITY:
-            own["leaf"] = "mean"  # of classes that are 0 or 1: their shares
+        own["leaf"] = inner_leaf(own["leaf"])
         own["max_bytes"] = None  # also for a forest, which is limited by default
         if parameters["max_bytes"] is not None:
             limit = validation.whole(parameters["max_bytes"], "max_bytes", 1, 2**62)
@@ -62,9 +64,10 @@ class PredictingClassifier(Stage):
         self._parameters["leaf"] = parameters["leaf"]
         self._parameters["class_weight"] = checked_weighting(parameters["class_weight"])
         self._parameters["cost"] = checked_costs(parameters["cost"])
-        if not self._sooner:
+        if not sooner:
             self._parameters["grace_period"] = model.parameters["grace_period"]
-        self._held = Held(model, (), {}, Calibrator(), new_pending(2, self._limit), np.zeros(2))
+        pending, bayes = new_pending(2, self._limit), leaf_bayes(parameters["leaf"])
+        self._held = Held(model, (), {}, Calibrator(), pending, np.zeros(2), bayes=bayes)
 
     @property
     def _limit(self) -> int | None:
@@ -251,7 +254,7 @@ class PredictingClassifier(Stage):
         given, x = 0 if id is None else key_of_id(id), self._encoded_one(x)
         held = self._held
         known = len(held.classes)
-        ratings = ratings_of_one(held.model._predict_by_key(x, given, record), known)
+        ratings, _ = self._rated_in_leaf(x, given, record)
         if record and known:
             note = np.zeros(held.pending.width)
             note[0], note[1 : 1 + known] = held.calibrator.labels, ratings
@@ -260,11 +263,32 @@ class PredictingClassifier(Stage):
             held.pending.leave_blanks(1)
         return ratings
 
+    def _rated_in_leaf(self, x: Any, given: int, record: bool) -> tuple[list[float], Any]:
+        """Return how each class is rated for a row.
+
+        If leaves rate by naive Bayes, also the leaf and how the tree rates each class, as arrays.
+        """
+        held = self._held
+        known = len(held.classes)
+        if held.bayes is None or not known:
+            return ratings_of_one(held.model._predict_by_key(x, given, record), known), None
+        prediction, node = held.model._place_one(x, given, record)
+        leaf, shares = np.array([node], np.int32), np.zeros((1, held.bayes.classes))
+        shares[0, :known] = ratings_of_one(prediction, known)
+        ratings = shares.copy()
+        held.bayes.rate(*values_of(held.model, x, one=True), leaf, ratings)
+        return ratings[0, :known].tolist(), (leaf, shares)
+
     def _rated(self, X: Any, given: Any, record: bool) -> FloatArray:
         """Return how each class is rated for rows, given the keys of their ids."""
         X, held = self._encoded(frames.lasting(X)), self._held
         known = len(held.classes)
-        ratings = ratings_of(held.model._place_many(X, given, record)[0], known)
+        predictions: FloatArray
+        leaves: Any
+        predictions, leaves = held.model._place_many(X, given, record)
+        ratings = ratings_of(predictions, known)
+        if held.bayes is not None and known:
+            held.bayes.rate(*values_of(held.model, X), leaves, ratings)
         if record and known and len(ratings):
             notes = np.empty((len(ratings), held.pending.width))
             notes[:, 0], notes[:, 1:] = held.calibrator.labels, ratings

@@ -11,7 +11,7 @@ Splits on features of more than 63 categories go on reading the levels of the se
 """
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -192,13 +192,16 @@ def _records(
     old = 1 if is_one else max(each.place or 0 for each in sources) + 1
     rows = len(table) // old
     by_target = table.reshape(rows, old)
+    names = record.names or ()
     made = np.zeros((rows, len(sources)), record)
+    for name in names:
+        made[name] = by_target[name][:, [source.place or 0 for source in sources]]
     for place, source in enumerate(sources):
-        own = np.zeros(rows, record)
-        for name in record.names or ():
-            if source.place is not None or name in COUNTS:
-                own[name] = by_target[:, source.place or 0][name]
-        made[:, place] = own if source.sign == SAME else mirrored(own)
+        if source.place is None:
+            for name in set(names) - COUNTS:
+                made[name][:, place] = 0.0
+        elif source.sign == MIRRORED:
+            made[:, place] = mirrored(made[:, place].copy())
     return made.reshape(-1)
 
 
@@ -261,14 +264,13 @@ def _layers(layers: Array, old: int, sources: Sequence[Source]) -> Array:
 def _levels(levels: Array, kernel: TreeKernel, sources: Sequence[Source]) -> Array:
     """Return weights and means of categories; the means are 0 of a class that was never seen."""
     of_targets = levels.reshape(kernel.targets, -1, 2)
-    made = [of_targets[source.place or 0].copy() for source in sources]
-    is_mean = ~_squares(kernel)
+    made = of_targets[[source.place or 0 for source in sources]]
     for own, source in zip(made, sources, strict=True):
         if source.place is None:
             own[:, 1] = 0.0
-        else:
-            own[is_mean, 1] *= source.sign
-    return np.concatenate(made)
+        elif source.sign == MIRRORED:
+            own[~_squares(kernel), 1] *= -1.0
+    return made.reshape(-1, 2)
 
 
 def _squares(kernel: TreeKernel) -> NDArray[np.bool_]:
@@ -349,50 +351,62 @@ def _watches(pages: Array, kernel: TreeKernel, sources: Sequence[Source]) -> Arr
     counts = [(end - start) // (1 + 2 * old) for start, end in pairwise(starts)]
     made = np.empty((len(pages), grids + (1 + 3 * new) * sum(counts)))
     made[:, :grids] = pages[:, :grids]
-    at, gap_at = grids, grids + (1 + 2 * new) * sum(counts)
-    for feature, count in enumerate(counts):
-        own = pages[:, starts[feature] : starts[feature + 1]]
-        grid = pages[:, GRID_DOUBLES * feature : GRID_DOUBLES * (feature + 1)]
-        end, gap_end = at + (1 + 2 * new) * count, gap_at + new * count
-        _fill_slots(made[:, at:end], own, count, grid, sources)
-        gaps = made[:, gap_at:gap_end].reshape(len(pages), count, new)
+    by_feature = pages[:, :grids].reshape(len(pages), kernel.features, GRID_DOUBLES)
+    at, gap_at, feature = grids, grids + (1 + 2 * new) * sum(counts), 0
+    for count, same in groupby(counts):  # neighbours of as many slots
+        alike = len(list(same))
+        slots = count * alike
+        own = pages[:, starts[feature] : starts[feature + alike]]
+        grid = by_feature[:, feature : feature + alike].reshape(-1, GRID_DOUBLES)
+        end, gap_end = at + (1 + 2 * new) * slots, gap_at + new * slots
+        wider = _wider_slots(
+            own.reshape(len(pages) * alike, count * (1 + 2 * old)), count, grid, sources
+        )
+        made[:, at:end] = wider.reshape(len(pages), end - at)
+        gaps = made[:, gap_at:gap_end].reshape(len(pages), slots, new)
         if old == 1:
             gaps[:] = 0.0
         else:
-            begin, stop = kernel.gap_start(feature), kernel.gap_start(feature + 1)
-            missing = pages[:, begin:stop].reshape(len(pages), count, old)
+            begin, stop = kernel.gap_start(feature), kernel.gap_start(feature + alike)
+            missing = pages[:, begin:stop].reshape(len(pages), slots, old)
             gaps[:, :, :old] = missing
             gaps[:, :, old:] = missing[:, :, :1]
-        at, gap_at = end, gap_end
+        at, gap_at, feature = end, gap_end, feature + alike
     return made
 
 
-def _fill_slots(
-    made: Array, own: Array, count: int, grid: Array, sources: Sequence[Source]
-) -> None:
-    """Write the sums of a feature; where no grid is laid yet, those of single rows and their x."""
-    if not made.size:
-        return
-    pages, size, wide = len(own), own.shape[1] // count, made.shape[1] // count
-    _fill_sums(made.reshape(pages, count, wide), own.reshape(pages, count, size), sources)
+def _wider_slots(own: Array, count: int, grid: Array, sources: Sequence[Source]) -> Array:
+    """Return the sums of slots, a row for each feature of each leaf.
+
+    Where no grid is laid yet, they are those of single rows and their x.
+    """
+    lines, size, wide = len(own), own.shape[1] // count, 1 + 2 * len(sources)
+    made = _wider_sums(own.reshape(lines, count, size), sources).reshape(lines, count * wide)
     raw = np.flatnonzero(~(grid[:, 2] > 0.0))
     kept = grid[raw, 3].astype(np.int64)
     most = int(kept.max(initial=0))
     rows = own[raw, : most * (size + 1)].reshape(len(raw), most, size + 1)
     rows[np.arange(most) >= kept[:, None]] = 0.0
-    sums = np.zeros((len(raw), (count - 1) * wide))
-    wider = sums[:, : most * (wide + 1)].reshape(len(raw), most, wide + 1)
-    _fill_sums(wider[..., :wide], rows[..., :size], sources)
-    wider[..., wide] = rows[..., size]
-    made[raw, :-wide] = sums
+    made[raw, :-wide] = 0.0
+    with_x = np.dstack([_wider_sums(rows[..., :size], sources), rows[..., size]])
+    made[raw, : most * (wide + 1)] = with_x.reshape(len(raw), most * (wide + 1))
+    return made
 
 
-def _fill_sums(made: Array, slots: Array, sources: Sequence[Source]) -> None:
-    """Write the weight and the sums of all classes in slots, given those of earlier targets."""
+def _wider_sums(slots: Array, sources: Sequence[Source]) -> Array:
+    """Return the weight and the sums of all classes in slots, given those of earlier targets."""
+    made = np.zeros((*slots.shape[:-1], 1 + 2 * len(sources)))
     made[..., 0] = slots[..., 0]
+    places = [source.place for source in sources]
+    if places == [*range(len(sources) - 1), None]:
+        made[..., 1:-2] = slots[..., 1:]
+        return made
     for target, (place, sign) in enumerate(sources):
-        own = slots[..., 1 + 2 * (place or 0) : 3 + 2 * (place or 0)]
-        made[..., 1 + 2 * target : 3 + 2 * target] = 0.0 if place is None else sign * own
+        if place is not None:
+            made[..., 1 + 2 * target : 3 + 2 * target] = (
+                sign * slots[..., 1 + 2 * place : 3 + 2 * place]
+            )
+    return made
 
 
 # -- predictions that wait for labels ------------------------------------------------------------

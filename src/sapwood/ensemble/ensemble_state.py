@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.corrector.checking import check_layer_of
+from sapwood.corrector.checking import check_layers
 from sapwood.drift.detector import check_state
 from sapwood.ensemble._members import TargetTables, fresh_errors
 from sapwood.ensemble.layout import (
@@ -79,7 +79,7 @@ def _header(model: "Ensemble") -> dict[str, Any]:
 def restored(kind: type[Kind], state: State, format: int, *, is_own: bool = False) -> Kind:
     """Return the ensemble of a header and arrays of some format, of which nothing is trusted.
 
-    Of a state that was made in this process (`is_own`), the pages of leaves are not checked.
+    Of a state that was made in this process (`is_own`), the numbers are not checked.
 
     Raises
     ------
@@ -109,11 +109,10 @@ def restored(kind: type[Kind], state: State, format: int, *, is_own: bool = Fals
     check(table.dtype == TREE_RECORD, "its trees are no records of trees")
     check(table.shape == (len(places),), f"there are {len(table)} trees, not {len(places)}")
     stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
-    tables = _tables(model, arrays, targets, stream)
+    tables = _tables(model, arrays, targets)
     detector = doubles(arrays["detector"], kernel.detector_table.shape, "the watch over errors")
-    check_state(detector)
-    _check_stream(stream)
-    _check_table(model, table, stream)
+    if not is_own:
+        _check_numbers(model, table, tables, stream, detector)
     pending = header["pending"]
     check(isinstance(pending, list) and len(pending) == len(places), "pending is no list of trees")
     trees = []
@@ -145,10 +144,8 @@ def restored(kind: type[Kind], state: State, format: int, *, is_own: bool = Fals
     return model
 
 
-def _tables(
-    model: "Ensemble", arrays: dict[str, Array], targets: int, stream: Array
-) -> TargetTables:
-    """Return what an ensemble knows of its targets, if it is good."""
+def _tables(model: "Ensemble", arrays: dict[str, Array], targets: int) -> TargetTables:
+    """Return what an ensemble knows of its targets, in tables of the right shapes."""
     kernel = model._kernel
     trees = len(kernel.trees)
     fresh = kernel.fresh_targets(targets)
@@ -156,20 +153,29 @@ def _tables(
     layers = older_formats.layers_with_records(arrays["layer"], targets)
     layer = doubles(layers, fresh.layer_table.shape, "the last layer")
     records, errors = fresh.record_table, fresh_errors(trees, targets)
-    rows = [float(stream[0])]
     if targets > 1:
         records, errors = arrays["targets"], arrays["errors"]
         check(records.dtype == TARGET_RECORD, "its targets are no records of targets")
         check(records.shape == (targets,), f"there are {len(records)} targets, not {targets}")
         doubles(errors, (trees, targets, 2), "the errors of trees")
-        _check_targets(records, errors, stream)
-        rows = records["rows"].tolist()
-    for own in np.split(blend, targets):
+    return TargetTables(trees, records.copy(), blend.copy(), layer.copy(), errors.copy())
+
+
+def _check_numbers(
+    model: "Ensemble", table: Array, tables: TargetTables, stream: Array, detector: Array
+) -> None:
+    """Check what an ensemble knows of its trees, of its targets, and of all rows."""
+    kernel, rows = model._kernel, [float(stream[0])]
+    check_state(detector)
+    _check_stream(stream)
+    _check_table(model, table, stream)
+    if tables.targets > 1:
+        _check_targets(tables.record_table, tables.error_table, stream)
+        rows = tables.record_table["rows"].tolist()
+    for own in np.split(tables.blend_table, tables.targets):
         _check_blend(own, kernel.members)
     if kernel.tracking:
-        for own, learned in zip(np.split(layer, targets), rows, strict=True):
-            check_layer_of(own, learned)
-    return TargetTables(trees, records.copy(), blend.copy(), layer.copy(), errors.copy())
+        check_layers(tables.layer_table, rows)
 
 
 def empty(kind: type[Kind], header: dict[str, Any]) -> Kind:

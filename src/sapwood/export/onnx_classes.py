@@ -35,6 +35,8 @@ def rated_models(classifier: Classifier) -> list[Any]:
     known = len(classifier.classes)
     if not known:
         raise ExportError("the classifier has learned no class yet; let it learn some rows first")
+    if classifier._held.bayes is not None:
+        raise ExportError("its leaves predict by naive Bayes, which is not exported")
     if known < 3:
         return [classifier.model]
     model: Any = classifier.model

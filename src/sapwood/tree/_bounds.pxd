@@ -11,12 +11,14 @@ cdef enum:
     HOEFFDING = 0
     ANYTIME = 1
     NONE = 2
+    ABSOLUTE = 3
     ROUNDS = 6  # the weight is a fixed point; each round leaves a fiftieth of the error
 
 
 cdef inline double weight_needed(const GrowthRules* rules, double lead) noexcept nogil:
     """The weight from which on a lead, as a share of the best merit, is no accident.
 
+    With ABSOLUTE, the lead is in the unit of merits, and their range is part of the confidence.
     The smallest leads need more rows than there can be.
     """
     if rules.bound == NONE:

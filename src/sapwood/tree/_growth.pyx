@@ -8,7 +8,7 @@ taken when rows are learned next.
 from libc.math cimport INFINITY
 from libc.string cimport memset
 
-from sapwood.tree._bounds cimport weight_needed
+from sapwood.tree._bounds cimport ABSOLUTE, weight_needed
 from sapwood.tree._column_tables cimport clear_watch
 from sapwood.tree._cuts cimport LINE, MEASURES, STEP, TARGET
 from sapwood.tree._experts cimport FADED_SHARE
@@ -206,13 +206,14 @@ cdef Verdict judged(
     """Whether a cut was earned that leaves so much variance."""
     cdef Verdict verdict = Verdict(False, measure, INFINITY, cut[0])
     cdef double enough = rules.least_evidence * max(left_over, 0.0)
-    cdef double needed
+    cdef double needed, lead
     if cut.feature < 0:
         return verdict
     if weight * cut.merit <= enough:
         verdict.needed = rules.optimism * enough / cut.merit
         return verdict
-    needed = weight_needed(rules, max(1.0 - cut.second / cut.merit, rules.tau))
+    lead = cut.merit - cut.second if rules.bound == ABSOLUTE else 1.0 - cut.second / cut.merit
+    needed = weight_needed(rules, max(lead, rules.tau))
     verdict.earned = weight > needed
     verdict.needed = rules.optimism * needed
     return verdict

@@ -17,6 +17,7 @@ from libc.string cimport memset
 from sapwood.moments cimport CELL, PIVOT, SHIFT
 from sapwood.observers._rows cimport CELLS, PROTOTYPE, WEIGHT
 from sapwood.observers._store cimport Store
+from sapwood.tree._class_merit cimport cut_classes, is_of_classes
 from sapwood.tree._cuts cimport (
     LINE, MEASURES, SAME_MERIT_ROUNDING, STEP, TARGET, Cut, Slots, TargetSums, cut_category,
     cut_number,
@@ -29,7 +30,7 @@ from sapwood.tree._target_records cimport TargetStream, sums_in
 from sapwood.tree._watch cimport Grid, Slot, slot_add, slot_border
 
 cdef enum:
-    ONE = 1  # the code of that unit; see sapwood/tasks.py
+    ONE = 1  # the code of that unit and, above it, of merits of classes; see sapwood/tasks.py
 
 # A target does not count whose variance is so small that shares of it would be no doubles.
 cdef double LEAST_VARIANCE = 1e-200
@@ -44,7 +45,7 @@ cdef double unit_of(TreeTables tables, Py_ssize_t target) noexcept nogil:
     stream = tables.target_streams + target
     if not stream.m2 > LEAST_VARIANCE * stream.weight:
         return 0.0
-    return 1.0 if tables.growth.merit_unit == ONE else stream.weight / stream.m2
+    return stream.weight / stream.m2 if tables.growth.merit_unit < ONE else 1.0
 
 
 cdef Py_ssize_t known_targets(TreeTables tables) noexcept nogil:
@@ -140,7 +141,12 @@ cdef int cut_feature(
     cdef double present = 0.0
     for measure in range(MEASURES):
         cuts[measure] = Cut(0.0, -1, 0)
-    if tables.is_category[feature]:
+    if is_of_classes(tables):
+        if tables.is_category[feature] or tables.grid_of(leaf, feature).inverse > 0.0:
+            present = cut_classes(
+                tables, leaf, &slots, sums, min_share, tables.is_category[feature], &cuts[TARGET]
+            )
+    elif tables.is_category[feature]:
         present = search_category(&slots, targets, sums, min_share, TARGET, &cuts[TARGET])
         if tables.linear:
             search_category(&slots, targets, sums, min_share, STEP, &cuts[STEP])

@@ -12,6 +12,7 @@ __all__ = [
     "SPLIT_BOUNDS",
     "AnytimeBound",
     "HoeffdingBound",
+    "MeritBound",
     "NoBound",
     "SplitBound",
     "SplitBoundName",
@@ -136,6 +137,42 @@ class NoBound:
     def weight_needed(self, lead: float) -> float:
         """Return 0: every lead is large enough."""
         return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MeritBound:
+    """Hoeffding's bound for merits in [0, `range`], as VFDT applies it to their difference.
+
+    Parameters
+    ----------
+    delta : float
+        The probability that the mean of such merits is off by more.
+    range : float
+        The largest merit: log2 of the number of classes for the information gain, 1 for Gini's.
+
+    References
+    ----------
+    P. Domingos and G. Hulten, "Mining high-speed data streams", KDD 2000.
+
+    Examples
+    --------
+    >>> MeritBound(delta=1e-7, range=1.0).weight_needed(lead=0.05)
+    3223.6...
+    """
+
+    delta: float
+    range: float
+
+    code: ClassVar[int] = 3
+
+    @property
+    def confidence(self) -> float:
+        """What the kernel computes with: -range² ln(delta)."""
+        return -self.range * self.range * log(self.delta)
+
+    def weight_needed(self, lead: float) -> float:
+        """Return the weight from which on a lead, in the unit of merits, is no accident."""
+        return self.confidence / (2.0 * lead * lead)
 
 
 SPLIT_BOUNDS: dict[SplitBoundName, type[HoeffdingBound] | type[AnytimeBound]] = {

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.corrector._pending import Notes
-from sapwood.corrector.checking import check_layers, check_notes
+from sapwood.corrector.checking import check_notes
 from sapwood.limits import ROUNDING
 from sapwood.model import State, check_unchanged
 from sapwood.observers import EBSTObserver, QuantizerObserver, TEBSTObserver
@@ -19,28 +19,19 @@ from sapwood.tree import _memory, memory, older_formats
 from sapwood.tree._column_tables import Columns
 from sapwood.tree._kernel import TreeKernel
 from sapwood.tree._tables import TargetRecords, lengthened, table_room
-from sapwood.tree.checking.columns import (
-    check_changes,
-    check_levels,
-    check_samples,
-    check_units,
-    check_unrest,
-    checked_encodings,
-)
-from sapwood.tree.checking.pages import check_models, check_observers, check_watches
-from sapwood.tree.checking.structure import check_leaves, check_nodes, check_stream
-from sapwood.tree.checking.targets import check_target_trials, check_targets
+from sapwood.tree.checking.columns import checked_encodings
+from sapwood.tree.checking.numbers import check_numbers
+from sapwood.tree.checking.pages import check_observers
 from sapwood.tree.checking.trial import check_trial
 from sapwood.tree.layout import (
     CHANGE_RECORD,
-    FACTS,
     FACTS_RECORD,
     LEAF_RECORD,
+    MOST_UNIT_CHANGES,
     NODE_RECORD,
     SAMPLE_ROWS,
     STREAM,
     TARGET_COST,
-    TARGET_COSTS,
     TARGET_LEAF,
     TARGET_NODE,
     TARGET_STREAM,
@@ -262,7 +253,8 @@ def restored(kind: type[Tree], state: State, format: int, *, is_own: bool = Fals
     format : int
         That of the release which did.
     is_own : bool
-        Whether the state was made in this process, so that the pages of leaves are as they should.
+        Whether the state was made in this process from that of a model: then it has the right
+        shapes, and its numbers are not checked.
 
     Raises
     ------
@@ -360,11 +352,11 @@ def fill_kernel(
     shape = (targets * len(kernel.layer_table),)
     layer = doubles(arrays["layer"], shape, "the numbers of the last layer")
     levels = doubles(arrays["levels"], (level // 2, 2), "the levels")
-    facts, samples = _facts(arrays, limits, kinds)
-    units, unrest, changes = _units(arrays, limits, kinds, kernel)
+    facts, samples = _facts(arrays, len(is_category))
+    units, unrest, changes = _units(arrays, len(is_category))
     models, watches = _pages(arrays, (len(leaves), model), (len(watching), watch), is_own)
     roomy_nodes, roomy_leaves = _roomy(nodes, step=2), _roomy(leaves, step=1)
-    records = _target_records(arrays, targets, limits, (len(roomy_nodes), len(roomy_leaves)))
+    records = _target_records(arrays, targets, (len(roomy_nodes), len(roomy_leaves)))
     is_noting = records is not None and kernel.tracking
     notes = memory.new_notes(kernel.max_bytes, targets) if is_noting else kernel.notes
     check(targets == 1 or not kernel.observing.by_observers, "observers watch several targets")
@@ -381,7 +373,7 @@ def fill_kernel(
         checked_encodings(arrays, targets, places) if is_encoded else None,
     )
     kernel.set_tables(
-        _with_costs(columns, arrays, limits),
+        _with_costs(columns, arrays, len(is_category)),
         roomy_nodes,
         roomy_leaves,
         len(nodes),
@@ -390,15 +382,8 @@ def fill_kernel(
         notes,
     )
 
-    check_stream(stream, len(leaves))
-    check_nodes(nodes, leaves, limits, kinds, kernel.max_depth)
-    check_leaves(leaves, limits)
-    check_layers(layer, _rows_of(stream, records))
-    for own in levels.reshape(targets, -1, 2):
-        check_levels(own, limits, is_category, places)
     if not is_own:
-        of_targets = None if records is None else arrays["target_leaves"].reshape(-1, targets)
-        _check_pages(kernel, (models, watches), leaves, of_targets, kinds)
+        check_numbers(kernel, arrays, (kinds, places), limits)
     observers = _observers(kernel, arrays, leaves[watching], ~is_category & ~is_unknown)
 
     kernel.set_stream(*stream.tolist())
@@ -408,7 +393,7 @@ def fill_kernel(
     occupied = memory.name_bytes(features, features.known)
     kernel.set_name_bytes(occupied if name_bytes is None else name_bytes)
     _restore_leaves(kernel, models, watching, watches, observers)
-    _restore_trial(kernel, arrays, leaves, kinds)
+    _restore_trial(kernel, arrays, leaves, kinds, is_own=is_own)
     _fit_memory(kernel, is_older)
     if pending is not None:
         _restore_pending(kernel, pending)
@@ -423,21 +408,6 @@ def _pages(
         doubles(models, of_models, "the models")
         doubles(watches, of_watches, "the pages of what is watched")
     return models, watches
-
-
-def _check_pages(
-    kernel: TreeKernel,
-    pages: tuple[Array, Array],
-    leaves: Array,
-    of_targets: Array | None,
-    kinds: Kinds,
-) -> None:
-    """Check the pages of leaves: their models, and what they watch by."""
-    models, watches = pages
-    watching = np.flatnonzero(leaves["watching"])
-    own = None if of_targets is None else of_targets[watching]
-    check_models(models, kernel)
-    check_watches(watches, leaves[watching], kinds[:2], kernel, own)
 
 
 def _fit_memory(kernel: TreeKernel, is_older: bool) -> None:
@@ -473,55 +443,51 @@ def _restore_leaves(
         )
 
 
-def _facts(arrays: dict[str, Array], limits: Limits, kinds: Kinds) -> tuple[Array, Array]:
-    """Return what is known of each feature, and rows of the past, if they are good."""
+def _facts(arrays: dict[str, Array], features: int) -> tuple[Array, Array]:
+    """Return what is known of each feature, and rows of the past, if they have the right shapes."""
     facts = _records(arrays["facts"], FACTS_RECORD, "facts")
-    check(len(facts) == len(kinds[0]), "its facts are not those of its features")
+    check(len(facts) == features, "its facts are not those of its features")
     samples = doubles(arrays["samples"], (SAMPLE_ROWS, len(facts)), "the samples", missing=True)
-    FACTS.check(facts, limits)
-    check_samples(samples, kinds)
     return facts, samples
 
 
-def _with_costs(columns: Columns, arrays: dict[str, Array], limits: Limits) -> Columns:
-    """Let columns have what it costs each of several targets to get them wrong, if it is good."""
+def _with_costs(columns: Columns, arrays: dict[str, Array], features: int) -> Columns:
+    """Let columns have what it costs each of several targets to get them wrong."""
     if columns.targets > 1:
         costs = _records(arrays["target_costs"], TARGET_COST, "target costs")
-        good = len(costs) == columns.targets * limits.features
+        good = len(costs) == columns.targets * features
         check(good, "there is not a cost for each target of each feature")
-        TARGET_COSTS.check(costs, limits)
         columns.set_costs(costs)
     return columns
 
 
-def _units(
-    arrays: dict[str, Array], limits: Limits, kinds: Kinds, kernel: TreeKernel
-) -> tuple[Array, Array, Array]:
-    """Return what is known of the units of columns, if it is good."""
+def _units(arrays: dict[str, Array], features: int) -> tuple[Array, Array, Array]:
+    """Return what is known of the units of columns, if it has the right shapes."""
     units = _records(arrays["units"], UNITS_RECORD, "units")
     unrest = _records(arrays["unrest"], UNREST_RECORD, "unrest")
     changes = _records(arrays["changes"], CHANGE_RECORD, "changes of units")
-    check_units(units, ~(kinds[0] | kinds[2]), limits, kernel.watching_units)
-    check_unrest(unrest, units)
-    check_changes(changes, limits)
+    check(len(units) == features + 1, "its units are not those of its features")
+    check(len(unrest) == 1, "there is not one unrest")
+    good = len(changes) == MOST_UNIT_CHANGES
+    check(good, "there are too many changes of units, or too few")
     return units, unrest, changes
 
 
 def _restore_trial(
-    kernel: TreeKernel, arrays: dict[str, Array], leaves: Array, kinds: Kinds
+    kernel: TreeKernel, arrays: dict[str, Array], leaves: Array, kinds: Kinds, *, is_own: bool
 ) -> None:
     """Let a kernel go on with its split on trial, if there is one, and it is good."""
     trial = _records(arrays["trial"], TRIAL_RECORD, "trial")
     shape = 2 * int((trial["leaf"] >= 0).sum()), kernel.watch_doubles
     pages = doubles(arrays["trial_watches"], shape, "the pages of the trial")
-    check_trial(trial, pages, leaves, kinds, kernel)
+    if not is_own:
+        check_trial(trial, pages, leaves, kinds, kernel)
     kernel.set_trial(trial, pages)
 
 
 def _target_records(
     arrays: dict[str, Array],
     targets: int,
-    limits: Limits,
     room: tuple[int, int],
 ) -> TargetRecords | None:
     """Return what a tree of several targets knows of them, if it is good; None for one target.
@@ -542,22 +508,12 @@ def _target_records(
         targets * count for count in (1, len(leaves), len(nodes), 1)
     )
     check(good, "there is not a record for each target of each leaf and node")
-    check_targets(streams, own_leaves, own_nodes, leaves, limits)
-    check_target_trials(trials, arrays["trial"], limits)
     return TargetRecords(
         streams.copy(),
         lengthened(own_leaves, targets * room[1]),
         lengthened(own_nodes, targets * room[0]),
         trials.copy(),
     )
-
-
-def _rows_of(stream: Array, records: TargetRecords | None) -> list[float]:
-    """Return how many rows each target was learned from."""
-    if records is None:
-        return [float(stream[STREAM.index("rows")])]
-    rows: list[float] = records.streams["rows"].tolist()
-    return rows
 
 
 def notes_state(notes: Notes | None) -> tuple[Array, ...]:

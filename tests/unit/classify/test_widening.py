@@ -7,7 +7,9 @@ import sapwood
 from naive_pages import naive_pages_are_good
 from sapwood.classify.growth import ClassGrowth
 from sapwood.classify.widening import widened
+from sapwood.ensemble import ensemble_state
 from sapwood.tree import tree_state
+from sapwood.tree.checking import numbers
 from sapwood.tree.checking.pages import check_watches
 
 KINDS = {
@@ -125,7 +127,7 @@ def test_two_mirrored_targets_go_on_as_mirrors(categories):
 
 
 @pytest.mark.parametrize("kind", ["tree", "forest"])
-def test_a_new_class_does_not_check_the_pages_of_leaves_again(kind, monkeypatch):
+def test_a_new_class_does_not_check_the_numbers_of_a_model_again(kind, monkeypatch):
     X, codes = rows_of(400)
     make = {
         "tree": sapwood.HoeffdingTreeClassifier,
@@ -137,8 +139,8 @@ def test_a_new_class_does_not_check_the_pages_of_leaves_again(kind, monkeypatch)
     def fail(*_):
         raise AssertionError("a state of one's own was checked")
 
-    monkeypatch.setattr(tree_state, "check_watches", fail)
-    monkeypatch.setattr(tree_state, "check_models", fail)
+    monkeypatch.setattr(tree_state, "check_numbers", fail)
+    monkeypatch.setattr(ensemble_state, "_check_numbers", fail)
     model.learn_one({"a": 0.5, "b": 0.5}, 7)
     assert model.classes[-1] == 7
     assert len(model.classes) == 4
@@ -155,7 +157,7 @@ def pages_of_targets(rows):
         found["pages"] = arguments
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tree_state, "check_watches", keep)
+        patch.setattr(numbers, "check_watches", keep)
         tree.copy()
     return kernel, found["pages"]
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sapwood.limits import NEAR, SQUARE
 from sapwood.records import check, check_all, doubles
 from sapwood.tree._column_tables import FARTHEST_ENCODING, LEVEL_HEAD, encoding_rows
-from sapwood.tree.layout import CHANGES, CODES, MOST_UNIT_CHANGES, UNITS, UNREST, Limits
+from sapwood.tree.layout import CHANGES, CODES, UNITS, UNREST, Limits
 
 __all__ = [
     "check_changes",
@@ -117,7 +117,6 @@ def check_units(units: Array, is_number: BoolArray, limits: Limits, watching_uni
     watching_units : bool
         Whether it follows changes of units at all.
     """
-    check(len(units) == len(is_number) + 1, "its units are not those of its features")
     UNITS.check(units, limits)
     has_none = ~np.append(True, is_number) if watching_units else np.ones(len(units), np.bool_)
     # Numbers, as NumPy calls it a TypeError if memory fails while records are compared.
@@ -128,7 +127,6 @@ def check_units(units: Array, is_number: BoolArray, limits: Limits, watching_uni
 
 def check_unrest(unrest: Array, units: Array) -> None:
     """Check how far it is told whether units have changed."""
-    check(len(unrest) == 1, "there is not one unrest")
     UNREST.check(unrest)
     suspects = bool((units["state"] > 0).any())
     check(
@@ -139,7 +137,6 @@ def check_unrest(unrest: Array, units: Array) -> None:
 
 def check_changes(changes: Array, limits: Limits) -> None:
     """Check the changes of units that are remembered."""
-    check(len(changes) == MOST_UNIT_CHANGES, "there are too many changes of units, or too few")
     CHANGES.check(changes, limits)
     column, real = changes["column"], changes["row"] > 0
     good = (column >= -1) & (column < limits.features) & (column == np.floor(column))
