@@ -1,6 +1,7 @@
 """A stage of one target: the ways in for rows and out for predictions, which stages share."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood.corrector.tokens import key_of, keys_of
 from sapwood.regressor import Regressor
 from sapwood.rows import frames, targets
+from sapwood.rows.encoded import EncodedColumns, EncodedRow
+from sapwood.rows.encoder import is_rows
 from sapwood.stages.stage import Stage, passed_on
+from sapwood.streams.memory import columns_of
+from sapwood.validation import Label
 
 __all__ = ["OneTargetStage", "checked_model", "labels_of"]
 
@@ -141,6 +146,19 @@ class OneTargetStage(Stage):
         """Learn rows; the arrays get the predictions and regions of just before each row."""
         found = self._learn_many(X, y, w, keys, delayed=delayed, regions=regions)
         predictions[...] = found.reshape(predictions.shape)
+
+    def _rows(self, X: Any, names: Sequence[Label] = ()) -> list[Any]:
+        """Return rows as encoded dicts; names are those of the columns of an array."""
+        if is_rows(X):
+            return [self._encoded_one(x) for x in X]
+        encoded = self._encoded(frames.lasting(X))
+        columns = columns_of(encoded, names)
+        lists = [
+            column.tolist() if isinstance(column, np.ndarray) else list(column)
+            for column in columns.values()
+        ]
+        kind = EncodedRow if isinstance(encoded, EncodedColumns) else dict
+        return [kind(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
     # -- looking inside ---------------------------------------------------------------------------
 
