@@ -239,6 +239,18 @@ def test_any_number_of_names_fits_into_the_memory_that_is_given():
     assert model.weight("id -1") != model.weight("id -1")  # NaN
 
 
+def test_a_default_forest_learns_rows_of_any_number_of_names():
+    rng = np.random.default_rng(7)
+    model = SparseRegressor(ForestRegressor(threads=1))
+    for start in range(0, 6_000, 500):
+        columns = {f"f{j}": rng.normal(size=20) for j in range(start, start + 500)}
+        model.learn_many(columns, rng.normal(size=20))
+    assert model._weights.names == 6_000
+    assert len(model.model.features) <= 17
+    wide = rng.normal(size=(20, 5_000))
+    assert np.isfinite(model.predict_learn_many(wide, wide[:, 0])).all()
+
+
 def test_intervals_and_lags_around_it():
     rows, y = bags(2_000)
     model = IntervalRegressor(SparseRegressor(HoeffdingTreeRegressor()), [0.9])
