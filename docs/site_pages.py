@@ -18,6 +18,7 @@ PUBLIC = {
     "sapwood.evaluate": "Prequential evaluation: scores, baselines, learning curves.",
     "sapwood.streams": "Data streams: files, pipes, Kafka topics and generators.",
     "sapwood.classify": "Classifiers and their labels.",
+    "sapwood.sparse": "Models of rows that have a few of very many names.",
     "sapwood.transform": "Models of a transformed target.",
     "sapwood.loss": "Models with another loss than the squared error.",
     "sapwood.lags": "Lag features and rolling means.",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Split,
         TEBSTObserver,
     )
+    from sapwood.sparse import SparseRegressor
     from sapwood.storage.container import ModelFileError
     from sapwood.transform import TransformedRegressor
     from sapwood.tree import HoeffdingTreeRegressor
@@ -49,6 +50,7 @@ __all__ = [
     "Moments",
     "Observer",
     "QuantizerObserver",
+    "SparseRegressor",
     "Split",
     "TEBSTObserver",
     "TransformedRegressor",
@@ -67,6 +69,7 @@ _PLACES = {
     "LossRegressor": "sapwood.loss",
     "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",
+    "SparseRegressor": "sapwood.sparse",
     "TransformedRegressor": "sapwood.transform",
     "load": "sapwood.model",
 }
@@ -81,6 +84,7 @@ _MODULES = (
     "observers",
     "plot",
     "report",
+    "sparse",
     "streams",
     "transform",
     "tree",

@@ -37,6 +37,7 @@ def models():
             rows_of,
         ),
         "transformed": (sapwood.TransformedRegressor(tree(), "log1p"), rows_of),
+        "sparse": (sapwood.SparseRegressor(tree()), rows_of),
         "loss": (sapwood.LossRegressor(tree(), "huber"), rows_of),
         "naive-stack": (LaggedModel(NaiveStack(tree(), "y.lag2"), Lags([1, 2])), rows_of),
         "tree-classes": (sapwood.HoeffdingTreeClassifier(), class_rows_of),

@@ -146,3 +146,6 @@ cdef inline uint64_t value_key(double value, Py_ssize_t feature) noexcept nogil:
     return (bits ^ (bits >> 32)) * (
         (<uint64_t>(feature + 1) * <uint64_t>0x9E3779B97F4A7C15 ^ <uint64_t>0xD6E8FEB86659FD93) | 1
     )
+
+
+cdef uint64_t number_of(object value, uint64_t salt) except? 0

@@ -181,7 +181,8 @@ class Ensemble(Regressor):
                 raise
             rest = str(error).removeprefix(limit)
             raise ValueError(
-                f"max_bytes = {self._max_bytes}, of which a tree has {tree.max_bytes}{rest}"
+                f"max_bytes = {self._max_bytes}, of which a tree has {tree.max_bytes}{rest}, or put "
+                "sapwood.SparseRegressor around the model, which takes any number of names"
             ) from None
 
     def _has_room(self, plan: EncodedRows, names: tuple[Label, ...], weights: FloatArray) -> bool:

@@ -12,11 +12,8 @@ from sapwood.model import State, from_bytes
 from sapwood.regressor import Regressor
 from sapwood.row_methods import array_for
 from sapwood.rows import frames
-from sapwood.rows.encoded import EncodedColumns, EncodedRow
-from sapwood.rows.encoder import is_rows
 from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
 from sapwood.stages.stage import Stage, passed_on, rows_learned
-from sapwood.streams.memory import columns_of
 
 __all__ = ["LossRegressor"]
 
@@ -166,7 +163,7 @@ class LossRegressor(OneTargetStage):
         labels = labels_of(y, "a loss is for one; use a model for each").tolist()
         self._check_labels(labels)
         weights = validation.weights(w, len(labels)).tolist()
-        rows = self._rows(X)
+        rows = self._rows(X, self.model.features)
         if len(rows) != len(labels):
             raise ValueError(f"X has {len(rows)} rows and y has {len(labels)}: they must agree")
         found = array_for(predicting, (len(labels),))
@@ -183,19 +180,6 @@ class LossRegressor(OneTargetStage):
                 held = Held(held.model, step.loss, step.sums)
             self._held = held
         return found
-
-    def _rows(self, X: Any) -> list[Any]:
-        """Return rows as dicts."""
-        if is_rows(X):
-            return [self._encoded_one(x) for x in X]
-        encoded = self._encoded(frames.lasting(X))
-        columns = columns_of(encoded, self.model.features)
-        lists = [
-            column.tolist() if isinstance(column, np.ndarray) else list(column)
-            for column in columns.values()
-        ]
-        kind = EncodedRow if isinstance(encoded, EncodedColumns) else dict
-        return [kind(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
 
     def _check_labels(self, labels: list[float]) -> None:
         """Raise ValueError if a label has no loss."""

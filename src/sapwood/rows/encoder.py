@@ -439,7 +439,7 @@ def _warn_of_ignored() -> None:
     # The text is always the same, so that Python shows it once.
     warnings.warn(
         f"the model has {MAX_FEATURES} features, the most that it can have: further names are ignored; "
-        "leave rare features out, or hash their names into fewer",
+        "leave rare features out, or put sapwood.SparseRegressor around the model",
         stacklevel=6,
     )
 
