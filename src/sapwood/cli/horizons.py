@@ -149,17 +149,22 @@ class Ahead:
         means = learning.means or ",".join(map(str, self.proposal.means))
         return replace(learning, lags=lags, means=means)
 
-    def stacked(self, model: Any, target: str | Sequence[str]) -> Any:
-        """Return a model stacked with naive forecasts, if lags were proposed and there is a season."""
+    def stacked(self, model: Any, target: str | Sequence[str], lags: Any) -> Any:
+        """Return a model combined with simple forecasts, if lags were proposed."""
         from sapwood.lags import NaiveStack
         from sapwood.regressor import Regressor
 
-        if self.proposal is None or self.proposal.naive is None or not isinstance(target, str):
+        if self.proposal is None or lags is None or not isinstance(target, str):
             return model
         if not isinstance(model, Regressor):
             return model
         last = self.proposal.lags[0]
-        return NaiveStack(model, f"{target}.lag{self.proposal.naive}", f"{target}.lag{last}")
+        naive = last if self.proposal.naive is None else self.proposal.naive
+        return NaiveStack(
+            *(model, f"{target}.lag{naive}", f"{target}.lag{last}"),
+            linear=[name for name in lags.features if name in lags.own_features],
+            time=lags.parameters.get("time"),
+        )
 
     def score(self, run: "Prequential", by: Sequence[str]) -> None:
         """Let a run score the seasonal naive forecast, if there is a season."""
