@@ -7,7 +7,7 @@ import numpy as np
 
 MEMBERS = 6
 NOT_YET = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.5])
-MEMORY, RATE, RECENT, EVERY = 0.9999, 0.997, 4.0, 24
+MEMORY, RATE, RECENT, EVERY = 0.9998, 0.999, 4.0, 24
 DAY, YEAR = 86_400.0, 365.25 * 86_400.0
 
 
@@ -67,7 +67,6 @@ class NaiveForecasts:
         for is_yearly in (0, 1):
             ridge = np.diag(moments)[:count] / effective
             ridge[self.lags + 2 :] = weights.sum() / effective
-            ridge[self.lags + 2 :] *= 2
             used = np.diag(moments)[:count] > 0
             used[self.lags : self.lags + 2] &= bool(is_yearly)
             own = moments[:count, :count][np.ix_(used, used)] + np.diag(ridge[used])
@@ -120,7 +119,7 @@ class NaiveForecasts:
         late = RATE ** np.arange(count)[::-1] * self.weights
         unit = 1 + late @ self.delays / late.sum() / 20
         unit *= max(squares.min(), 1e-3 * squares.mean())
-        matrix += np.diag(60 * unit + 300 * 0.98**count * unit * NOT_YET)
+        matrix += np.diag(120 * unit + 300 * 0.98**count * unit * NOT_YET)
         used = np.arange(MEMBERS)
         while True:
             found = np.linalg.solve(matrix[np.ix_(used, used)], np.ones(len(used)))

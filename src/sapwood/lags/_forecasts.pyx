@@ -44,16 +44,16 @@ cdef enum:
     SOLVE_EVERY = 24
     FIRST_ROWS = 8  # up to how many rows per solution, a share of those that were learned
 
-cdef double RATE = 0.997
+cdef double RATE = 0.999
 cdef double RECENT = 4.0
-cdef double PRECISION = 60.0
+cdef double PRECISION = 120.0
 cdef double DELAY_HALF = 20.0
 cdef double PRIOR = 300.0
 cdef double PRIOR_RATE = 0.98
 cdef double *NOT_YET = [1.0, 1.0, 1.0, 0.0, 0.0, 0.5]  # D
-cdef double MEMORY = 0.9999
+cdef double MEMORY = 0.9998
 cdef double RIDGE = 1.0
-cdef double CALENDAR_RIDGE = 2.0
+cdef double CALENDAR_RIDGE = 1.0
 cdef double ROOM = 0.2
 cdef double LEAST_PIVOT = 1e-9
 cdef double LEAST_ERROR = 1e-3
