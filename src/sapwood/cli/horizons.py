@@ -272,9 +272,7 @@ def print_horizons(
     for title in ("rows", "MAE", "RMSE", "R²", "MASE", naive, "skill: last known"):
         table.add_column(title, justify="right")
     level = rows[0].get("level")
-    if level is not None:
-        for title in (f"coverage of {level:g}", "by hour", "pinball loss"):
-            table.add_column(title, justify="right")
+    covered = Table("horizon", f"coverage of {level}", "by hour", "pinball loss", pad_edge=False)
     for row in rows:
         table.add_row(
             _in_words(row["horizon"]),
@@ -283,14 +281,16 @@ def print_horizons(
             number(row["rmse"], 5),
             r_squared(row["r2"]),
             *(_score(row[name]) for name in ("mase", "skill_seasonal", "skill_last")),
-            *(() if level is None else _interval_cells(row)),
         )
+        if level is not None:
+            covered.add_row(_in_words(row["horizon"]), *_interval_cells(row))
     terminal.print(table)
     terminal.say(
         "skill: 1 - RMSE of the model / RMSE of the naive forecast, for the same rows; MASE: MAE / "
         "mean absolute difference of values a season apart"
     )
     if level is not None:
+        terminal.print(covered)
         terminal.say(
             "pinball loss: mean over both bounds of the interval; by hour: the lowest and the highest "
             f"coverage of hours of the day with at least {HOUR_ROWS} rows"
