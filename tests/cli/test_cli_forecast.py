@@ -239,3 +239,40 @@ def test_predict_warns_of_lags_that_are_not_known(folder):
     assert found.code == 0
     assert "'load.lag1h' is not known from row 2 of 5 on" in found.stderr
     assert "use `sapwood forecast`" in found.stderr
+
+
+def test_coverage_and_pinball_loss_by_horizon_and_hour(folder):
+    files = ("--json", "--report", "report.html")
+    found = invoke(*HORIZON, "--horizon", "24h", "--interval", "0.9", "--interval", "0.5", *files)
+    assert found.code == 0, found.stderr
+    result = found.json()
+    hours = result["seasonal"]["hours"]
+    assert [each["hour"] for each in hours] == list(range(24))
+    assert result["seasonal"]["levels"] == [0.5, 0.9]
+    rows = sum(each["rows"] for each in hours)
+    own = [sum(h["rows"] * h["coverage"][place] for h in hours) / rows for place in (0, 1)]
+    assert own == pytest.approx([0.5, 0.9], abs=0.1)
+    page = (folder / "report.html").read_text()
+    assert "Scores by hour of the day" in page
+    assert "coverage of 0.5" in page
+    assert "pinball loss" in page
+    several = (*HORIZON, "--horizon", "1h,24h", "--interval", "0.9")
+    for each in invoke(*several, "--json").json()["horizons"]:
+        assert each["coverage"] == pytest.approx(0.9, abs=0.06)
+        assert each["coverage_lowest"] is None  # an hour has 55 rows
+        assert 0.1 < each["pinball"] < 2
+    assert "pinball loss: mean over both bounds" in " ".join(invoke(*several).stdout.split())
+
+
+def test_dates_of_many_rows_are_compared_with_the_row_of_the_same_place(folder):
+    rng = np.random.default_rng(6)
+    lines = ["day,load"]
+    for hour in range(24 * 50):
+        day = np.datetime64("2026-03-02") + np.timedelta64(hour // 24, "D")
+        lines.append(f"{day},{50 + 40 * math.sin(hour * math.pi / 12) + rng.normal():.2f}")
+    (folder / "days.csv").write_text("\n".join(lines) + "\n")
+    run = ("evaluate", "days.csv", "-t", "load", "--lags", "auto", "--horizon", "24h")
+    found = invoke(*run, "--season", "7d", "--json")
+    assert found.code == 0, found.stderr
+    assert found.json()["seasonal"]["naive_mae"] == pytest.approx(2 / math.sqrt(math.pi), rel=0.1)
+    assert "several rows have the same time" in " ".join(invoke(*run).stdout.split())

@@ -153,7 +153,7 @@ KINDS = {
     "lags by time": lambda: learned(
         LaggedModel(tree(), Lags(["2s", "5s"], means="3s", time="a", by="few"))
     ),
-    "naive stack": lambda: learned(lagged(NaiveStack(tree(), "y.lag3"))),
+    "naive stack": lambda: learned(lagged(NaiveStack(tree(), "y.lag3", linear=["y.lag3"]))),
     "sparse": lambda: learned(sapwood.SparseRegressor(tree())),
     "loss": lambda: learned(sapwood.LossRegressor(tree(), "huber")),
     "classes, two": lambda: classified(sapwood.HoeffdingTreeClassifier(grace_period=50), 2),

@@ -33,6 +33,8 @@ __all__ = [
 
 AUTO = "auto"
 ALL, NONE = "all", "none"
+HOUR_ROWS = 100
+"""Rows of an hour of the day from which on its coverage is printed."""
 
 
 def horizons_of(text: str | None) -> list[int | str]:
@@ -113,7 +115,8 @@ class Ahead:
             raise UsageError(f"--horizon {horizon} needs --time, the column of times")
         given = spans(season, "--season") if season is not None else []
         proposal = None
-        if learning.lags == AUTO or (horizon is not None and not given):
+        can_read = not given or stream.size is not None
+        if learning.lags == AUTO or (horizon is not None and can_read):
             proposal = _proposed(stream, horizon, learning.by)
         found = given[0] if given else None
         if found is None and horizon is not None and proposal is not None:
@@ -149,17 +152,22 @@ class Ahead:
         means = learning.means or ",".join(map(str, self.proposal.means))
         return replace(learning, lags=lags, means=means)
 
-    def stacked(self, model: Any, target: str | Sequence[str]) -> Any:
-        """Return a model stacked with naive forecasts, if lags were proposed and there is a season."""
+    def stacked(self, model: Any, target: str | Sequence[str], lags: Any) -> Any:
+        """Return a model combined with simple forecasts, if lags were proposed."""
         from sapwood.lags import NaiveStack
         from sapwood.regressor import Regressor
 
-        if self.proposal is None or self.proposal.naive is None or not isinstance(target, str):
+        if self.proposal is None or lags is None or not isinstance(target, str):
             return model
         if not isinstance(model, Regressor):
             return model
         last = self.proposal.lags[0]
-        return NaiveStack(model, f"{target}.lag{self.proposal.naive}", f"{target}.lag{last}")
+        naive = last if self.proposal.naive is None else self.proposal.naive
+        return NaiveStack(
+            *(model, f"{target}.lag{naive}", f"{target}.lag{last}"),
+            linear=[name for name in lags.features if name in lags.own_features],
+            time=lags.parameters.get("time"),
+        )
 
     def score(self, run: "Prequential", by: Sequence[str]) -> None:
         """Let a run score the seasonal naive forecast, if there is a season."""
@@ -169,7 +177,11 @@ class Ahead:
         if self.season is not None:
             fits = horizon is None or type(horizon) is type(self.season)
             try:
-                run.add_recorder(SeasonalScores(self.season, horizon if fits else None, by))
+                scores = SeasonalScores(
+                    *(self.season, horizon if fits else None, by, run.learner.levels),
+                    are_repeated=self.proposal is not None and self.proposal.are_repeated,
+                )
+                run.add_recorder(scores)
             except ValueError as error:
                 raise UsageError(f"--season: {error}") from None
 
@@ -221,9 +233,26 @@ def rows_by_horizon(results: "Sequence[tuple[int | str, Evaluation]]") -> list[d
                 "season": None if seasonal is None else seasonal.season,
                 "skill_seasonal": None if seasonal is None else seasonal.skill,
                 "skill_last": None if last is None else skill(found.total.rmse, last.total.rmse),
+                **_of_intervals(found),
             }
         )
     return rows
+
+
+def _of_intervals(found: "Evaluation") -> dict[str, Any]:
+    """Return the coverage and the pinball loss of the prediction intervals of the highest level."""
+    if found.intervals is None or not found.intervals.levels:
+        return {}
+    level, scores = max(found.intervals.levels.items())
+    hours = () if found.seasonal is None else found.seasonal.hours
+    covered = [each.coverage[-1] for each in hours if each.rows >= HOUR_ROWS and each.coverage]
+    return {
+        "level": level,
+        "coverage": scores.total.coverage,
+        "coverage_lowest": min(covered, default=None),
+        "coverage_highest": max(covered, default=None),
+        "pinball": (1.0 - level) / 4.0 * scores.total.score,
+    }
 
 
 def print_horizons(
@@ -242,6 +271,8 @@ def print_horizons(
     naive = "skill: seasonal naive" if season is None else f"skill: naive {season}"
     for title in ("rows", "MAE", "RMSE", "R²", "MASE", naive, "skill: last known"):
         table.add_column(title, justify="right")
+    level = rows[0].get("level")
+    covered = Table("horizon", f"coverage of {level}", "by hour", "pinball loss", pad_edge=False)
     for row in rows:
         table.add_row(
             _in_words(row["horizon"]),
@@ -251,12 +282,32 @@ def print_horizons(
             r_squared(row["r2"]),
             *(_score(row[name]) for name in ("mase", "skill_seasonal", "skill_last")),
         )
+        if level is not None:
+            covered.add_row(_in_words(row["horizon"]), *_interval_cells(row))
     terminal.print(table)
     terminal.say(
         "skill: 1 - RMSE of the model / RMSE of the naive forecast, for the same rows; MASE: MAE / "
         "mean absolute difference of values a season apart"
     )
+    if level is not None:
+        terminal.print(covered)
+        terminal.say(
+            "pinball loss: mean over both bounds of the interval; by hour: the lowest and the highest "
+            f"coverage of hours of the day with at least {HOUR_ROWS} rows"
+        )
+    if first.seasonal is not None and first.seasonal.are_repeated:
+        terminal.say(
+            "several rows have the same time: the seasonal naive forecast of a row is the row of the "
+            "same place a season earlier, but lags by time are of the last row of a time; name the "
+            "columns that identify series by --by"
+        )
     terminal.say(in_words_known(known))
+
+
+def _interval_cells(row: dict[str, Any]) -> list[str]:
+    lowest, highest = row["coverage_lowest"], row["coverage_highest"]
+    hours = "" if lowest is None else f"{lowest:.2f} to {highest:.2f}"
+    return [_score(row["coverage"]), hours, number(row["pinball"], 5)]
 
 
 def in_words_known(known: str) -> str:

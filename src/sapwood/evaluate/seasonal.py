@@ -1,4 +1,4 @@
-"""Forecast scores: MASE, and the skill against the seasonal naive forecast, by time or by rows."""
+"""Forecast scores: MASE, and the skill against the seasonal naive forecast, in total and by hour."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,15 +18,22 @@ from sapwood.evaluate.recorder import (
 )
 from sapwood.lags.lags import Lags
 from sapwood.lags.spans import Span, read_span
+from sapwood.rows.times import parts_of
 from sapwood.validation import Label
 
-__all__ = ["SeasonalErrors", "SeasonalScores", "skill"]
+__all__ = ["HourErrors", "SeasonalErrors", "SeasonalScores", "skill"]
 
-TIME = "time"
-SUMS = ("rows", "absolute", "known", "naive", "naive_square", "own_square", "steps", "differences")
-"""Rows and their absolute error; rows with a seasonal naive forecast, its absolute and squared
-error, and the squared error of the model there; pairs of values a season apart, and the sum of
-their absolute differences."""
+TIME, ORDINAL = "time", "ordinal"
+SUMS = (
+    *("rows", "absolute", "own_square_all", "known", "naive", "naive_square", "own_square"),
+    *("steps", "differences", "bounded"),
+)
+"""Rows, their absolute and their squared error; rows with a seasonal naive forecast, its absolute
+and squared error, and the squared error of the model there; pairs of values a season apart, and the
+sum of their absolute differences; rows with prediction intervals."""
+HOURS = 24
+NO_HOUR = HOURS  # the row of the table for rows without a time
+MOST_SERIES = 10_000
 
 
 def skill(error: float, reference: float) -> float:
@@ -38,6 +45,32 @@ def skill(error: float, reference: float) -> float:
     0.5
     """
     return 1.0 - error / reference if reference > 0 else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class HourErrors:
+    """Errors in one hour of the day.
+
+    Parameters
+    ----------
+    hour : int
+        0 to 23.
+    rows : int
+        How many rows were scored.
+    mae, rmse : float
+        The errors of the model.
+    skill : float
+        As of `SeasonalErrors`, in this hour.
+    coverage : tuple of float
+        The shares of labels within the prediction intervals, for each level.
+    """
+
+    hour: int
+    rows: int
+    mae: float
+    rmse: float
+    skill: float
+    coverage: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +91,14 @@ class SeasonalErrors:
         horizon that is a whole number of seasons earlier.
     skill : float
         1 - RMSE of the model / RMSE of the seasonal naive forecast, for the same rows.
+    hours : tuple of HourErrors
+        The same by the hour of the day, in the order of hours that have rows; empty if rows have no
+        times, or all have the same hour.
+    levels : tuple of float
+        The levels of the prediction intervals.
+    are_repeated : bool
+        Whether several rows have the same time each time: then each was compared with the row of
+        the same place a season earlier.
     """
 
     season: str
@@ -66,13 +107,22 @@ class SeasonalErrors:
     naive_mae: float
     naive_rmse: float
     skill: float
+    hours: tuple[HourErrors, ...] = ()
+    levels: tuple[float, ...] = ()
+    are_repeated: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON, None for NaN."""
-        return {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(self).items()
-        }
+        found = _finite(asdict(self))
+        found["hours"] = [_finite(each) for each in found["hours"]]
+        return found
+
+
+def _finite(fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in fields.items()
+    }
 
 
 class SeasonalScores(Recorder):
@@ -86,19 +136,33 @@ class SeasonalScores(Recorder):
         How far ahead rows are predicted, in the same unit.
     by : sequence of names
         The columns that identify series.
+    levels : sequence of float
+        The levels of the prediction intervals.
+    are_repeated : bool
+        Whether several rows of a series have the same time each time, as where dates have no hour:
+        the k-th of them is then compared with the k-th a season earlier.
     """
 
     def __init__(
-        self, season: int | str, horizon: int | str | None = None, by: Sequence[Label] = ()
+        self,
+        season: int | str,
+        horizon: int | str | None = None,
+        by: Sequence[Label] = (),
+        levels: Sequence[float] = (),
+        *,
+        are_repeated: bool = False,
     ) -> None:
         self._season, self._by = read_span(season, "season"), tuple(by)
-        self._horizon, self._given = horizon, season
+        self._horizon, self._given, self._levels = horizon, season, tuple(levels)
+        self._ordinals: dict[tuple[Any, ...], list[float]] | None = None
+        if are_repeated and self._season.by_time:
+            self._ordinals = {}
         self._past = Lags(
             list(dict.fromkeys([season, self._naive_span(horizon)])),
             time=TIME if self._season.by_time else None,
-            by=self._by,
+            by=(*self._by, *(() if self._ordinals is None else (ORDINAL,))),
         )
-        self._sums = dict.fromkeys(SUMS, 0.0)
+        self._sums = np.zeros((HOURS + 1, len(SUMS) + len(self._levels)))
 
     def _naive_span(self, horizon: int | str | None) -> int | str:
         """Return the shortest whole number of seasons that is known at the horizon."""
@@ -117,39 +181,78 @@ class SeasonalScores(Recorder):
         if self._season.by_time:
             columns[TIME] = np.full(len(rows.y), np.nan) if rows.times is None else rows.times
         columns["row"] = np.zeros(len(rows.y))
+        if self._ordinals is not None:
+            columns[ORDINAL] = self._ordinals_of(columns)
         y = np.where(rows.is_scored, rows.y, np.nan)
         made = self._past.transform_learn_many(columns, y)
         seasonal, *rest = (np.asarray(made[name], np.float64) for name in self._past.features)
         naive = rest[0] if rest else seasonal
         error, scored = np.abs(rows.predictions - rows.y), rows.is_scored
         known, paired = scored & np.isfinite(naive), scored & np.isfinite(seasonal)
-        self._add("rows", scored.sum())
-        self._add("absolute", error[scored].sum())
-        self._add("known", known.sum())
-        self._add("naive", np.abs(rows.y - naive)[known].sum())
-        self._add("naive_square", np.square(rows.y - naive)[known].sum())
-        self._add("own_square", np.square(error)[known].sum())
-        self._add("steps", paired.sum())
-        self._add("differences", np.abs(rows.y - seasonal)[paired].sum())
+        square, ones = np.square(error), np.ones(len(error))
+        parts = [
+            *((scored, ones), (scored, error), (scored, square)),
+            *((known, ones), (known, np.abs(rows.y - naive)), (known, np.square(rows.y - naive))),
+            *((known, square), (paired, ones), (paired, np.abs(rows.y - seasonal))),
+        ]
+        if self._levels and rows.bounds is not None:
+            lower, upper = rows.bounds[:, :, 0], rows.bounds[:, :, 1]
+            bounded = scored & np.isfinite(lower).all(axis=1) & np.isfinite(upper).all(axis=1)
+            inside = (lower <= rows.y[:, np.newaxis]) & (rows.y[:, np.newaxis] <= upper)
+            parts += [(bounded, ones), *((bounded, each.astype(np.float64)) for each in inside.T)]
+        hours = _hours(rows.times, len(rows.y))
+        for place, (chosen, values) in enumerate(parts):
+            np.add.at(self._sums[:, place], hours[chosen], values[chosen])
 
-    def _add(self, name: str, value: Any) -> None:
-        self._sums[name] += float(value)
+    def _ordinals_of(self, columns: dict[Any, Any]) -> list[int]:
+        """Return how many rows of the same series and time came before each row."""
+        ordinals, known = [], self._ordinals
+        assert known is not None
+        keys = zip(*(list(columns[name]) for name in self._by), strict=True)
+        series = list(keys) if self._by else [()] * len(columns[TIME])
+        for key, time in zip(series, columns[TIME].tolist(), strict=True):
+            before = known.pop(key, [math.nan, 0])
+            count = int(before[1]) + 1 if before[0] == time else 0
+            known[key] = [time, count]
+            ordinals.append(count)
+        while len(known) > MOST_SERIES:
+            del known[next(iter(known))]
+        return ordinals
 
     @property
     def errors(self) -> SeasonalErrors:
         """The errors so far."""
-        sums = self._sums
-        scale = _ratio(sums["differences"], sums["steps"])
+        sums = self._named(self._sums.sum(axis=0))
+        hours = [
+            HourErrors(
+                hour,
+                int(own["rows"]),
+                _ratio(own["absolute"], own["rows"]),
+                math.sqrt(_ratio(own["own_square_all"], own["rows"])),
+                skill(math.sqrt(own["own_square"]), math.sqrt(own["naive_square"])),
+                tuple(_ratio(own[level], own["bounded"]) for level in map(str, self._levels)),
+            )
+            for hour, own in enumerate(map(self._named, self._sums[:HOURS]))
+            if own["rows"]
+        ]
         naive_rmse = math.sqrt(_ratio(sums["naive_square"], sums["known"]))
         own_rmse = math.sqrt(_ratio(sums["own_square"], sums["known"]))
         return SeasonalErrors(
             str(self._season.given),
-            _ratio(_ratio(sums["absolute"], sums["rows"]), scale),
+            _ratio(
+                _ratio(sums["absolute"], sums["rows"]), _ratio(sums["differences"], sums["steps"])
+            ),
             int(sums["known"]),
             _ratio(sums["naive"], sums["known"]),
             naive_rmse,
             skill(own_rmse, naive_rmse),
+            tuple(hours) if len(hours) > 1 else (),
+            self._levels,
+            self._ordinals is not None,
         )
+
+    def _named(self, sums: NDArray[np.float64]) -> dict[str, float]:
+        return dict(zip((*SUMS, *map(str, self._levels)), sums.tolist(), strict=True))
 
     def results(self, end: Moment) -> dict[str, Any]:
         """Return the errors relative to the season."""
@@ -159,18 +262,32 @@ class SeasonalScores(Recorder):
         """Return the state, to be saved."""
         header, arrays = self._past.to_state()
         return {
-            "seasonal_sums": np.array(list(self._sums.values())),
+            "seasonal_sums": self._sums.copy(),
             "seasonal_past": packed(header),
+            "seasonal_ordinals": packed({"known": self._listed()}),
             **{f"seasonal_past_{name}": np.array(own) for name, own in arrays.items()},
         }
 
+    def _listed(self) -> list[Any]:
+        """Return the last time of each series, None if it is none, and its rows."""
+        return [
+            [[_plain(part) for part in key], None if math.isnan(time) else time, count]
+            for key, (time, count) in (self._ordinals or {}).items()
+        ]
+
     def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return one in a state that `to_arrays` returned."""
-        made = type(self)(self._given, self._horizon, self._by)
-        sums = saved_array(arrays, "seasonal_sums", np.float64, (len(SUMS),))
+        are_repeated = self._ordinals is not None
+        made = type(self)(
+            self._given, self._horizon, self._by, self._levels, are_repeated=are_repeated
+        )
+        sums = saved_array(arrays, "seasonal_sums", np.float64, self._sums.shape)
         if not (np.isfinite(sums).all() and (sums >= 0).all()):
             raise ValueError("the saved seasonal scores have a sum that cannot be")
-        made._sums = dict(zip(SUMS, sums.tolist(), strict=True))
+        made._sums = sums
+        if made._ordinals is not None:
+            for key, time, count in unpacked(arrays["seasonal_ordinals"])["known"]:
+                made._ordinals[tuple(key)] = [math.nan if time is None else float(time), int(count)]
         start = "seasonal_past_"
         past = {name.removeprefix(start): own for name, own in arrays.items() if start in name}
         made._past = Lags.from_state(unpacked(arrays["seasonal_past"]), past)
@@ -181,6 +298,18 @@ class SeasonalScores(Recorder):
 
 def _ratio(one: float, other: float) -> float:
     return one / other if other > 0 else math.nan
+
+
+def _hours(times: NDArray[np.float64] | None, rows: int) -> NDArray[np.int64]:
+    """Return the hour of the day of each row; `NO_HOUR` if it is not known."""
+    if times is None:
+        return np.full(rows, NO_HOUR)
+    hours = parts_of(times, ["hour"])["hour"]
+    return np.where(np.isfinite(hours), hours, NO_HOUR).astype(np.int64)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _column(features: Any, name: Any) -> Any:

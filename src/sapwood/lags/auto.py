@@ -14,6 +14,7 @@ CYCLES = 3  # of a season that the first rows must hold
 EQUAL = 0.03  # difference of autocorrelations that does not count
 RECENT = 3  # lags of the latest known values
 MOST_STEPS = 20_000
+REPEATED = 1.9  # rows of the same time on average; duplicates alone are fewer
 
 FloatArray = NDArray[np.float64]
 
@@ -32,6 +33,8 @@ class Proposal:
         Seconds between rows; 1 if rows are counted.
     naive : int or str, optional
         Which of the lags is the seasonal naive forecast.
+    rows_per_time : float
+        How many rows have the same time, on average.
     """
 
     lags: tuple[int | str, ...]
@@ -39,6 +42,12 @@ class Proposal:
     season: int | str | None
     step: float
     naive: int | str | None = None
+    rows_per_time: float = 1.0
+
+    @property
+    def are_repeated(self) -> bool:
+        """Whether several rows have the same time each time, as where dates have no hour."""
+        return self.rows_per_time >= REPEATED
 
 
 def propose(y: FloatArray, times: FloatArray | None = None, horizon: float = 0.0) -> Proposal:
@@ -80,7 +89,15 @@ def propose(y: FloatArray, times: FloatArray | None = None, horizon: float = 0.0
 
     season = None if best is None else span(best)
     naive = None if best is None else span(-(-ahead // best) * best)
-    return Proposal(tuple(map(span, lags)), tuple(map(span, means)), season, step, naive)
+    return Proposal(
+        *(tuple(map(span, lags)), tuple(map(span, means)), season, step, naive),
+        rows_per_time=1.0 if times is None else _rows_per_time(times),
+    )
+
+
+def _rows_per_time(times: FloatArray) -> float:
+    known = times[np.isfinite(times)]
+    return len(known) / max(len(np.unique(known)), 1)
 
 
 def _step(times: FloatArray) -> float:

@@ -1,7 +1,6 @@
-"""A model stacked with naive forecasts: the value a season earlier, and the last known value."""
+"""A model combined with simple forecasts: linear ones, the season, the last value and the mean."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,10 +10,14 @@ from sapwood import validation
 from sapwood.corrector._pending import Notes
 from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
 from sapwood.hybrid import _stack
+from sapwood.lags import _forecasts
+from sapwood.lags._forecasts import MEMBERS
+from sapwood.lags.values import all_seconds, numbers_of, seconds_of
 from sapwood.model import State, from_bytes
 from sapwood.row_methods import array_for
 from sapwood.rows import frames
 from sapwood.rows.encoder import is_rows
+from sapwood.schema import Rule
 from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
 from sapwood.stages.stage import rows_learned
 from sapwood.validation import Label
@@ -25,17 +28,21 @@ FloatArray = NDArray[np.float64]
 KeyArray = NDArray[np.uint64]
 INNER, STATE, OLDER_PENDING = "model", "state", "pending"
 MOST_PENDING = 2**17  # predictions that wait for their labels; the oldest go first
-RECORD = 1 + _stack.MEMBERS + _stack.RESULTS
-START = (-0.8, -0.8)
-"""Where both stages begin: nine tenths of the season, and a tenth of the last known value."""
+MOST_LAGS = 200  # of the linear forecasts; each label costs the square of it
+RECORD = 1 + len(MEMBERS) + 1
+NONE: Any = object()  # in place of a column that is not given
+OLD_FORMAT = 2
+"""Files without linear forecasts. Their weights are learned again."""
 
 
 class NaiveStack(OneTargetStage):
-    """A model of rows with lags, combined with two of these lags as forecasts of their own.
+    """A model of rows with lags, combined with simple forecasts.
 
-    The weights follow the errors of issued predictions, by the same combination as in
-    `sapwood.HybridRegressor`. The prediction lies between the smallest and the largest of the
-    three. Where the seasonal lag is missing, it is that of the model.
+    These are: two linear forecasts (ridge regressions on lags and on the hour, the hour of days
+    off and the day of the week; the second one also on the position in the year), the value a
+    season earlier, the last known value, and the mean of all known values. The weights are at
+    least 0, sum to 1, and minimise the squared error of the combination over issued predictions,
+    with old rows forgotten.
 
     Parameters
     ----------
@@ -45,13 +52,20 @@ class NaiveStack(OneTargetStage):
         The feature with the value a season earlier, such as "y.lag168h".
     last : str, optional
         The feature with the last known value, such as "y.lag24h".
+    linear : sequence of str
+        The features of the linear forecasts: lags and rolling means of the target.
+    time : str, optional
+        The column of times, whose hour and day the linear forecasts use.
+    day_off : str, optional
+        The feature that is 1 on days off besides Saturdays and Sundays, such as "at.holiday".
 
     Examples
     --------
     >>> import sapwood
     >>> from sapwood.lags import LaggedModel, Lags, NaiveStack
-    >>> stack = NaiveStack(sapwood.ForestRegressor(members=3), "y.lag24", "y.lag1")
-    >>> model = LaggedModel(stack, Lags([1, 24]))
+    >>> lags = Lags([1, 24])
+    >>> stack = NaiveStack(sapwood.ForestRegressor(), "y.lag24", "y.lag1", linear=lags.features)
+    >>> model = LaggedModel(stack, lags)
     >>> for hour in range(200):
     ...     model.learn_one({"x": 0.0}, float(hour % 24))
     >>> round(model.predict_one({"x": 0.0}), 1)
@@ -59,16 +73,36 @@ class NaiveStack(OneTargetStage):
     """
 
     kind: ClassVar[str] = "NaiveStack"
-    format: ClassVar[int] = 2
+    format: ClassVar[int] = 3
 
-    def __init__(self, model: Any, seasonal: Label, last: Label | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        seasonal: Label,
+        last: Label | None = None,
+        *,
+        linear: Sequence[Label] = (),
+        time: Label | None = None,
+        day_off: Label | None = None,
+    ) -> None:
         super().__init__()
         self._model = checked_model(model, "the stack")
         self._seasonal = validation.feature_name(seasonal)
         self._last = None if last is None else validation.feature_name(last)
-        self._state = np.zeros((1, _stack.STATE))
-        for stage, start in enumerate(START):
-            self._state[0, stage * _stack.STAGE_NUMBERS + _stack.FIRST_START] = start
+        if isinstance(linear, str) or len(linear) > MOST_LAGS:
+            raise ValueError(
+                f"linear = {validation.shown(linear)}: a list of at most {MOST_LAGS} features is "
+                "expected"
+            )
+        self._linear = tuple(map(validation.feature_name, linear))
+        self._time = None if time is None else validation.feature_name(time)
+        self._day_off = None if day_off is None else validation.feature_name(day_off)
+        self._columns = tuple(
+            NONE if name is None else name
+            for name in (*self._linear, self._seasonal, self._last, self._time, self._day_off)
+        )
+        self._rule = None if self._time is None else Rule(str(self._time), "time")
+        self._state = np.zeros(_forecasts.size(len(self._linear), time is not None))
         self._pending = Notes(RECORD, MOST_PENDING)
 
     @property
@@ -78,26 +112,24 @@ class NaiveStack(OneTargetStage):
 
     @property
     def weights(self) -> dict[str, float]:
-        """The shares of the model, of the season and of the last known value in predictions."""
-        found = np.empty((1, 2))
+        """The shares of the model and of the simple forecasts in predictions.
+
+        A forecast that does not exist has the prediction of the model.
+        """
         with self._turn():
-            _stack.positions(self._state, found)
-        first, second = (found[0] + 1) / 2
-        named = {"model": first, "seasonal": 1 - first}
-        shares = {name: float(share * (1 - second)) for name, share in named.items()}
-        return {**shares, "last": float(second)}
+            return _forecasts.positions(self._state)
 
     # -- predictions ------------------------------------------------------------------------------
 
     def _place_one(self, x: dict[Any, Any], key: int = 0, record: bool = True) -> tuple[float, int]:
         x = self._encoded_one(x)
         with self._turn():
+            inputs = self._inputs_one(x)
             found, region = self._model._place_one(x, key, record)
-            members = self._members([x], np.array([found]))
-            results = self._combined(members)
+            members, results = self._combined(inputs, np.array([found]))
             if record and key:
                 self._keep(np.array([key], np.uint64), members, results)
-            return float(results[0, 1]), region
+            return float(results[0]), region
 
     def _place_many(
         self, X: Any, keys: Any = None, record: bool = True
@@ -105,30 +137,43 @@ class NaiveStack(OneTargetStage):
         X = frames.lasting(self._encoded(X))
         with self._turn():
             found, regions = self._model._place_many(X, keys, record)
-            members = self._members(X, np.asarray(found, np.float64))
-            results = self._combined(members)
+            inputs = self._inputs(X, len(found))
+            members, results = self._combined(inputs, np.asarray(found, np.float64))
             if record and keys is not None:
                 self._keep(keys, members, results)
-            return results[:, 1].copy(), regions
+            return results, regions
 
-    def _members(self, X: Any, own: FloatArray) -> FloatArray:
-        """Return what the model, the last known value and the season predict for rows."""
-        members = np.full((len(own), _stack.MEMBERS), np.nan)
-        members[:, 0] = own
-        for place, name in ((1, self._last), (2, self._seasonal)):
-            if name is not None:
-                members[:, place] = _values(X, name, len(own))
-        return members
+    def _inputs_one(self, x: Mapping[Any, Any]) -> FloatArray:
+        """Return what the simple forecasts need of a row."""
+        values = list(map(x.get, self._columns))
+        if self._rule is not None:
+            values[-2] = seconds_of(values[-2], self._rule)
+        try:
+            return np.array([values], np.float64)
+        except (TypeError, ValueError):
+            return self._inputs([x], 1)
 
-    def _combined(self, members: FloatArray) -> FloatArray:
-        results = np.empty((len(members), _stack.RESULTS))
-        _stack.predict(self._state, members, results)
-        return results
+    def _inputs(self, X: Any, rows: int) -> FloatArray:
+        """Return what the simple forecasts need of rows."""
+        inputs = np.full((rows, len(self._columns)), np.nan)
+        for place, name in enumerate(self._columns):
+            column = None if name is NONE else _column(X, name)
+            if self._rule is not None and place == len(self._columns) - 2:
+                inputs[:, place] = all_seconds(column, self._rule)
+            elif column is not None:
+                inputs[:, place] = numbers_of(column, name)
+        return inputs
+
+    def _combined(self, inputs: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+        members, results = np.empty((len(own), len(MEMBERS))), np.empty(len(own))
+        has_time = self._rule is not None
+        _forecasts.predict(self._state, has_time, inputs, own, members, results)
+        return members, results
 
     def _keep(self, keys: KeyArray, members: FloatArray, results: FloatArray) -> None:
         labels = np.full(len(keys), rows_learned(self._model) or 0.0)
         records = np.column_stack([labels, members, results])
-        good = np.isfinite(results).all(axis=1)
+        good = np.isfinite(results)
         self._pending.leave_keys(np.ascontiguousarray(keys[good]), records[good])
 
     # -- learning ---------------------------------------------------------------------------------
@@ -137,10 +182,11 @@ class NaiveStack(OneTargetStage):
         label, weight = validation.number(y, "y"), validation.number(w, "w")
         x = self._encoded_one(x)
         with self._turn():
+            inputs = self._inputs_one(x)
             own = np.array([self._model._place_one(x, key, False)[0]])
             self._learn_all(
                 lambda: self._model._learn_row(x, label, weight, key),
-                *([x], own, (np.array([label]), np.array([weight]))),
+                *(inputs, own, (np.array([label]), np.array([weight]))),
                 np.array([key], np.uint64) if key else None,
                 found=np.empty(1),
             )
@@ -165,7 +211,7 @@ class NaiveStack(OneTargetStage):
                 lambda: self._model._learn_into(
                     X, labels, weights, before, regions, keys=keys, delayed=delayed
                 ),
-                *(X, before, (labels, weights)),
+                *(self._inputs(X, len(labels)), before, (labels, weights)),
                 keys if delayed else None,
                 found=array_for(predicting, labels.shape),
             )
@@ -173,36 +219,37 @@ class NaiveStack(OneTargetStage):
     def _learn_all(
         self,
         learn: Any,
-        X: Any,
+        inputs: FloatArray,
         own: FloatArray,
         labels: tuple[FloatArray, FloatArray],
         keys: KeyArray | None,
         *,
         found: FloatArray,
     ) -> FloatArray:
-        """Let the model learn, and the weights after it: both, or neither.
+        """Let the model learn, and the simple forecasts after it: all of them, or none.
 
-        `own`, the predictions of the model, may be filled by `learn`. Rows without keys were not
-        predicted before. `found` gets the predictions of the stack.
+        `own`, the predictions of the model, may be filled by `learn`. `found` gets those of the
+        stack.
         """
         y, w = labels
         rows = rows_learned(self._model) or 0.0
         known, pending = self._state, self._pending
         records, taken = np.full((len(y), RECORD), np.nan), np.zeros(1, np.uint8)
-        results = np.empty((len(y), _stack.RESULTS))
+        results, has_time = np.empty(len(y)), self._rule is not None
 
         def finish() -> None:
             if keys is not None and pending.count:
                 _stack.take(pending, keys, rows, records, taken)
             issued = ~np.isnan(records[:, 0])
             delays = np.where(issued, rows + np.arange(len(y)) - records[:, 0], 0.0)
-            members = self._members(X, own)
-            members[issued] = records[issued, 1 : 1 + _stack.MEMBERS]
-            results[issued] = records[issued, 1 + _stack.MEMBERS :]
-            state, kinds = known.copy(), issued.astype(np.uint8)
-            _stack.learn(state, members, results, y[:, np.newaxis], w, delays, kinds)
-            found[:] = results[:, 1]
-            self._state = state
+            members = np.empty((len(y), len(MEMBERS)))
+            members[issued], results[issued] = records[issued, 1:-1], records[issued, -1]
+            kinds = issued.astype(np.uint8)
+            learned = known.copy()  # as an interruption may be followed by another turn
+            given = has_time, inputs, own
+            _forecasts.learn(learned, *given, members, results, y, w, delays, kinds)
+            found[:] = results
+            self._state = learned
 
         self._both(learn, finish, lambda: self._state is known)
         return found
@@ -211,7 +258,7 @@ class NaiveStack(OneTargetStage):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the model inside, of the sums of errors, and of the pending predictions."""
+        """Bytes of the model inside, and of the simple forecasts."""
         with self._turn():
             return int(self._model.nbytes) + self._state.nbytes + self._pending.nbytes
 
@@ -221,14 +268,21 @@ class NaiveStack(OneTargetStage):
     # -- files ------------------------------------------------------------------------------------
 
     def to_state(self) -> State:
-        """Return all that the model is, the sums of errors, and the pending predictions."""
+        """Return all that the model is, the simple forecasts, and the pending predictions."""
         with self._turn():
             arrays: dict[str, NDArray[Any]] = {
                 INNER: np.frombuffer(self._model.to_bytes(), np.uint8),
                 STATE: self._state.copy(),
                 **pending_arrays(self._pending),
             }
-            return State({"seasonal": self._seasonal, "last": self._last}, arrays)
+            header = {
+                "seasonal": self._seasonal,
+                "last": self._last,
+                "linear": list(self._linear),
+                "time": self._time,
+                "day_off": self._day_off,
+            }
+            return State(header, arrays)
 
     @classmethod
     def from_state(cls, state: State, format: int) -> Self:
@@ -240,49 +294,35 @@ class NaiveStack(OneTargetStage):
             If there is anything wrong with it.
         """
         header, arrays = state
+        names = {"seasonal", "last", *(() if format <= OLD_FORMAT else NEWER)}
         expected = {INNER, STATE, *(PENDING if format > 1 else (OLDER_PENDING,))}
-        if header.keys() != {"seasonal", "last"} or arrays.keys() != expected:
+        if header.keys() != names or arrays.keys() != expected:
             raise ValueError("its parts are not those of a stack with naive forecasts")
+        if not isinstance(header.get("linear", []), list):
+            raise ValueError("the features of its linear forecasts are no list")
         made = cls(from_bytes(arrays[INNER].tobytes(), "the stacked model"), **header)
-        sums = np.array(arrays[STATE])
-        if sums.dtype != np.float64 or sums.shape != made._state.shape:
-            raise ValueError("the sums of errors are not as they were saved")
-        if not np.isfinite(sums).all():
-            raise ValueError("the sums of errors cannot be")
-        made._state = sums
-        labels = rows_learned(made._model) or 0.0
-        if format > 1:
-            restore_pending(made._pending, arrays, labels)
-        else:
-            _restore_older(made._pending, arrays[OLDER_PENDING], labels)
+        if format > OLD_FORMAT:
+            made._state = _checked(np.array(arrays[STATE]), made._state.shape)
+            restore_pending(made._pending, arrays, rows_learned(made._model) or 0.0)
         return made
 
 
-def _restore_older(pending: Notes, array: NDArray[Any], labels: float) -> None:
-    """Restore the pending predictions of format 1: a list of keys and records."""
-    saved = json.loads(array.tobytes())
-    if not isinstance(saved, list) or len(saved) > MOST_PENDING:
-        raise ValueError("the pending predictions are not as they were saved")
-    for entry in saved:
-        if not isinstance(entry, list) or len(entry) != 1 + RECORD:
-            raise ValueError("a pending prediction is not as it was saved")
-        key, *record = entry
-        if type(key) is not int or not 0 < key < 2**64:
-            raise ValueError("a pending prediction has a key that cannot be")
-        if not all(value is None or type(value) is float for value in record):
-            raise ValueError("a pending prediction has a value that is no number")
-        if record[0] is None or not 0 <= record[0] <= labels:
-            raise ValueError("a pending prediction is newer than all labels")
-        pending.leave_key(key, np.array([np.nan if value is None else value for value in record]))
+NEWER = ("linear", "time", "day_off")
 
 
-def _values(X: Any, name: Label, rows: int) -> Any:
-    """Return a column of lags, NaN where one is missing."""
-    column: Any = None
+def _checked(state: NDArray[Any], shape: tuple[int, ...]) -> FloatArray:
+    """Return the state of simple forecasts, if it can be one."""
+    if state.dtype != np.float64 or state.shape != shape:
+        raise ValueError("the sums of errors are not as they were saved")
+    shares = state[_forecasts.FIRST_SHARE :][: len(MEMBERS)]
+    is_whole = (shares >= 0).all() and (abs(shares.sum() - 1.0) < 1e-6 or not shares.any())
+    if not (np.isfinite(state).all() and (state[:3] >= 0).all() and is_whole):
+        raise ValueError("the sums of errors cannot be")
+    return state
+
+
+def _column(X: Any, name: Label) -> Any:
+    """Return a column of rows, None if there is none."""
     if is_rows(X):
-        column = [x.get(name) for x in X]
-    elif isinstance(X, Mapping):
-        column = X.get(name)
-    if column is None:
-        return np.full(rows, np.nan)
-    return np.array(column, np.float64)
+        return [x.get(name) for x in X]
+    return X.get(name) if isinstance(X, Mapping) else None

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sapwood.report.html import ABSENT, Column, count, measured, table, text
 
-__all__ = ["render_horizons"]
+if TYPE_CHECKING:
+    from sapwood.evaluate.seasonal import SeasonalErrors
+
+__all__ = ["render_horizons", "render_hours"]
 
 SCORES = {
     "mae": "MAE",
@@ -16,6 +19,7 @@ SCORES = {
     "skill_seasonal": "skill over seasonal naive",
     "skill_last": "skill over last known value",
 }
+INTERVAL_SCORES = {"coverage": "coverage", "pinball": "pinball loss"}
 
 
 def render_horizons(horizons: Sequence[Mapping[str, Any]]) -> str:
@@ -27,9 +31,11 @@ def render_horizons(horizons: Sequence[Mapping[str, Any]]) -> str:
         As `sapwood evaluate --horizon --json` prints them.
     """
     heads = [Column("horizon"), Column("rows", True)]
-    heads += [Column(title, True) for title in SCORES.values()]
+    level = next((row["level"] for row in horizons if "level" in row), None)
+    scores = SCORES if level is None else SCORES | INTERVAL_SCORES
+    heads += [Column(title, True) for title in scores.values()]
     rows = [
-        [text(row["horizon"]), count(row["rows"]), *(_score(row[name]) for name in SCORES)]
+        [text(row["horizon"]), count(row["rows"]), *(_score(row[name]) for name in scores)]
         for row in horizons
     ]
     season = next((row["season"] for row in horizons if row["season"]), None)
@@ -37,9 +43,38 @@ def render_horizons(horizons: Sequence[Mapping[str, Any]]) -> str:
     return (
         f"{table(heads, rows, caption='Scores by horizon, one model each')}\n<p>Skill is 1 − RMSE of "
         "the model / RMSE of the naive forecast. MASE is the MAE divided by the mean absolute "
-        f"difference of values a season apart.{seasonal} The other parts of this page are of the "
-        "longest horizon.</p>"
+        f"difference of values a season apart.{seasonal}{_pinball(level)} The other parts of this page "
+        "are of the longest horizon.</p>"
     )
+
+
+def render_hours(found: "SeasonalErrors | None") -> str:
+    """Return a table of the scores of each hour of the day, empty if there is none.
+
+    Parameters
+    ----------
+    found : SeasonalErrors, optional
+        Of the horizon that the other parts of the page are of.
+    """
+    if found is None or not found.hours:
+        return ""
+    heads = [Column("hour", True), Column("rows", True), Column("MAE", True), Column("RMSE", True)]
+    heads.append(Column("skill over seasonal naive", True))
+    heads += [Column(f"coverage of {level:g}", True) for level in found.levels]
+    rows = [
+        [
+            *(count(each.hour), count(each.rows), _score(each.mae), _score(each.rmse)),
+            *(_score(each.skill), *map(_score, each.coverage)),
+        ]
+        for each in found.hours
+    ]
+    return table(heads, rows, caption="Scores by hour of the day")
+
+
+def _pinball(level: float | None) -> str:
+    if level is None:
+        return ""
+    return f" Coverage and pinball loss are of the prediction intervals of level {level:g}."
 
 
 def _score(value: float | None) -> str:

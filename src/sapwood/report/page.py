@@ -11,7 +11,7 @@ from typing import Any
 from sapwood.evaluate.result import Evaluation
 from sapwood.plot.model import picture_of
 from sapwood.report.drift import render_drift
-from sapwood.report.horizons import render_horizons
+from sapwood.report.horizons import render_horizons, render_hours
 from sapwood.report.html import section, text
 from sapwood.report.hybrid import render_hybrid
 from sapwood.report.intervals import render_intervals, render_target_intervals
@@ -124,7 +124,9 @@ def render(
     """
     parts = (_target_parts if evaluation.targets else _parts)(evaluation, model)
     parts |= {
-        "horizons": render_horizons(horizons) if horizons else None,
+        "horizons": f"{render_horizons(horizons)}{render_hours(evaluation.seasonal)}"
+        if horizons
+        else None,
         "rejected": render_rejected(evaluation),
         "columns": render_columns(evaluation.columns) if evaluation.columns else None,
         "hybrid": render_hybrid(model),

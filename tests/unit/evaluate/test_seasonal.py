@@ -59,7 +59,7 @@ def test_a_checkpoint_holds_sums_and_past():
     with pytest.raises(ValueError, match="another season"):
         SeasonalScores("48h").restored(first.to_arrays())
     with pytest.raises(ValueError, match="a sum that cannot be"):
-        first.restored({**first.to_arrays(), "seasonal_sums": np.full(8, -1.0)})
+        first.restored({**first.to_arrays(), "seasonal_sums": np.full((25, 10), -1.0)})
 
 
 def test_nothing_known_is_no_number():
@@ -67,3 +67,49 @@ def test_nothing_known_is_no_number():
     assert math.isnan(errors.mase)
     assert errors.to_dict()["skill"] is None
     assert math.isnan(skill(1.0, 0.0))
+
+
+def test_each_hour_has_its_skill_and_coverage():
+    times, y, predictions = stream(24 * 40)
+    hours = np.arange(len(y)) % 24
+    bounds = np.stack([predictions - 0.6, predictions + 0.6], axis=1)[:, np.newaxis]
+    bounds[:7] = np.nan
+    scores = SeasonalScores("24h", levels=[0.7])
+    for part in (slice(0, 100), slice(100, None)):
+        rows = LabelledRows(predictions[part], y[part], times[part], bounds[part])
+        scores.record(rows)
+    found = scores.errors
+    assert [each.hour for each in found.hours] == list(range(24))
+    inside = np.abs(y - predictions) <= 0.6
+    naive = np.append(np.full(24, np.nan), y[:-24])
+    for each in found.hours:
+        own = hours == each.hour
+        later = own & np.isfinite(naive)
+        square = np.square(y - predictions)[later].sum() / np.square(y - naive)[later].sum()
+        assert each.skill == pytest.approx(1 - np.sqrt(square))
+        assert each.coverage == pytest.approx((inside[own & (np.arange(len(y)) >= 7)].mean(),))
+        assert each.mae == pytest.approx(np.abs(y - predictions)[own].mean())
+        assert each.rows == 40
+    restored = SeasonalScores("24h", levels=[0.7]).restored(scores.to_arrays())
+    assert restored.errors == found
+    assert found.to_dict()["hours"][5]["rows"] == 40
+
+
+def test_rows_of_the_same_time_are_compared_with_the_same_row_a_season_earlier():
+    rng = np.random.default_rng(4)
+    days, shops = np.repeat(np.arange(30.0), 4) * 86_400, np.tile(["A", "A", "B", "B"], 30)
+    y = np.tile([1.0, 50.0, 100.0, 7.0], 30) + rng.normal(0, 0.1, 120)
+    options = {"by": ["shop"], "are_repeated": True}
+    whole, first = SeasonalScores("7d", **options), SeasonalScores("7d", **options)
+    rows = LabelledRows(np.zeros(120), y, days, features={"shop": shops.tolist()})
+    whole.record(rows)
+    expected = np.abs(y[28:] - y[:-28]).mean()
+    assert (whole.errors.rows, whole.errors.naive_mae) == (92, pytest.approx(expected))
+    plain = SeasonalScores("7d", by=["shop"])
+    plain.record(rows)
+    assert plain.errors.naive_mae > 10
+    assert not whole.errors.hours  # which all are 0
+    first.record(rows.some(np.arange(61)))
+    second = SeasonalScores("7d", **options).restored(first.to_arrays())
+    second.record(rows.some(np.arange(61, 120)))
+    assert second.errors.naive_mae == pytest.approx(expected)

@@ -49,3 +49,13 @@ def test_noise_and_few_rows_have_no_season():
 
 def test_a_trend_is_no_season():
     assert propose(np.arange(1000.0)).season is None
+
+
+def test_times_of_several_rows_are_recognised_and_duplicates_are_not():
+    times, y = weekly(600)
+    assert not propose(y, times).are_repeated
+    some = np.sort(np.random.default_rng(1).choice(600, 600))
+    assert not propose(y[some], times[some]).are_repeated
+    days = np.floor(times / 86_400) * 86_400
+    assert propose(y, days).are_repeated
+    assert propose(y, days).rows_per_time == 24

@@ -4,6 +4,7 @@ import copy
 import datetime
 import itertools
 import pickle
+import zoneinfo
 
 import numpy as np
 import pytest
@@ -312,3 +313,54 @@ def test_a_model_with_lags_by_time_continues_after_loading():
         each.learn_many({"at": at[500:]}, y[500:])
     assert model.to_bytes() == restored.to_bytes()
     assert model.predict_one({"at": at[-1] + HOUR}) == restored.predict_one({"at": at[-1] + HOUR})
+
+
+def hourly(first, count):
+    """Return so many hours of real time in Berlin from one on, and their numbers as labels."""
+    start = datetime.datetime.fromisoformat(first).astimezone(datetime.UTC)
+    hours = [start + datetime.timedelta(hours=hour) for hour in range(count)]
+    return [(at.astimezone(BERLIN), float(hour)) for hour, at in enumerate(hours)]
+
+
+BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize("first", ["2026-03-28T00:00+01:00", "2026-10-24T00:00+02:00"])
+@pytest.mark.parametrize("written", ["datetime", "text"])
+def test_times_with_a_zone_are_absolute_when_clocks_change(first, written):
+    lags = Lags(["1h", "24h"], means="3h", time="at")
+    for at, y in hourly(first, 60):
+        row = {"at": at if written == "datetime" else at.isoformat()}
+        found = lags.transform_one(row)
+        assert found.get("y.lag1h") == (y - 1 if y >= 1 else None)
+        assert found.get("y.lag24h") == (y - 24 if y >= 24 else None)
+        assert found.get("y.mean3h") == (y - 2 if y >= 3 else None if y == 0 else (y - 1) / 2)
+        lags.learn_one(row, y)
+
+
+def test_local_times_without_a_zone_skip_an_hour_in_spring():
+    lags = Lags(["1h", "24h"], time="at")
+    found = {}
+    for at, y in hourly("2026-03-28T00:00+01:00", 60):
+        row = {"at": at.strftime("%Y-%m-%d %H:%M")}
+        found[row["at"]] = lags.transform_one(row)
+        lags.learn_one(row, y)
+    assert "y.lag1h" not in found["2026-03-29 03:00"]  # 02:00 did not exist
+    assert found["2026-03-29 04:00"]["y.lag1h"] == 26.0
+    assert found["2026-03-29 12:00"]["y.lag24h"] == 12.0  # 12:00 of the day before, 23 hours ago
+    assert "y.lag24h" not in found["2026-03-30 02:00"]
+    assert found["2026-03-30 03:00"]["y.lag24h"] == 26.0
+
+
+def test_local_times_without_a_zone_have_an_hour_twice_in_autumn():
+    lags = Lags(["1h", "24h"], time="at")
+    found = {}
+    for at, y in hourly("2026-10-24T00:00+02:00", 60):
+        row = {"at": at.strftime("%Y-%m-%d %H:%M")}
+        found.setdefault(row["at"], []).append(lags.transform_one(row))
+        lags.learn_one(row, y)
+    first, second = found["2026-10-25 02:00"]
+    assert (first["y.lag1h"], second["y.lag1h"]) == (25.0, 25.0)
+    assert found["2026-10-25 03:00"][0]["y.lag1h"] == 27.0  # the later of both
+    assert found["2026-10-25 12:00"][0]["y.lag24h"] == 12.0  # 25 hours ago
+    assert found["2026-10-26 02:00"][0]["y.lag24h"] == 27.0

@@ -1,17 +1,17 @@
 """A model stacked with naive forecasts: rows, batches, files, and how far behind it may be."""
 
-import json
-
 import numpy as np
 import pytest
 
 import sapwood
+from naive_forecasts import NaiveForecasts
 from sapwood.corrector.pending_state import PENDING
 from sapwood.evaluate import prequential
-from sapwood.hybrid import _stack
-from sapwood.lags import LaggedModel, Lags, NaiveStack
-from sapwood.lags.naive_stack import OLDER_PENDING, RECORD, STATE
+from sapwood.lags import LaggedModel, Lags, NaiveStack, _forecasts
+from sapwood.lags.naive_stack import OLDER_PENDING, STATE
 from sapwood.model import State
+
+HOUR = 3600.0
 
 
 def daily(rows=900, noise=1.0):
@@ -26,6 +26,108 @@ def made(model=None):
 
 def columns(rows):
     return {"x": np.arange(float(rows)) % 5}
+
+
+def by_time(model=None, **parameters):
+    lags = Lags(["1h", "24h"], time="at")
+    stack = NaiveStack(
+        model or sapwood.HoeffdingTreeRegressor(),
+        *("y.lag24h", "y.lag1h"),
+        linear=lags.features,
+        time="at",
+        **parameters,
+    )
+    return LaggedModel(stack, lags)
+
+
+@pytest.mark.parametrize("has_time", [False, True])
+@pytest.mark.parametrize("late", [0, 7])
+def test_forecasts_are_those_of_the_reference(has_time, late):
+    rng = np.random.default_rng(8)
+    rows, lags = 260, 3
+    given = rng.normal(50, 5, (rows, lags + 4))
+    given[:, -2] = 1.7e9 + np.cumsum(rng.choice([HOUR, 1800.0, 5 * HOUR], rows))
+    given[:, -1] = rng.random(rows) < 0.1
+    given[rng.random(given.shape) < 0.05] = np.nan
+    given[0] = np.nan
+    own, w = rng.normal(50, 5, rows), rng.choice([0.0, 1.0, 2.5], rows, p=[0.1, 0.8, 0.1])
+    clock = np.nan_to_num(given[:, -2])
+    y = 0.8 * np.nan_to_num(given[:, 0], nan=50.0) + 5 * np.sin(clock * np.pi / 43_200)
+    reference, state = NaiveForecasts(lags, has_time), np.zeros(_forecasts.size(lags, has_time))
+    waiting = []
+    for row in range(rows + late):
+        if row < rows:
+            members, results = np.empty((1, 6)), np.empty(1)
+            asked = given[row : row + 1], own[row : row + 1]
+            _forecasts.predict(state, has_time, *asked, members, results)
+            expected = reference.predict(given[row], own[row])
+            assert members[0] == pytest.approx(expected[0], rel=1e-7)
+            assert results[0] == pytest.approx(expected[1], rel=1e-7)
+            waiting.append((row, members, results))
+        if row >= late:
+            old, members, results = waiting.pop(0)
+            part = slice(old, old + 1)
+            delay = np.array([float(late)])
+            kinds = np.array([1], np.uint8)
+            _forecasts.learn(
+                *(state, has_time, given[part], own[part], members, results),
+                *(y[part], w[part], delay, kinds),
+            )
+            reference.learn(given[old], members[0], y[old], w[old], late)
+    assert [*_forecasts.positions(state).values()] == pytest.approx(reference.shares, abs=1e-7)
+    assert reference.shares[1:3].sum() > 0.3
+
+
+def test_linear_forecasts_by_time_learn_the_hours_of_days_off():
+    rows = 24 * 70
+    hours = np.arange(rows)
+    is_off = (hours // 24 % 7 >= 5) | (hours // 24 % 10 == 4)
+    rng = np.random.default_rng(2)
+    y = np.where(is_off, 5.0, 20.0) * np.sin(hours * np.pi / 12) + rng.normal(0, 1, rows)
+    at = hours * HOUR + 4 * 24 * HOUR  # 1970-01-05, a Monday
+    errors = {}
+    for name in (None, "off"):
+        model = by_time(day_off=name)
+        found = model.predict_learn_many({"at": at, "off": is_off.astype(float)}, y)
+        errors[name] = np.abs(found - y)[1200:].mean()
+    assert errors["off"] < 0.95 * errors[None]
+
+
+def test_batches_by_time_are_rows_one_by_one_to_the_last_bit():
+    y = daily(500)
+    at = np.arange(500) * HOUR
+    batched, single = by_time(), by_time()
+    found = [batched.predict_learn_many({"at": at[:313]}, y[:313])]
+    found.append(batched.predict_learn_many({"at": at[313:]}, y[313:]))
+    issued = []
+    for moment, label in zip(at.tolist(), y.tolist(), strict=True):
+        issued.append(single.predict_one({"at": moment}))
+        single.learn_one({"at": moment}, label)
+    assert np.concatenate(found).tolist() == issued
+    assert batched.model._state.tobytes() == single.model._state.tobytes()
+    assert sapwood.model.from_bytes(single.to_bytes()).to_bytes() == batched.to_bytes()
+
+
+def test_missing_times_are_the_mean_hour():
+    model = by_time()
+    model.learn_many({"at": np.arange(300) * HOUR}, daily(300))
+    model.learn_one({"at": None}, 7.0)
+    assert np.isfinite(model.predict_one({"at": None}))
+    with pytest.raises(ValueError, match="soon"):
+        model.learn_one({"at": "soon"}, 7.0)
+
+
+@pytest.mark.parametrize("format", [1, 2])
+def test_files_of_older_formats_start_their_weights_again(format):
+    header, arrays = NaiveStack(sapwood.HoeffdingTreeRegressor(), "y.lag24").to_state()
+    old = {"seasonal": header["seasonal"], "last": None}
+    sums = {**arrays, STATE: np.ones((1, 29))}
+    if format == 1:
+        sums = {name: array for name, array in sums.items() if name not in PENDING}
+        sums[OLDER_PENDING] = np.frombuffer(b"[]", np.uint8)
+    restored = NaiveStack.from_state(State(old, sums), format)
+    assert restored.weights["seasonal"] == restored.weights["last"] == 0.4
+    restored.learn_one({"y.lag24": 3.0}, 4.0)
 
 
 def test_batches_are_rows_one_by_one():
@@ -119,14 +221,14 @@ def test_an_interruption_takes_a_pending_prediction_once(monkeypatch):
     stack.predict_one({"a": 3.0, "b": 1.0}, id=1)
     expected = stack.copy()
     expected.learn_one({"a": 3.0, "b": 1.0}, 4.0, id=1)
-    members, interruptions = NaiveStack._members, [KeyboardInterrupt]
+    learn, interruptions = _forecasts.learn, [KeyboardInterrupt]
 
-    def interrupted(self, X, own):
-        if self is stack and stack.model._kernel.rows == 51 and interruptions:
+    def interrupted(*arguments):
+        if stack.model._kernel.rows == 51 and interruptions:
             raise interruptions.pop()
-        return members(self, X, own)
+        learn(*arguments)
 
-    monkeypatch.setattr(NaiveStack, "_members", interrupted)
+    monkeypatch.setattr(_forecasts, "learn", interrupted)
     with pytest.raises(KeyboardInterrupt):
         stack.learn_one({"a": 3.0, "b": 1.0}, 4.0, id=1)
     assert stack.to_bytes() == expected.to_bytes()
@@ -135,14 +237,16 @@ def test_an_interruption_takes_a_pending_prediction_once(monkeypatch):
 
 def damaged_arrays(name, value):
     header, arrays = NaiveStack(sapwood.HoeffdingTreeRegressor(), "y.lag24").to_state()
+    if value is None:
+        value = np.full_like(arrays[name], np.nan)
     return State(header, {**arrays, name: value})
 
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        (STATE, np.full((1, 3), 1.0), "not as they were saved"),
-        (STATE, np.full((1, _stack.STATE), np.nan), "cannot be"),
+        (STATE, np.full(3, 1.0), "not as they were saved"),
+        (STATE, None, "cannot be"),
         (PENDING[0], np.zeros(3), "of another type"),
         (PENDING[3], np.zeros((0, 3)), "is wrong"),
         ("more", np.zeros(1), "its parts are not those"),
@@ -150,35 +254,4 @@ def damaged_arrays(name, value):
 )
 def test_a_state_that_cannot_be_is_rejected(name, value, words):
     with pytest.raises(ValueError, match=words):
-        NaiveStack.from_state(damaged_arrays(name, value), 2)
-
-
-def older(pending):
-    """Return a state of format 1, in which pending predictions were a list."""
-    header, arrays = NaiveStack(sapwood.HoeffdingTreeRegressor(), "y.lag24").to_state()
-    kept = {name: array for name, array in arrays.items() if name not in PENDING}
-    array = np.frombuffer(json.dumps(pending).encode(), np.uint8)
-    return State(header, {**kept, OLDER_PENDING: array})
-
-
-def test_pending_predictions_of_format_1_are_read():
-    record = [0.0, 1.0, None, 2.0, 1.5, 1.5]
-    made = NaiveStack.from_state(older([[2**63 + 5, *record], [7, *record]]), 1)
-    assert made._pending.count == 2
-    found = made._pending.take_one(2**63 + 5, 0.0)
-    np.testing.assert_array_equal(found, [0.0, 1.0, np.nan, 2.0, 1.5, 1.5])
-
-
-@pytest.mark.parametrize(
-    ("pending", "words"),
-    [
-        ([[1, 2.0]], "not as it was saved"),
-        ([[-1, *[0.0] * RECORD]], "a key that cannot be"),
-        ([[7, *["x"] * RECORD]], "no number"),
-        ([[7, *[1.0] * RECORD]], "newer than all labels"),
-        ({}, "not as they were saved"),
-    ],
-)
-def test_pending_predictions_of_format_1_that_cannot_be_are_rejected(pending, words):
-    with pytest.raises(ValueError, match=words):
-        NaiveStack.from_state(older(pending), 1)
+        NaiveStack.from_state(damaged_arrays(name, value), 3)

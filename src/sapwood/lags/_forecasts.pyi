@@ -1,0 +1,28 @@
+import numpy as np
+from numpy.typing import NDArray
+
+FIRST_SHARE: int
+MEMBERS: tuple[str, ...]
+
+def size(lags: int, has_time: bool) -> int: ...
+def predict(
+    state: NDArray[np.float64],
+    has_time: bool,
+    inputs: NDArray[np.float64],
+    own: NDArray[np.float64],
+    members: NDArray[np.float64],
+    results: NDArray[np.float64],
+) -> None: ...
+def learn(
+    state: NDArray[np.float64],
+    has_time: bool,
+    inputs: NDArray[np.float64],
+    own: NDArray[np.float64],
+    members: NDArray[np.float64],
+    results: NDArray[np.float64],
+    y: NDArray[np.float64],
+    w: NDArray[np.float64],
+    delays: NDArray[np.float64],
+    issued: NDArray[np.uint8],
+) -> None: ...
+def positions(state: NDArray[np.float64]) -> dict[str, float]: ...
