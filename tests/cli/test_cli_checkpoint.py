@@ -244,7 +244,7 @@ def test_a_run_that_waits_for_rows_stops_at_once_and_goes_on(case, number) -> No
     assert wait_until(lambda: count_lines(folder) == 3000, process)
     ended = stop(process, number)
     assert ended.code == 128 + number
-    assert "interrupted after 3,000 rows: the same command goes on" in ended.stderr
+    assert "interrupted after 3,000 rows: the same command resumes" in ended.stderr
     again = run(*typed, cwd=folder, input=text.encode())
     assert "resuming after 3,000 rows" in again.stderr
     found = results(folder, again)
