@@ -3,8 +3,8 @@
 Each score is an R². "Before" is the same model without what cures a case: with column ranges that
 are open, or without a share of the last label at a cold start. Clipped labels are no part of a
 model: p + clip(y - p, +-6 MAD) with a running median of the absolute errors, which is compared with
-the Huber loss. Constants were chosen on bike, metro, PM2.5 and california; the other streams had no
-part in it.
+the Huber loss. The rule for ranges and the constants of the cold start were chosen on these real
+streams, among seven variants and about twenty settings: their gains are optimistic.
 """
 
 from collections.abc import Callable, Iterator
