@@ -5,6 +5,7 @@ import pytest
 
 import sapwood
 from sapwood.classify.leaves import leaves_of
+from sapwood.cli.models import make_classifier
 from sapwood.export.flat import ExportError
 from sapwood.merge import MergeError
 from sapwood.observers.class_counts import split_merits
@@ -230,6 +231,15 @@ def test_unlabelled_rows_and_rejected_batches_change_nothing():
 def test_settings_that_do_not_go_together(how, message):
     with pytest.raises(ValueError, match=message):
         sapwood.HoeffdingTreeClassifier(**how)
+
+
+def test_the_command_line_sets_no_limit_of_memory_for_naive_bayes():
+    limits = [
+        make_classifier("tree", {"leaf": leaf}, {"a": "number"}, []).parameters["max_bytes"]
+        for leaf in ("majority", *BAYES)
+    ]
+    assert limits[0] > 0
+    assert limits[1:] == [None, None]
 
 
 def test_what_leaves_of_naive_bayes_do_not_support():
