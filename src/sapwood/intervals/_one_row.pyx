@@ -20,7 +20,8 @@ cdef class OneRow:
     Parameters
     ----------
     table, overall, levels, parents : arrays
-        As for `sapwood.intervals._bounds.predict_intervals`, of one target. They are looked at as long as this object lives.
+        As for `sapwood.intervals._bounds.predict_intervals`, of one target. They are read as long
+        as this object lives.
     pending : Notes
         The predictions that wait for their labels: the labels that were known, and a record.
     labels : array of float, shape (1,)

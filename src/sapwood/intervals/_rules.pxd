@@ -15,8 +15,8 @@ The size of a region describes where errors are large, `lately` when they are, a
 their distribution. The factor keeps the coverage at the nominal level in any case. A region that
 was split off from another starts with half of its sums, and its quantiles.
 
-The record of an issued prediction (`issued`) holds the prediction, the usual error, and the bounds of
-all levels. A row is scored against it when its label arrives, however late. Until then further rows
+The record of an issued prediction (`issued`) holds the prediction, the usual error, and the bounds
+of all levels. A row is scored against it when its label arrives, however late. Until then further rows
 are predicted with the same factors and quantiles, and all of their errors would move these in the
 same direction. Therefore steps shrink with the lateness of labels, the exponentially weighted mean
 number of labels between a prediction and its own:
