@@ -16,7 +16,8 @@ their distribution. The factor keeps the coverage at the nominal level in any ca
 was split off from another starts with half of its sums, and its quantiles.
 
 The record of an issued prediction (`issued`) holds the prediction, the usual error, and the bounds
-of all levels. A row is scored against it when its label arrives, however late. Until then further rows
+of all levels. A row is scored against it when its label arrives, however late. Until then
+further rows
 are predicted with the same factors and quantiles, and all of their errors would move these in the
 same direction. Therefore steps shrink with the lateness of labels, the exponentially weighted mean
 number of labels between a prediction and its own:
