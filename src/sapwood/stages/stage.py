@@ -139,7 +139,14 @@ class Stage(StoredModel):
             Whether it has not done so yet.
         """
         rows, turn = rows_learned(self.model), self._turns
-        turn.unfinished = finish, lambda: rows_learned(self.model) != rows and is_due()
+
+        def is_unfinished() -> bool:
+            if getattr(self.model, "_is_stage", False):
+                with self.model._turn():  # which finishes what `finish` may need of it
+                    pass
+            return rows_learned(self.model) != rows and is_due()
+
+        turn.unfinished = finish, is_unfinished
         try:
             found = learn()
         except Exception:

@@ -183,13 +183,14 @@ class TransformedRegressor(OneTargetStage):
         `members` may be filled by the calls.
         """
         rows = rows_learned(self.model) or 0.0
-        known, state = self._state, self._state.copy()
+        known = self._state
 
         def finish() -> None:
             for call, model in zip(calls[1:], self._models[1:], strict=True):
                 if rows_learned(model) == rows:
                     call()
             own = np.ascontiguousarray(members), np.ascontiguousarray(y), np.ascontiguousarray(w)
+            state = known.copy()  # an interruption may let this begin again
             _transform.learn(self._name, state, *own, rows, found)
             self._state = state
 

@@ -312,6 +312,38 @@ def test_an_interruption_leaves_all_stages_before_or_after_the_row(stage, way, s
     assert line > 20
 
 
+AROUND = {
+    "transform": lambda: sapwood.TransformedRegressor(HoeffdingTreeRegressor(), "sqrt"),
+    "loss": lambda: sapwood.LossRegressor(HoeffdingTreeRegressor(), "poisson"),
+    "lags": lambda: LaggedModel(HoeffdingTreeRegressor(), Lags([1, 3])),
+}
+
+
+@pytest.mark.parametrize(
+    ("inner", "step"),
+    [("transform", 1), ("loss", 29), ("lags", 1), pytest.param("loss", 1, marks=pytest.mark.long)],
+)
+def test_an_interrupted_batch_gives_intervals_of_its_own_predictions(inner, step):
+    """Their state is that of before the batch or that of after it, to the last bit."""
+    rows, y = series(60)
+    y = np.abs(np.round(y)).tolist()
+    start = IntervalRegressor(AROUND[inner]())
+    start.learn_many(columns(rows[:40]), y[:40])
+    data, states, found = start.to_bytes(), {40: start._bounds.overall.tobytes()}, set()
+    start.learn_many(columns(rows[40:43]), y[40:43])
+    states[43] = start._bounds.overall.tobytes()
+    line, reached = 1 - step, True
+    while reached:
+        line += step
+        model = IntervalRegressor.from_bytes(data)
+        reached = interrupted_at(line, lambda m=model: m.learn_many(columns(rows[40:43]), y[40:43]))
+        model.predict_one(rows[45])  # which finishes what was left undone
+        learned = int(model.rows_learned)
+        assert model._bounds.overall.tobytes() == states[learned], line
+        found.add(learned)
+    assert found == {40, 43}
+
+
 # -- random programs -------------------------------------------------------------------------------
 
 actions = st.lists(

@@ -1,6 +1,7 @@
 """Which part of a tree predicts a row."""
 
 import numpy as np
+import pytest
 
 from sapwood import HoeffdingTreeRegressor
 
@@ -77,3 +78,21 @@ def test_a_row_that_brings_something_new_has_a_region():
     tree.learn_many(x, y)
     row = {"a": 0.2, "city": "Paris", "new": 1.0}
     assert tree.predict_region_one(row) == (tree.predict_one(row), leaf_by_hand(tree, row))
+
+
+def test_former_names_of_arguments_are_deprecated():
+    x = np.arange(200.0) % 7
+    one, other = HoeffdingTreeRegressor(), HoeffdingTreeRegressor()
+    for tree in (one, other):
+        tree.learn_many({"x": x}, x)
+        tree.predict_many({"x": x[:20]})
+    found = one.predict_learn_regions({"x": x[:20]}, x[:20], delayed=True)
+    with pytest.warns(DeprecationWarning, match=r"predict_learn_regions\(delayed=\.\.\.\)"):
+        expected = other.predict_learn_regions({"x": x[:20]}, x[:20], asked=False)
+    for array, former in zip(found, expected, strict=True):
+        assert array.tobytes() == former.tobytes()
+    assert one.to_bytes() == other.to_bytes()
+    with pytest.warns(DeprecationWarning, match=r"record=\.\.\."):
+        assert one.predict_region_one({"x": 1.0}, asked=False) == one.predict_region_one(
+            {"x": 1.0}, record=False
+        )
