@@ -26,6 +26,7 @@ PACKAGES = (
     "sapwood.sklearn",
     "sapwood.stages",
     "sapwood.streams",
+    "sapwood.sparse",
     "sapwood.transform",
 )
 
