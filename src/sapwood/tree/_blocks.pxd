@@ -6,54 +6,73 @@ The loops are spelt out, as compilers then turn four lines into one instruction.
 
 cdef extern from *:
     """
+    #define SAPWOOD_ZERO(n) double n##0 = 0.0, n##1 = 0.0, n##2 = 0.0, n##3 = 0.0;
+    #define SAPWOOD_SUM(n, four, by) { n##0 += (four)[0] * by; n##1 += (four)[1] * by;            \
+                                       n##2 += (four)[2] * by; n##3 += (four)[3] * by; }
+    #define SAPWOOD_SET(n, four) { (four)[0] = n##0; (four)[1] = n##1;                            \
+                                   (four)[2] = n##2; (four)[3] = n##3; }
     #define SAPWOOD_LOOPS(WIDTH, FOR)                                                             \
     /* out = coefficients' z: what four linear models predict. */                                 \
     FOR static void sapwood_predict_##WIDTH(                                                      \
-        const double *columns, Py_ssize_t width, const double *z, Py_ssize_t terms, double *out)  \
+        const double *block, const double *z, Py_ssize_t terms, double *out)                      \
     {                                                                                             \
-        double a = 0.0, b = 0.0, c = 0.0, d = 0.0;                                                \
         Py_ssize_t i;                                                                             \
-        for (i = 0; i < terms; i++, columns += width) {                                           \
-            a += columns[0] * z[i];                                                               \
-            b += columns[1] * z[i];                                                               \
-            c += columns[2] * z[i];                                                               \
-            d += columns[3] * z[i];                                                               \
-        }                                                                                         \
-        out[0] = a; out[1] = b; out[2] = c; out[3] = d;                                           \
+        SAPWOOD_ZERO(a)                                                                           \
+        for (i = 0; i < terms; i++, block += 4)                                                   \
+            SAPWOOD_SUM(a, block, z[i])                                                           \
+        SAPWOOD_SET(a, out)                                                                       \
     }                                                                                             \
-    /* v = P z; the return value is z'v, as four sums. */                                         \
-    FOR static double sapwood_direction_##WIDTH(                                                  \
-        const double *p, const double *z, Py_ssize_t terms, double *v)                            \
+    /* out = coefficients' z and v = P z; the return value is z'v, as four sums. The first */     \
+    /* columns of P are multiplied with the coefficients: sums that need not wait for others. */  \
+    FOR static double sapwood_direct_##WIDTH(                                                     \
+        const double *block, const double *p, const double *z, Py_ssize_t terms, double *out,     \
+        double *v)                                                                                \
     {                                                                                             \
-        double a, b, c, d, e, f, g, h;                                                            \
-        const double *columns;                                                                    \
-        Py_ssize_t i, j;                                                                          \
-        for (j = 0; j + 8 <= terms; j += 8) {                                                     \
-            a = b = c = d = e = f = g = h = 0.0;                                                  \
+        const double *columns = p;                                                                \
+        Py_ssize_t i, j = terms < 8 ? 4 : terms % 8 ? 12 : 8;                                     \
+        SAPWOOD_ZERO(a) SAPWOOD_ZERO(b) SAPWOOD_ZERO(c) SAPWOOD_ZERO(d)                           \
+        if (j == 12)                                                                              \
+            for (i = 0; i < terms; i++, columns += terms, block += 4) {                           \
+                SAPWOOD_SUM(a, block, z[i])                                                       \
+                SAPWOOD_SUM(b, columns, z[i])                                                     \
+                SAPWOOD_SUM(c, columns + 4, z[i])                                                 \
+                SAPWOOD_SUM(d, columns + 8, z[i])                                                 \
+            }                                                                                     \
+        else if (j == 8)                                                                          \
+            for (i = 0; i < terms; i++, columns += terms, block += 4) {                           \
+                SAPWOOD_SUM(a, block, z[i])                                                       \
+                SAPWOOD_SUM(b, columns, z[i])                                                     \
+                SAPWOOD_SUM(c, columns + 4, z[i])                                                 \
+            }                                                                                     \
+        else                                                                                      \
+            for (i = 0; i < terms; i++, columns += terms, block += 4) {                           \
+                SAPWOOD_SUM(a, block, z[i])                                                       \
+                SAPWOOD_SUM(b, columns, z[i])                                                     \
+            }                                                                                     \
+        SAPWOOD_SET(a, out)                                                                       \
+        SAPWOOD_SET(b, v)                                                                         \
+        if (j >= 8)                                                                               \
+            SAPWOOD_SET(c, v + 4)                                                                 \
+        if (j == 12)                                                                              \
+            SAPWOOD_SET(d, v + 8)                                                                 \
+        for (; j < terms; j += 8) {                                                               \
+            SAPWOOD_ZERO(e) SAPWOOD_ZERO(f)                                                       \
             columns = p + j;                                                                      \
             for (i = 0; i < terms; i++, columns += terms) {                                       \
-                a += columns[0] * z[i];                                                           \
-                b += columns[1] * z[i];                                                           \
-                c += columns[2] * z[i];                                                           \
-                d += columns[3] * z[i];                                                           \
-                e += columns[4] * z[i];                                                           \
-                f += columns[5] * z[i];                                                           \
-                g += columns[6] * z[i];                                                           \
-                h += columns[7] * z[i];                                                           \
+                SAPWOOD_SUM(e, columns, z[i])                                                     \
+                SAPWOOD_SUM(f, columns + 4, z[i])                                                 \
             }                                                                                     \
-            v[j] = a; v[j + 1] = b; v[j + 2] = c; v[j + 3] = d;                                   \
-            v[j + 4] = e; v[j + 5] = f; v[j + 6] = g; v[j + 7] = h;                               \
+            SAPWOOD_SET(e, v + j)                                                                 \
+            SAPWOOD_SET(f, v + j + 4)                                                             \
         }                                                                                         \
-        if (j < terms)                                                                            \
-            sapwood_predict_##WIDTH(p + j, terms, z, terms, v + j);                               \
-        a = b = c = d = 0.0;                                                                      \
+        SAPWOOD_ZERO(g)                                                                           \
         for (i = 0; i < terms; i += 4) {                                                          \
-            a += v[i] * z[i];                                                                     \
-            b += v[i + 1] * z[i + 1];                                                             \
-            c += v[i + 2] * z[i + 2];                                                             \
-            d += v[i + 3] * z[i + 3];                                                             \
+            g0 += v[i] * z[i];                                                                    \
+            g1 += v[i + 1] * z[i + 1];                                                            \
+            g2 += v[i + 2] * z[i + 2];                                                            \
+            g3 += v[i + 3] * z[i + 3];                                                            \
         }                                                                                         \
-        return (a + b) + (c + d);                                                                 \
+        return (g0 + g1) + (g2 + g3);                                                             \
     }                                                                                             \
     /* Four models move along v, each by a multiple of its own. */                                \
     FOR static void sapwood_move_##WIDTH(                                                         \
@@ -106,23 +125,23 @@ cdef extern from *:
         double *p, double *block, const double *z, double *v, Py_ssize_t terms,
         const double *steps, double *out)
     {
-        double unusual = sapwood_direction_any(p, z, terms, v);
-        sapwood_predict_any(block, 4, z, terms, out);
+        double unusual = sapwood_direct_any(block, p, z, terms, out, v);
         sapwood_move_any(block, v, terms, steps[0], steps[1], steps[2], steps[3]);
         sapwood_shrink_any(p, v, terms, steps[0]);
         return unusual;
     }
-    #define sapwood_predict(c, w, z, n, o) SAPWOOD_BY_WIDTH(sapwood_predict, (c, w, z, n, o))
-    #define sapwood_direction(p, z, n, v) SAPWOOD_BY_WIDTH(sapwood_direction, (p, z, n, v))
+    #define sapwood_predict(b, z, n, o) SAPWOOD_BY_WIDTH(sapwood_predict, (b, z, n, o))
+    #define sapwood_direct(b, p, z, n, o, v) SAPWOOD_BY_WIDTH(sapwood_direct, (b, p, z, n, o, v))
     #define sapwood_move(p, v, n, a, b, c, d) \
         SAPWOOD_BY_WIDTH(sapwood_move, (p, v, n, a, b, c, d))
     #define sapwood_shrink(p, v, n, f) SAPWOOD_BY_WIDTH(sapwood_shrink, (p, v, n, f))
     """
     void predict_block "sapwood_predict"(
-        const double* columns, Py_ssize_t width, const double* z, Py_ssize_t terms, double* out
+        const double* block, const double* z, Py_ssize_t terms, double* out
     ) noexcept nogil
-    double find_direction "sapwood_direction"(
-        const double* covariance, const double* z, Py_ssize_t terms, double* v
+    double predict_and_direct "sapwood_direct"(
+        const double* block, const double* covariance, const double* z, Py_ssize_t terms,
+        double* out, double* v
     ) noexcept nogil
     void move_block "sapwood_move"(
         double* block, const double* v, Py_ssize_t terms, double first, double second,

@@ -239,7 +239,7 @@ cdef inline void predict_aside(
     if tables.has_many:
         row = with_encodings(tables, values, room)
     leaf = leaf_of(tables.nodes, row)
-    predict_experts(tables, targets, leaf, row, room_aside(tables), predictions)
+    predict_experts(tables, targets, leaf, row, room_aside(tables), predictions, False)
     for target in range(targets):
         mix_experts(tables, targets, leaf, target, predictions + target)
 

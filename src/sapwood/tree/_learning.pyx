@@ -1,9 +1,8 @@
 """A row is learned, whose leaf is known: of one target here, of several in _targets.pyx."""
 
 from sapwood.tree._blocks cimport (
-    find_direction, move_block, plain_step, predict_block, shrink_block,
+    move_block, plain_step, predict_and_direct, shrink_block,
 )
-from sapwood.tree._records cimport RATES
 from sapwood.tree._targets cimport learn_several
 from sapwood.tree._update cimport learn_targets
 
@@ -49,8 +48,9 @@ def step_of_models(
         return plain_step(
             &covariance[0, 0], &block[0, 0], &z[0], &v[0], terms, &steps[0], &predicted[0]
         )
-    unusual = find_direction(&covariance[0, 0], &z[0], terms, &v[0])
-    predict_block(&block[0, 0], RATES, &z[0], terms, &predicted[0])
+    unusual = predict_and_direct(
+        &block[0, 0], &covariance[0, 0], &z[0], terms, &predicted[0], &v[0]
+    )
     move_block(&block[0, 0], &v[0], terms, steps[0], steps[1], steps[2], steps[3])
     shrink_block(&covariance[0, 0], &v[0], terms, steps[0])
     return unusual

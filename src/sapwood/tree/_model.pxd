@@ -11,9 +11,10 @@ then by every SAMPLE-th, which counts for those between, and after LONG_MEMORY r
 from libc.math cimport fabs, sqrt
 
 from sapwood.corrector._evidence cimport weighted_share
-from sapwood.tree._blocks cimport find_direction, move_block, predict_block, shrink_block
+from sapwood.tree._blocks cimport move_block, predict_and_direct, predict_block, shrink_block
 from sapwood.tree._facts cimport ColumnFacts
-from sapwood.tree._records cimport BLOCK, RATES, SQUARE_TERMS
+from sapwood.tree._records cimport BLOCK, SQUARE_TERMS
+from sapwood.tree._vectors cimport standardise_values
 
 cdef enum:
     PRIOR = 1                 # the variance of a coefficient of which nothing is known
@@ -43,13 +44,8 @@ cdef inline bint standardise(
     cdef double distance, end
     cdef bint is_beyond = False
     z[0] = 1.0
+    standardise_values(centres, scales, values, features, Z_CREDIBLE, Z_REACH, z + 1)
     for feature in range(features):
-        distance = (values[feature] - centres[feature]) * scales[feature]
-        # NaN is below no bound.
-        distance = distance if fabs(distance) <= <double>Z_CREDIBLE else 0.0
-        distance = distance if distance < <double>Z_REACH else <double>Z_REACH
-        z[feature + 1] = distance if distance > -<double>Z_REACH else -<double>Z_REACH
-    for feature in range(features):  # by itself, as compilers make vectors of the loop above
         if values[feature] < facts[feature].low or values[feature] > facts[feature].high:
             is_beyond = True
             end = facts[feature].high
@@ -64,14 +60,16 @@ cdef inline bint standardise(
     return is_beyond
 
 
-cdef inline double direction(
-    const double* covariance, const double* z, Py_ssize_t terms, double* v
+cdef inline double direct_models(
+    const double* coefficients, const double* covariance, const double* z, Py_ssize_t terms,
+    double* predicted, double* v,
 ) noexcept nogil:
-    """Set v = P z and return z'v, which says how unusual the row is."""
+    """Set what the models predict and v = P z; return z'v, which says how unusual the row is."""
     cdef double first = 0.0, second = 0.0, third = 0.0, fourth = 0.0
     cdef Py_ssize_t i, _four
     if terms <= SQUARE_TERMS:
-        return find_direction(covariance, z, terms, v)
+        return predict_and_direct(coefficients, covariance, z, terms, predicted, v)
+    predict_block(coefficients, z, terms, predicted)
     for i in range(terms):
         v[i] = covariance[i] * z[i]
     for _four in range(terms // BLOCK):  # four sums that need not wait for each other
@@ -88,7 +86,7 @@ cdef inline void predict_models(
     const double* coefficients, const double* z, Py_ssize_t terms, double* predicted
 ) noexcept nogil:
     """What the linear models predict; each sum is in the order of the terms."""
-    predict_block(coefficients, RATES, z, terms, predicted)
+    predict_block(coefficients, z, terms, predicted)
 
 
 cdef inline void move_coefficients(

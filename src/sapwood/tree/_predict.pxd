@@ -17,7 +17,7 @@ cdef inline void predict_row(
 ) noexcept nogil:
     """Predict a row whose leaf is known; predictions are where `predictions_in` says."""
     if tables.targets == 1:
-        predict_experts(tables, 1, leaf, row, work, predictions)
+        predict_experts(tables, 1, leaf, row, work, predictions, False)
         mix_experts(tables, 1, leaf, 0, predictions)
         correct(tables, 1, 0, predictions)
     else:

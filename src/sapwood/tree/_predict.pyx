@@ -7,7 +7,7 @@ cdef void predict_several(
 ) noexcept nogil:
     """Predict a row whose leaf is known."""
     cdef Py_ssize_t targets = tables.targets, target
-    predict_experts(tables, targets, leaf, row, work, predictions)
+    predict_experts(tables, targets, leaf, row, work, predictions, False)
     for target in range(targets):
         mix_experts(tables, targets, leaf, target, predictions + target)
         correct(tables, targets, target, predictions + target)

@@ -11,12 +11,14 @@ from sapwood.corrector._layer cimport CANDIDATES
 from sapwood.corrector._pending cimport count_blanks
 from sapwood.rows._dict_row cimport RowReader
 from sapwood.tree._levels cimport HEAD, level_of, split_encoding_of
-from sapwood.tree._model cimport Z_REACH, direction
+from sapwood.tree._model cimport Z_REACH, direct_models
 from sapwood.tree._pace cimport rows_between_looks
 from sapwood.tree._predict cimport predict_row
 from sapwood.tree._prediction cimport predictions_in, set_levels, with_levels
 from sapwood.tree._recall cimport note_key, take_down
-from sapwood.tree._records cimport EXPERTS, centres_at, covariance_at, scales_at, terms_of
+from sapwood.tree._records cimport (
+    EXPERTS, RATES, centres_at, covariance_at, scales_at, terms_of,
+)
 from sapwood.tree._sharing cimport begin_glance, end_glance
 from sapwood.tree._target_records cimport (
     TargetPrediction, model_of, row_doubles, terms_doubles,
@@ -392,6 +394,7 @@ cdef double unusualness(
     cdef const double* model
     cdef const double* values = row
     cdef double* z = work + features
+    cdef double predicted[RATES]
     cdef double distance, total = 0.0
     for target in range(models):
         if tables.has_categories or tables.split_encoded:
@@ -408,6 +411,8 @@ cdef double unusualness(
                 if distance == distance
                 else 0.0
             )
-        total += direction(model + covariance_at(features), z, terms, z + terms)
+        total += direct_models(
+            model, model + covariance_at(features), z, terms, &predicted[0], z + terms
+        )
     total *= sqrt((tables.leaves[leaf].rows + 1.0) * tables.rows)
     return total / ((features + 1) * models)

@@ -11,16 +11,16 @@ from libc.math cimport NAN
 from sapwood.corrector._layer cimport issued, say
 from sapwood.tree._experts cimport MARGIN
 from sapwood.tree._levels cimport HEAD, level_of, set_many_levels, set_split_encodings
-from sapwood.tree._model cimport predict_models, standardise
+from sapwood.tree._model cimport direct_models, predict_models, standardise
 from sapwood.tree._records cimport (
-    CATEGORIES, TargetPart, centres_at, scales_at, terms_of,
+    CATEGORIES, EXPERTS, TargetPart, centres_at, covariance_at, scales_at, terms_of,
 )
 from sapwood.tree._tables cimport TreeTables
 from sapwood.tree._target_records cimport (
     TargetNode, TargetPrediction, coefficients_of, model_of, predictions_at, terms_doubles,
 )
 from sapwood.tree._units cimport BEYOND, CALM, is_beyond
-from sapwood.tree._walk cimport hold_within, mixed
+from sapwood.tree._vectors cimport mix_within
 
 
 cdef inline TargetPart* part_of(
@@ -98,11 +98,12 @@ cdef inline TargetPrediction* predictions_in(
 
 cdef inline bint predict_experts(
     TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, const double* row, double* work,
-    TargetPrediction* predictions,
+    TargetPrediction* predictions, bint learning,
 ) noexcept nogil:
     """Let the mean and the linear models of each target predict; the terms are left behind.
 
-    Returns whether the models do not know the range of a value, see `standardise`.
+    If the row is to be learned, find how unusual it is: once if all targets share P. Returns
+    whether the models do not know the range of a value, see `standardise`.
     """
     cdef Py_ssize_t features = tables.features, terms = terms_of(features), target
     cdef bint separate = targets > 1 and tables.separate, any_beyond = False
@@ -125,6 +126,14 @@ cdef inline bint predict_experts(
                 model + centres_at(features), model + scales_at(features), tables.facts, values,
                 features, room + features,
             )
+        if learning and (target == 0 or separate):
+            predictions[target].unusual = direct_models(
+                coefficients_of(page, features, separate, target), model + covariance_at(features),
+                room + features, terms, predictions[target].experts + 1, room + features + terms,
+            )
+            continue
+        if learning:
+            predictions[target].unusual = predictions.unusual
         predict_models(
             coefficients_of(page, features, separate, target), room + features, terms,
             predictions[target].experts + 1,
@@ -132,15 +141,30 @@ cdef inline bint predict_experts(
     return any_beyond
 
 
-cdef inline void hold_experts(
-    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double* experts
+cdef inline void find_limits(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double* limits
 ) noexcept nogil:
-    """Let no linear model predict what is far beyond the range of a target."""
+    """Set the least and the largest prediction of linear models, relative to the leaf's origin."""
     cdef double low = lowest_of(tables, targets, target)
     cdef double high = highest_of(tables, targets, target)
     cdef double margin = MARGIN * (high - low)
     cdef double origin = part_of(tables, targets, leaf, target).origin
-    hold_within(experts, low - margin - origin, high + margin - origin)
+    limits[0] = low - margin - origin
+    limits[1] = high + margin - origin
+
+
+cdef inline void hold_experts(
+    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, Py_ssize_t target, double* experts
+) noexcept nogil:
+    """Let no linear model predict what is far beyond the range of a target."""
+    cdef double limits[2]
+    cdef double value
+    cdef Py_ssize_t expert
+    find_limits(tables, targets, leaf, target, limits)
+    for expert in range(1, EXPERTS):
+        value = experts[expert]
+        value = value if value > limits[0] else limits[0]
+        experts[expert] = value if value < limits[1] else limits[1]
 
 
 cdef inline void mix_experts(
@@ -149,12 +173,13 @@ cdef inline void mix_experts(
 ) noexcept nogil:
     """Predict a target, from what its experts do; 0 before its first y."""
     cdef const TargetPart* part = part_of(tables, targets, leaf, target)
+    cdef double limits[2]
     prediction.tree = part.origin + part.mean
     if tables.linear and rows_of(tables, targets, target) > 0.0:
-        hold_experts(tables, targets, leaf, target, prediction.experts)
-        prediction.tree = part.origin + mixed(
+        find_limits(tables, targets, leaf, target, limits)
+        prediction.tree = part.origin + mix_within(
             prediction.experts, &part.said[0] if tables.tracking else &part.errors[0],
-            tables.averaging,
+            tables.averaging, limits[0], limits[1],
         )
     prediction.saying.prediction = prediction.issued = prediction.tree
 

@@ -9,6 +9,7 @@ from sapwood.observers._store cimport Store
 from sapwood.tree._prefetch cimport prefetch_for_write
 from sapwood.tree._tables cimport TreeTables, slots_between
 from sapwood.tree._target_records cimport gap_doubles, kept_doubles, row_doubles, slot_doubles
+from sapwood.tree._vectors cimport find_slots_of_numbers, slot_in
 from sapwood.tree._watch cimport RAW, Grid, KeptRow, Slot, lay_grid, most_kept, slot_at, slot_of
 
 
@@ -19,24 +20,23 @@ cdef inline void find_slots(
     cdef const Grid* grid = <Grid*>tables.watches[leaf]
     cdef Slot* slots = <Slot*>(grid + tables.features)
     cdef Slot** found = tables.found
-    cdef Py_ssize_t feature, line, count = tables.slots, size = slot_doubles(targets)
-    cdef double x
+    cdef Py_ssize_t feature, line, count, size = slot_doubles(targets)
+    if not tables.has_categories:
+        find_slots_of_numbers(
+            <const double*>grid, row, tables.features, tables.slots, size, <double*>slots,
+            <double**>found,
+        )
     for feature in range(tables.features):
         if tables.has_categories:
             count = slots_between(tables.slot_starts, feature)
-        x = row[feature]
-        if x != x:
-            found[feature] = slot_at(slots, size, count)
-        elif grid.inverse > 0.0:
-            found[feature] = slot_at(slots, size, slot_of(grid, count, x))
-        else:
-            found[feature] = NULL
+            found[feature] = <Slot*>slot_in(
+                <const double*>(grid + feature), row[feature], count, size, <double*>slots
+            )
+            slots = slot_at(slots, size, count + 1)
         prefetch_for_write(found[feature])
         if targets > 1 and found[feature] != NULL:
             for line in range(8, size, 8):
                 prefetch_for_write(<double*>found[feature] + line)
-        grid += 1
-        slots = slot_at(slots, size, count + 1)
 
 
 cdef inline void watch_row(

@@ -21,7 +21,7 @@ from sapwood.tree._experts cimport EARLY, FADE, LEAST, NEARER
 from sapwood.tree._guard cimport held_near
 from sapwood.tree._levels cimport HEAD, learn_level
 from sapwood.tree._model cimport (
-    HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, direction, move_coefficients, shrink_covariance,
+    HEAVIEST, LONG_MEMORY, SAMPLE, YOUNG, move_coefficients, shrink_covariance,
 )
 from sapwood.tree._prediction cimport (
     correct, first_of, highest_of, hold_experts, lowest_of, mix_experts, part_of, predict_experts,
@@ -61,7 +61,7 @@ cdef inline void learn_targets(
     cdef bint any_missing = False, is_odd = False, errs = False, is_sampled, is_beyond
     if record.watching:
         find_slots(tables, targets, leaf, row)
-    is_beyond = predict_experts(tables, targets, leaf, row, tables.scratch, predictions)
+    is_beyond = predict_experts(tables, targets, leaf, row, tables.scratch, predictions, True)
     for target in range(targets):
         mix_experts(tables, targets, leaf, target, predictions + target)
         if at_once or targets > 1:
@@ -82,11 +82,10 @@ cdef inline void learn_targets(
         weigh_units(tables, raw, y[0], predictions)
     if is_beyond:
         widen_ranges(tables, row)
-        predict_experts(tables, targets, leaf, row, tables.scratch, predictions)
+        predict_experts(tables, targets, leaf, row, tables.scratch, predictions, True)
         for target in range(targets):
             hold_experts(tables, targets, leaf, target, predictions[target].experts)
     if tables.linear:
-        find_directions(tables, targets, leaf, predictions)
         is_odd = targets == 1 and tables.rows >= FIRST_LOOK and (
             predictions.unusual * record.rows > <double>FAR_OUT * terms_of(tables.features)
         )
@@ -118,24 +117,6 @@ cdef inline void learn_targets(
     if targets == 1 and (is_sampled | is_odd | errs | tables.alert) and tables.watching_units:
         mind_units(tables, raw, y[0], y[0] - predictions.tree, is_odd, errs, is_sampled)
         tables.alert = tables.unrest.stirred > 0.0
-
-
-cdef inline void find_directions(
-    TreeTables tables, Py_ssize_t targets, Py_ssize_t leaf, TargetPrediction* predictions
-) noexcept nogil:
-    """Find how unusual the row is, for all targets at once if their models share P."""
-    cdef Py_ssize_t features = tables.features, terms = terms_of(features), target
-    cdef bint separate = targets > 1 and tables.separate
-    cdef double* z
-    for target in range(targets):
-        if target > 0 and not separate:
-            predictions[target].unusual = predictions.unusual
-            continue
-        z = tables.scratch + target * terms_doubles(features) + features
-        predictions[target].unusual = direction(
-            model_of(tables.models[leaf], features, separate, target) + covariance_at(features),
-            z, terms, z + terms,
-        )
 
 
 cdef inline double score_target(

@@ -1,8 +1,7 @@
 """The way of a row down the tree, and what the experts of its leaf say together."""
 
-from libc.math cimport ldexp
-
 from sapwood.tree._records cimport CATEGORIES, EXPERTS, LEAF, LISTED, NUMBER, NodeRecord
+from sapwood.tree._vectors cimport power_of
 
 cdef enum:
     AHEAD = 8  # rows that walk down the tree together
@@ -63,45 +62,8 @@ cdef inline Py_ssize_t walk_ahead(
     return AHEAD
 
 
-cdef inline void hold_within(double* experts, double lowest, double highest) noexcept nogil:
-    """Let no linear model say what is beyond a range."""
-    cdef Py_ssize_t expert
-    cdef double value
-    for expert in range(1, EXPERTS):
-        value = experts[expert]
-        value = value if value > lowest else lowest
-        experts[expert] = value if value < highest else highest
-
-
-cdef inline double mixed(
-    const double* experts, const double* errors, bint averaging
-) noexcept nogil:
-    """The mean of experts, weighted by the fourth power of one over their faded error.
-
-    All weights are multiplied by the powers of all errors, which saves divisions.
-    """
-    cdef double least = min(min(errors[1], errors[2]), min(errors[3], errors[4]))
-    cdef double per_least, mean, first, second, third, fourth, low, high, models, weight
-    per_least = 1.0 / ((min(errors[0], least) if averaging else least) + 1e-300)
-    first = power_of(errors[1] * per_least)
-    second = power_of(errors[2] * per_least)
-    third = power_of(errors[3] * per_least)
-    fourth = power_of(errors[4] * per_least)
-    low, high = first * second, third * fourth
-    models = (second * experts[1] + first * experts[2]) * high
-    models += (fourth * experts[3] + third * experts[4]) * low
-    weight = (first + second) * high + (third + fourth) * low
-    if not averaging:
-        return models / weight
-    # A power of 2 on both sides of the fraction, or the product of four large powers and a large y
-    # would overflow.
-    mean = ldexp(1.0, -200) * power_of(errors[0] * per_least)
-    low *= ldexp(1.0, -200)
-    return (mean * models + low * high * experts[0]) / (mean * weight + low * high)
-
-
 cdef inline void find_shares(const double* errors, bint averaging, double* shares) noexcept nogil:
-    """The share that each expert has in the mean of `mixed`."""
+    """The share that each expert has in the mean of `mix_within`, see _vectors.pxd."""
     cdef double least = min(min(errors[1], errors[2]), min(errors[3], errors[4])), total = 0.0
     cdef Py_ssize_t expert
     least = 1.0 / ((min(errors[0], least) if averaging else least) + 1e-300)
@@ -110,11 +72,3 @@ cdef inline void find_shares(const double* errors, bint averaging, double* share
         total += shares[expert]
     for expert in range(EXPERTS):
         shares[expert] /= total
-
-
-cdef inline double power_of(double times_least) noexcept nogil:
-    """The fourth power of an error in units of the least; within bounds, if that is 0."""
-    times_least = times_least if times_least > 1.0 else 1.0
-    times_least = times_least if times_least < 1e15 else 1e15
-    times_least *= times_least
-    return times_least * times_least
