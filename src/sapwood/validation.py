@@ -225,6 +225,8 @@ def whole(value: Any, name: str, low: int, high: int) -> int:
 
 def floats(values: ArrayLike, name: str) -> FloatArray:
     """Return values as a float64 array of their own shape; raise ValueError if impossible."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
     array = np.asarray(values)
     if array.size == 0:
         return array.astype(np.float64)

@@ -437,5 +437,7 @@ def _numbers(values: Sequence[Plain], has_text: bool) -> FloatArray:
 
 def as_doubles(array: NDArray[Any]) -> FloatArray:
     """Return an array of numbers as float64, itself where it is that already."""
+    if array.dtype == np.float64:
+        return array
     with np.errstate(over="ignore"):  # a long double becomes infinite, and is rejected
         return array.astype(np.float64, copy=False)

@@ -492,7 +492,8 @@ def _read_numbers(
     for place in unknown:
         if not (np.isnan(matrix[:1, place]).all() and np.isnan(matrix[:, place]).all()):
             columns[place].kind = NUMBER
-            columns[place].value_row = int(np.argmin(np.isnan(matrix[:, place])))
+            is_first = not np.isnan(matrix[0, place])  # mostly, so the others are not looked at
+            columns[place].value_row = 0 if is_first else int(np.argmin(np.isnan(matrix[:, place])))
     return EncodedRows(features, before, matrix, columns if learn and len(matrix) else ())
 
 
