@@ -88,6 +88,24 @@ cdef extern from *:
             block[3] += along * d;                                                                \
         }                                                                                         \
     }                                                                                             \
+    /* Weighted squared errors of four models: now; and of now and then, half and half. */        \
+    FOR static void sapwood_score_##WIDTH(                                                        \
+        double *errors, double *said, const double *now, const double *then, double y, double w,  \
+        double fade)                                                                              \
+    {                                                                                             \
+        double a = y - now[0], b = y - now[1], c = y - now[2], d = y - now[3];                    \
+        double e = y - then[0], f = y - then[1], g = y - then[2], h = y - then[3];                \
+        e = fade * said[0] + w * (0.5 * (a * a + e * e));                                         \
+        f = fade * said[1] + w * (0.5 * (b * b + f * f));                                         \
+        g = fade * said[2] + w * (0.5 * (c * c + g * g));                                         \
+        h = fade * said[3] + w * (0.5 * (d * d + h * h));                                         \
+        a = fade * errors[0] + w * a * a;                                                         \
+        b = fade * errors[1] + w * b * b;                                                         \
+        c = fade * errors[2] + w * c * c;                                                         \
+        d = fade * errors[3] + w * d * d;                                                         \
+        errors[0] = a; errors[1] = b; errors[2] = c; errors[3] = d;                               \
+        said[0] = e; said[1] = f; said[2] = g; said[3] = h;                                       \
+    }                                                                                             \
     /* v *= factor, P -= v v'. */                                                                 \
     FOR static void sapwood_shrink_##WIDTH(double *p, double *v, Py_ssize_t terms, double factor) \
     {                                                                                             \
@@ -134,6 +152,8 @@ cdef extern from *:
     #define sapwood_direct(b, p, z, n, o, v) SAPWOOD_BY_WIDTH(sapwood_direct, (b, p, z, n, o, v))
     #define sapwood_move(p, v, n, a, b, c, d) \
         SAPWOOD_BY_WIDTH(sapwood_move, (p, v, n, a, b, c, d))
+    #define sapwood_score(e, s, now, then, y, w, f) \
+        SAPWOOD_BY_WIDTH(sapwood_score, (e, s, now, then, y, w, f))
     #define sapwood_shrink(p, v, n, f) SAPWOOD_BY_WIDTH(sapwood_shrink, (p, v, n, f))
     """
     void predict_block "sapwood_predict"(
@@ -146,6 +166,10 @@ cdef extern from *:
     void move_block "sapwood_move"(
         double* block, const double* v, Py_ssize_t terms, double first, double second,
         double third, double fourth,
+    ) noexcept nogil
+    void score_block "sapwood_score"(
+        double* errors, double* said, const double* now, const double* then, double y, double w,
+        double fade,
     ) noexcept nogil
     void shrink_block "sapwood_shrink"(
         double* covariance, double* v, Py_ssize_t terms, double factor

@@ -1,10 +1,16 @@
 """A row is learned, whose leaf is known: of one target here, of several in _targets.pyx."""
 
+from sapwood.corrector._faded cimport add_products_of_four, add_products_plainly
 from sapwood.tree._blocks cimport (
     move_block, plain_step, predict_and_direct, shrink_block,
 )
+from sapwood.tree._merits cimport add_four_merits, add_four_plainly
 from sapwood.tree._targets cimport learn_several
 from sapwood.tree._update cimport learn_targets
+from sapwood.tree._vectors cimport (
+    find_slots_of_numbers, find_slots_plainly, mix_plainly, mix_within, standardise_plainly,
+    standardise_values,
+)
 
 
 cdef void learn_row(
@@ -54,3 +60,67 @@ def step_of_models(
     move_block(&block[0, 0], &v[0], terms, steps[0], steps[1], steps[2], steps[3])
     shrink_block(&covariance[0, 0], &v[0], terms, steps[0])
     return unusual
+
+
+def steps_of_row(
+    const double[:, ::1] columns not None, double[::1] z not None, double[::1] experts not None,
+    const double[::1] errors not None, bint averaging, bint plain,
+):
+    """Standardise the first row of columns by the next two, and mix experts, in place; the mean."""
+    cdef Py_ssize_t features = columns.shape[1]
+    if plain:
+        standardise_plainly(
+            &columns[1, 0], &columns[2, 0], &columns[0, 0], features, 1e4, 100.0, &z[0]
+        )
+        return mix_plainly(&experts[0], &errors[0], averaging, -3.0, 3.0)
+    standardise_values(
+        &columns[1, 0], &columns[2, 0], &columns[0, 0], features, 1e4, 100.0, &z[0]
+    )
+    return mix_within(&experts[0], &errors[0], averaging, -3.0, 3.0)
+
+
+def slots_of_row(
+    const double[:, ::1] grids not None, const double[::1] row not None, Py_ssize_t count,
+    Py_ssize_t size, bint plain,
+):
+    """Return at which double the slot of each feature starts, -1 where there is no grid."""
+    cdef double start[2048]
+    cdef double* found[64]
+    cdef Py_ssize_t features = row.shape[0]
+    if features > 64 or features * size * (count + 1) > 2048:
+        raise ValueError("there is no room for so many slots")
+    if grids.shape[0] != features or grids.shape[1] != 4:
+        raise ValueError("there are four doubles for each feature")
+    if plain:
+        find_slots_plainly(&grids[0, 0], &row[0], features, count, size, start, found)
+    else:
+        find_slots_of_numbers(&grids[0, 0], &row[0], features, count, size, start, found)
+    return [
+        -1 if found[each] == NULL else found[each] - &start[0] for each in range(features)
+    ]
+
+
+def merits_of_four(
+    const double[::1] whole not None, const double[:, ::1] lefts not None,
+    const double[::1] counts not None, double[:, ::1] merits not None, bint lines, bint plain,
+):
+    """Add to the merits of four cuts by three measures, in place."""
+    if plain:
+        add_four_plainly(
+            &whole[0], &lefts[0, 0], &counts[0], 1.0 / whole[0], 0.7, 0.1, lines, &merits[0, 0]
+        )
+    else:
+        add_four_merits(
+            &whole[0], &lefts[0, 0], &counts[0], 1.0 / whole[0], 0.7, 0.1, lines, &merits[0, 0]
+        )
+
+
+def products_of_four(
+    double[::1] products not None, double[::1] joint not None, const double[::1] d not None,
+    bint plain,
+):
+    """Add a row to the exponentially weighted sums of four regressors, in place."""
+    if plain:
+        add_products_plainly(&products[0], &joint[0], &d[0], 1.7, 0.99, 0.3)
+    else:
+        add_products_of_four(&products[0], &joint[0], &d[0], 1.7, 0.99, 0.3)

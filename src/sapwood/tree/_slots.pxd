@@ -10,7 +10,9 @@ from sapwood.tree._prefetch cimport prefetch_for_write
 from sapwood.tree._tables cimport TreeTables, slots_between
 from sapwood.tree._target_records cimport gap_doubles, kept_doubles, row_doubles, slot_doubles
 from sapwood.tree._vectors cimport find_slots_of_numbers, slot_in
-from sapwood.tree._watch cimport RAW, Grid, KeptRow, Slot, lay_grid, most_kept, slot_at, slot_of
+from sapwood.tree._watch cimport (
+    RAW, Grid, KeptRow, Slot, lay_grid, most_kept, slot_add, slot_at, slot_of,
+)
 
 
 cdef inline void find_slots(
@@ -50,14 +52,17 @@ cdef inline void watch_row(
     cdef Py_ssize_t feature, place, size = slot_doubles(targets)
     cdef Slot** found = tables.found
     cdef double* slot
-    cdef double w = added[0]
+    cdef double w = added[0], target, residual
     if tables.slots == 0:
         observe_row(tables, leaf, row, added + 1, w)
     for place in range(1, size):
         added[place] *= w
+    target, residual = added[1], added[2]
     for feature in range(tables.features):
         slot = <double*>found[feature]
-        if slot != NULL:
+        if slot != NULL and targets == 1:
+            slot_add(<Slot*>slot, target, residual, w)
+        elif slot != NULL:
             add_to_slot(slot, added, size)
             if targets > 1 and any_missing:
                 place = (slot - <double*>tables.slots_of(leaf, feature)) // size

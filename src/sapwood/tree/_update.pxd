@@ -15,6 +15,7 @@ from sapwood.corrector._layer cimport CorrectedPrediction, follow, issued, judge
 from sapwood.moments cimport PIVOT
 from sapwood.observers._rows cimport CELLS
 from sapwood.observers._store cimport Store
+from sapwood.tree._blocks cimport score_block
 from sapwood.tree._columns cimport see_columns, weigh_units, widen_ranges
 from sapwood.tree._encodings cimport learn_split_encodings
 from sapwood.tree._experts cimport EARLY, FADE, LEAST, NEARER
@@ -240,20 +241,19 @@ cdef inline void add_errors(
     """
     cdef double now, then
     cdef Py_ssize_t expert
-    if not tables.linear:
-        now, then = distance - prediction.experts[0], distance - prediction.said[0]
-        part.errors[0] = FADE * part.errors[0] + w * now * now
-        if tables.tracking:
-            part.said[0] = FADE * part.said[0] + w * (0.5 * (now * now + then * then))
-    elif not tables.tracking:
-        for expert in range(EXPERTS):
+    now, then = distance - prediction.experts[0], distance - prediction.said[0]
+    part.errors[0] = FADE * part.errors[0] + w * now * now
+    if tables.tracking:
+        part.said[0] = FADE * part.said[0] + w * (0.5 * (now * now + then * then))
+    if tables.linear and tables.tracking:
+        score_block(
+            part.errors + 1, part.said + 1, prediction.experts + 1, prediction.said + 1, distance,
+            w, FADE,
+        )
+    elif tables.linear:
+        for expert in range(1, EXPERTS):
             now = distance - prediction.experts[expert]
             part.errors[expert] = FADE * part.errors[expert] + w * now * now
-    else:
-        for expert in range(EXPERTS):
-            now, then = distance - prediction.experts[expert], distance - prediction.said[expert]
-            part.errors[expert] = FADE * part.errors[expert] + w * now * now
-            part.said[expert] = FADE * part.said[expert] + w * (0.5 * (now * now + then * then))
 
 
 cdef inline double move_models(

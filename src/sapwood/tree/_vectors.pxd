@@ -195,6 +195,18 @@ cdef extern from *:
         const double* grids, const double* row, Py_ssize_t features, Py_ssize_t count,
         Py_ssize_t size, double* slots, double** found
     ) noexcept nogil
+    # For tests: the same for any processor.
+    void standardise_plainly "sapwood_standardise_any"(
+        const double* centres, const double* scales, const double* values, Py_ssize_t features,
+        double credible, double reach, double* z
+    ) noexcept nogil
+    double mix_plainly "sapwood_mix_any"(
+        double* experts, const double* errors, bint averaging, double lowest, double highest
+    ) noexcept nogil
+    void find_slots_plainly "sapwood_find_slots_any"(
+        const double* grids, const double* row, Py_ssize_t features, Py_ssize_t count,
+        Py_ssize_t size, double* slots, double** found
+    ) noexcept nogil
     double* slot_in "sapwood_slot"(
         const double* grid, double x, Py_ssize_t count, Py_ssize_t size, double* slots
     ) noexcept nogil
