@@ -4,7 +4,6 @@ from sapwood.corrector._faded cimport add_products_of_four, add_products_plainly
 from sapwood.tree._blocks cimport (
     move_block, plain_step, predict_and_direct, shrink_block,
 )
-from sapwood.tree._merits cimport add_four_merits, add_four_plainly
 from sapwood.tree._targets cimport learn_several
 from sapwood.tree._update cimport learn_targets
 from sapwood.tree._vectors cimport (
@@ -98,21 +97,6 @@ def slots_of_row(
     return [
         -1 if found[each] == NULL else found[each] - &start[0] for each in range(features)
     ]
-
-
-def merits_of_four(
-    const double[::1] whole not None, const double[:, ::1] lefts not None,
-    const double[::1] counts not None, double[:, ::1] merits not None, bint lines, bint plain,
-):
-    """Add to the merits of four cuts by three measures, in place."""
-    if plain:
-        add_four_plainly(
-            &whole[0], &lefts[0, 0], &counts[0], 1.0 / whole[0], 0.7, 0.1, lines, &merits[0, 0]
-        )
-    else:
-        add_four_merits(
-            &whole[0], &lefts[0, 0], &counts[0], 1.0 / whole[0], 0.7, 0.1, lines, &merits[0, 0]
-        )
 
 
 def products_of_four(
