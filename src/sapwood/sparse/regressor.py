@@ -198,7 +198,15 @@ class SparseRegressor(OneTargetStage):
             self._learn_all([x], read, labelled, inner, learn)
 
     def _learn_many(
-        self, X: Any, y: Any, w: ArrayLike | None, keys: Any, *, delayed: bool, regions: Any = None
+        self,
+        X: Any,
+        y: Any,
+        w: ArrayLike | None,
+        keys: Any,
+        *,
+        delayed: bool,
+        predicting: bool | FloatArray = True,
+        regions: Any = None,
     ) -> FloatArray:
         rows = self._rows(X)
         labels = np.ascontiguousarray(labels_of(y, "sparse rows have one; use a model for each"))
@@ -218,7 +226,11 @@ class SparseRegressor(OneTargetStage):
             own = self._tokens(read) if keys is None else keys
             if not rows:
                 return inner
-            return self._learn_all(rows, read, (labels, weights), inner, learn)
+            found = self._learn_all(rows, read, (labels, weights), inner, learn)
+        if not isinstance(predicting, bool):
+            predictions = predicting.reshape(-1)
+            predictions[:] = found
+        return found
 
     def _learn_all(
         self,
