@@ -37,7 +37,8 @@ cdef enum:
     YEAR = 2  # the cosine and the sine of the position in the year
     CALENDAR = YEAR + 2 * HOURS + DAYS
 cdef enum:
-    ROWS, EFFECTIVE, WEIGHT, LOW, HIGH, DELAYS, DELAY_WEIGHT, SOLVED, INFORMED, ERRORS_WEIGHT, ERRORS
+    ROWS, EFFECTIVE, WEIGHT, LOW, HIGH, DELAYS, DELAY_WEIGHT, SOLVED, INFORMED, ERRORS_WEIGHT
+    ERRORS
     SHARES = ERRORS + COUNT * COUNT
     HEAD = SHARES + COUNT
 cdef enum:
@@ -147,7 +148,7 @@ cdef inline double linear(
 cdef void add_members(
     const double *state, const Parts *parts, const double *x, double *members
 ) noexcept nogil:
-    """Write the forecasts that are made here, and the model's in place of those that are missing."""
+    """Write the forecasts that are made here; the model's in place of those that are missing."""
     cdef Py_ssize_t member
     members[LINEAR] = members[YEARLY] = members[MEAN] = NAN
     if parts.columns > 0:
