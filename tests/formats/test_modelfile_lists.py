@@ -178,7 +178,7 @@ OLDER = {
     "monitor": of_monitor,
 }
 """What the files of version 1 were made of, by the release before lists were kept in arrays."""
-LONGER_NOW = {"note_sizes", "columns", "scale", "error", "layer"}
+LONGER_NOW = {"note_sizes", "columns", "scale", "error", "layer", "facts"}
 """Arrays that later formats of these models have extended."""
 
 
@@ -199,7 +199,7 @@ def test_files_of_version_1_are_read(name):
         header, own = header["model"]["features"], own["model"]["features"]
     assert own == header
     assert arrays.keys() <= tables.keys()
-    kept = arrays.keys() - LONGER_NOW
+    kept = {each for each in arrays if each.split()[-1] not in LONGER_NOW}
     assert len(kept) >= 4
     for each in kept:
         assert tables[each].tobytes() == arrays[each].tobytes(), each

@@ -9,19 +9,27 @@ from sapwood.classify._bayes import LeafBayes
 from sapwood.tree.layout import LEAF
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 
-__all__ = ["ADAPTIVE", "Merit", "check_leaf", "inner_leaf", "leaf_bayes", "leaves_of", "values_of"]
+__all__ = [
+    "NAIVE_BAYES",
+    "Merit",
+    "check_leaf",
+    "inner_leaf",
+    "leaf_bayes",
+    "leaves_of",
+    "values_of",
+]
 
 Merit = Literal["gini", "information_gain"]
 
 MAJORITY = "majority"
-ADAPTIVE = {"naive_bayes": False, "naive_bayes_adaptive": True}
-"""Leaves of naive Bayes, and whether they predict the most frequent class where that is better."""
+NAIVE_BAYES = ("naive_bayes", "naive_bayes_adaptive")
+"""Leaves of naive Bayes; those of the second predict the most frequent class where it is better."""
 MERITS = ("gini", "information_gain")
 
 
 def inner_leaf(leaf: str) -> str:
     """Return the leaves of the model inside."""
-    return "mean" if leaf == MAJORITY or leaf in ADAPTIVE else leaf  # of 0 and 1: their shares
+    return "mean" if leaf == MAJORITY or leaf in NAIVE_BAYES else leaf  # of 0 and 1: their shares
 
 
 def check_leaf(parameters: dict[str, Any], regressor: type) -> None:
@@ -34,7 +42,7 @@ def check_leaf(parameters: dict[str, Any], regressor: type) -> None:
             f"merit = {merit!r}: leaves that split as those of VFDT have no linear models; pass "
             f"leaf='majority', 'naive_bayes' or 'naive_bayes_adaptive' instead of {leaf!r}"
         )
-    if leaf not in ADAPTIVE:
+    if leaf not in NAIVE_BAYES:
         return
     if regressor is not HoeffdingTreeRegressor:
         raise ValueError(f"leaf = {leaf!r} is one of HoeffdingTreeClassifier alone")
@@ -44,7 +52,7 @@ def check_leaf(parameters: dict[str, Any], regressor: type) -> None:
 
 def leaf_bayes(leaf: str) -> LeafBayes | None:
     """Return empty tables of naive Bayes, or None if leaves do not use it."""
-    return LeafBayes(ADAPTIVE[leaf], 2) if leaf in ADAPTIVE else None
+    return LeafBayes(leaf == NAIVE_BAYES[1], 2) if leaf in NAIVE_BAYES else None
 
 
 def leaves_of(model: Any) -> set[int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sapwood
 from sapwood import load
-from sapwood.classify.leaves import ADAPTIVE
+from sapwood.classify.leaves import NAIVE_BAYES
 from sapwood.cli.failure import UsageError
 from sapwood.cli.values import byte_count, literal, split_spec
 from sapwood.factories import find_factory, make, see_current_folder
@@ -263,7 +263,7 @@ def _made(
             parameters[setting] = _parameter(setting, text)
         except ValueError as error:
             raise UsageError(f"{setting}={text}: {error}") from None
-    if "max_bytes" not in parameters and parameters.get("leaf") not in ADAPTIVE:
+    if "max_bytes" not in parameters and parameters.get("leaf") not in NAIVE_BAYES:
         features = max(LEAST_FEATURES, count)
         members = parameters.get("members", known["members"].default) if name == "forest" else 0
         trees = TREES.get(name) or (members + 1 if isinstance(members, int) else 1)
