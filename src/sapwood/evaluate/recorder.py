@@ -35,7 +35,7 @@ __all__ = [
     "unpacked",
 ]
 
-LOOKS = (100, 400, 1600)
+LOOKS = (100, 400, *range(1000, 20_000, 1000))
 """Rows after which recorders see the model for the first times."""
 LOOK = 5000
 """Rows between two looks later on, if there are points of the learning curve after so many."""
@@ -54,13 +54,14 @@ def rows_until_look(rows: int, interval: int) -> int:
     Examples
     --------
     >>> [rows_until_look(rows, 100) for rows in (0, 99, 100, 1600, 5000)]
-    [100, 1, 300, 3400, 5000]
-    >>> rows_until_look(5000, 400)
-    5000
+    [100, 1, 300, 400, 1000]
+    >>> rows_until_look(20_000, 400)
+    10000
     """
     distance = math.lcm(LOOK, interval)
     early = (look for look in LOOKS if look > rows and look % interval == 0)
-    return next(early, rows - rows % distance + distance) - rows
+    later = rows - rows % distance + distance
+    return min(next(early, later), later) - rows
 
 
 class Moment(NamedTuple):

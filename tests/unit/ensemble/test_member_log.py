@@ -11,7 +11,7 @@ from sapwood.streams import generator
 
 ROWS = 18_000
 FIRST_MOMENT, MOMENTS = MemberLog.first, MemberLog.most
-LOOKS = (100, 400, 1600, 5000, 10_000, 15_000)  # rows after which the model is looked at
+LOOKS = (100, 400, *range(1000, ROWS, 1000))  # rows after which the model is looked at
 
 
 @pytest.fixture(scope="module")

@@ -38,8 +38,9 @@ def ended(curve, scores, leaves, nbytes, seconds):
 def measured_at(row, interval=100):
     """The last row up to this one after which the size of the model was measured."""
     wide = next(each for each in range(5000, 10**9, 5000) if each % interval == 0)
-    early = [each for each in (100, 400, 1600) if each <= row]
-    return row // wide * wide or max(early, default=0)
+    early = (100, 400, *range(1000, 20_000, 1000))
+    looks = (each for each in early if each <= row and each % interval == 0)
+    return max(row // wide * wide, *looks, 0)
 
 
 def feed(scores, curve, rows, most=10**9, seconds_per_row=0.5):
@@ -133,9 +134,9 @@ def test_a_clock_that_stands_still_gives_no_speed():
 
 
 def test_rows_until_the_model_is_looked_at_again():
-    rows = (0, 1, 99, 100, 250, 1600, 4999, 5000, 9999)
+    rows = (0, 1, 99, 100, 250, 1600, 4999, 5000, 20_000)
     assert [rows_until_look(each, 100) for each in rows] == [
-        *(100, 99, 1, 300, 150, 3400, 1, 5000, 1),
+        *(100, 99, 1, 300, 150, 400, 1, 1000, 5000),
     ]
     assert [rows_until_look(each, 6400) for each in (5000, 160_000, 319_999)] == [
         *(155_000, 160_000, 1),
@@ -156,7 +157,8 @@ def test_a_batch_is_cut_at_few_points():
 
     found = prequential(Counted(), sapwood.streams.friedman(rows=8192))
     # A chunk of this stream ends at 4,096.
-    assert np.cumsum(sizes).tolist() == [100, 400, 1600, 4096, 5000, 8192]
+    ends = [100, 400, 1000, 2000, 3000, 4000, 4096, 5000, 6000, 7000, 8000, 8192]
+    assert np.cumsum(sizes).tolist() == ends
     assert found.curve["row"].tolist() == [*range(100, 8192, 100), 8192]
 
 
