@@ -4,6 +4,7 @@ Regions are the leaves of a tree; of any other model, those of a small tree that
 its errors.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
@@ -90,7 +91,8 @@ class Before:
         predicting: bool | FloatArray = True,
         regions: IntArray | None = None,
     ) -> None:
-        self.predictions = array_for(predicting, shape).reshape(shape[0], -1)
+        rows, targets = shape[0], math.prod(shape[1:])
+        self.predictions = array_for(predicting, shape).reshape(rows, targets)
         self.regions = np.zeros(shape[0], np.int32) if regions is None else regions
 
 

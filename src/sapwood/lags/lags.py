@@ -479,9 +479,11 @@ class Lags:
         labels = None if y is None else self._labels(y)
         if labels is not None:
             lengths.add(len(labels))
-        if len(lengths) != 1:
-            raise ValueError(f"X and y have columns of {sorted(lengths)} values: one is expected")
-        count = lengths.pop()
+        if len(lengths) > 1:
+            raise ValueError(
+                f"X and y have columns of {sorted(lengths)} values: the lengths must agree"
+            )
+        count = max(lengths, default=0)
         rows = np.full((count, len(self._sources) + (self._time is not None)), np.nan)
         if self._time is not None:
             rows[:, -1] = all_seconds(columns.get(self._time.name), self._time)

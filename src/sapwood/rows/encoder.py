@@ -36,7 +36,15 @@ if TYPE_CHECKING:
     from sapwood.rows.features import Features, KnownFeatures
     from sapwood.schema import Schema
 
-__all__ = ["MAX_FEATURES", "EncodedRows", "columns_of_rows", "is_rows", "read", "read_one"]
+__all__ = [
+    "MAX_FEATURES",
+    "EncodedRows",
+    "columns_of_rows",
+    "is_empty_list",
+    "is_rows",
+    "read",
+    "read_one",
+]
 
 MAX_FEATURES = 4096
 BLOCK = 2**17  # doubles of a matrix that stay in the cache while they are written column by column
@@ -220,6 +228,8 @@ class EncodedRows:
 def read(features: Features, X: Any, learn: bool) -> EncodedRows:
     """Read rows, given as an array, a mapping of columns, a list of dicts or a data frame."""
     schema = None if isinstance(X, EncodedColumns) else features.encoding
+    if is_empty_list(X):
+        X = {}
     if is_rows(X):
         columns = columns_of_rows(X)
         if learn and len(X[0]) <= MAX_FEATURES:
@@ -259,6 +269,11 @@ def _by_schema(
 def is_rows(X: Any) -> bool:
     """Whether X is a list of dicts, one for each row."""
     return isinstance(X, list | tuple) and bool(X) and isinstance(X[0], Mapping)
+
+
+def is_empty_list(X: Any) -> bool:
+    """Whether X is a list of no rows, which says nothing of columns."""
+    return isinstance(X, list | tuple) and not X
 
 
 def columns_of_rows(rows: Sequence[Any]) -> dict[Any, list[Any]]:

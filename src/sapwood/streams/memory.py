@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.rows import frames
-from sapwood.rows.encoder import columns_of_rows, is_rows
+from sapwood.rows.encoder import columns_of_rows, is_empty_list, is_rows
 from sapwood.rows.targets import read as read_targets
 from sapwood.schema import Schema
 from sapwood.streams import bad_rows
@@ -361,7 +361,7 @@ def columns_of(X: Any, names: Sequence[Label] = ()) -> dict[Label, Column]:
 
     If names are given, they are those of the columns of an array.
     """
-    if is_rows(X):
+    if is_rows(X) or is_empty_list(X):
         X = columns_of_rows(X)
     if isinstance(X, Mapping):
         return {validation.feature_name(name): _column(values) for name, values in X.items()}

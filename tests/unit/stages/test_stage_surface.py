@@ -290,3 +290,21 @@ def test_another_model_inside_lags_is_checked_too():
 
 def tree():
     return HoeffdingTreeRegressor()
+
+
+NO_ROWS = {"list": [], "array": np.empty((0, 1)), "columns": {"x": []}}
+
+
+@pytest.mark.parametrize("X", NO_ROWS.values(), ids=NO_ROWS)
+def test_a_batch_of_no_rows_has_no_predictions_and_teaches_nothing(learned, stage, kind, X):
+    models = [STAGES[stage](MODELS[kind]()), MODELS[kind](), restored(learned, stage, kind)]
+    for model in models:
+        before = model.to_bytes()
+        for name in ROWS:
+            if hasattr(model, name):
+                found = getattr(model, name)(X)
+                parts = found if isinstance(found, tuple) else (found,)
+                assert all(len(part) == 0 for part in parts), name
+        assert len(model.predict_learn_many(X, [])) == 0
+        model.learn_many(X, [])
+        assert model.to_bytes() == before
