@@ -224,3 +224,11 @@ def test_a_missing_target_is_guessed_and_the_last_columns_are_shown(tmp_path, mo
     assert "perhaps -t price? Columns are x0, x1, x2, x3, x4, x5, …, x28, x29, price, note" in (
         ended.stderr
     )
+
+
+def test_a_last_column_of_categories_is_guessed_beside_the_last_number(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "adult.csv").write_text("age,hours,income\n" + "39,40,low\n52,45,high\n" * 20)
+    ended = invoke("evaluate", "adult.csv")
+    assert ended.code == 2
+    assert "perhaps -t hours or -t income? Columns are age, hours, income" in ended.stderr

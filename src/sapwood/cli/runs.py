@@ -274,8 +274,9 @@ def _some_targets(stream: Stream, known: Collection[Any] = ()) -> str:
     possible = ("number", "true or false", *(["left out"] if features else []))
     numbers = [name for name in names if kinds[name] in possible]
     usual = [name for name in numbers if name.lower() in USUAL_TARGETS]
-    guess = (usual or numbers)[-1:]
-    likely = f"perhaps -t {_quoted(guess[0])}? " if guess else ""
+    classes = [name for name in names[-1:] if kinds[name] == "category" and not usual]
+    guesses = [f"-t {_quoted(name)}" for name in (usual or numbers)[-1:] + classes]
+    likely = f"perhaps {' or '.join(guesses)}? " if guesses else ""
     if len(names) > SHOWN_FIRST + SHOWN_LAST + 1:
         names = [*names[:SHOWN_FIRST], "…", *names[-SHOWN_LAST:]]
     return f"{likely}Columns are {', '.join(names)}"
