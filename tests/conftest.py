@@ -5,12 +5,19 @@
 ``.hypothesis``, is tried first by the next such run, and is told by ``@reproduce_failure``.
 """
 
+import os
 import signal
+import sys
 
 from hypothesis import HealthCheck, Phase, settings
 
 # Who runs the tests in the background of a shell lets them ignore Ctrl-C, and all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The tests start hundreds of processes. Where Python may not keep bytecode, each of them would compile
+# all modules again, which is two thirds of its time.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile(
     "sapwood",
