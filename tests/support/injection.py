@@ -71,6 +71,7 @@ class Sweep:
 
     def __init__(self, fault, case, last_words, silence):
         self.fault, self.case, self.last_words, self.silence = fault, case, last_words, silence
+        self.patience = fault.patience
 
     def run(self, report, most_points=None, strikes=None):
         """Try all points, or about so many of them.
@@ -86,6 +87,7 @@ class Sweep:
         """
         total = self._total()
         step = 1 if most_points is None else max(1, total // most_points)
+        self.patience = max(min(3, self.fault.patience), self.fault.patience // step)
         point = 1 + step // 2
         while point is not None:
             wanted = None if strikes is None else strikes - report.points
@@ -158,7 +160,7 @@ class Sweep:
                 report("found", [verdict, strike.where, complaint])
             else:
                 idle += 1
-            if strikes == wanted or (wanted is None and idle >= self.fault.patience):
+            if strikes == wanted or (wanted is None and idle >= self.patience):
                 return
 
     def _try_point(self, point):

@@ -166,6 +166,8 @@ class PythonMemory(Memory):
 class CountedMemory(Memory):
     """Lets functions in C fail that a callback takes the place of."""
 
+    patience = 3  # a point was reached even if the fault is put up with
+
     def __init__(self, failures: int) -> None:
         super().__init__(failures)
         self.calls, self.point = 0, sys.maxsize
