@@ -666,6 +666,19 @@ cdef class EnsembleKernel(Members):
         finally:
             give_turn(self.sharing)
 
+    def change_locked(self, change, *arguments):
+        """Return what a function returns that changes trees, while which nobody reads or learns."""
+        take_turn(self.sharing)
+        try:
+            start_writing(self.sharing)
+            try:
+                self.settle()
+                return change(*arguments)
+            finally:
+                stop_writing(self.sharing)
+        finally:
+            give_turn(self.sharing)
+
     cdef int begin_reading(self) except -1:
         """Wait until one may read, and until no work is outstanding."""
         self.sharing.begin_reading()

@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sapwood import validation
 from sapwood.ensemble.ensemble import Ensemble, Role, checked_max_bytes
 from sapwood.ensemble.renewal import Challenger
@@ -138,6 +141,39 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
         from sapwood.merge.union import merged
 
         return merged(self, other)
+
+    def prune(self, node: int) -> NDArray[np.int32]:
+        """Turn a node of the tree into a leaf again, as `HoeffdingTreeRegressor.prune` does.
+
+        The tree that waits to replace it is left as it is.
+
+        Parameters
+        ----------
+        node : int
+            Its number, as in `to_frame`; 0 is the root.
+
+        Returns
+        -------
+        array of int
+            The number that each node has now; those that are gone have that of the leaf.
+
+        Raises
+        ------
+        ValueError
+            If there is no such node, or if it is a leaf.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> x = np.random.default_rng(1).random(3000)
+        >>> model = AdaptiveTreeRegressor(max_depth=1)
+        >>> model.learn_many({"x": x}, np.where(x < 0.5, 1.0, 3.0))
+        >>> model.prune(0)
+        array([0, 0, 0], dtype=int32)
+        >>> model.n_leaves
+        1
+        """
+        return self._prune(node, 0)
 
     def _next_role(self, number: int) -> Role:
         return self._plain

@@ -1,7 +1,7 @@
 """What the forest and the adaptive tree share: trees behind one encoder of rows."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -24,10 +24,11 @@ from sapwood.model import State
 from sapwood.regressor import GrowthOf, Regressor
 from sapwood.rows._dict_row import RowReader
 from sapwood.rows.encoder import EncodedRows
-from sapwood.rows.features import Features, KnownFeatures
+from sapwood.rows.features import Features, KnownFeatures, checked_names
 from sapwood.system import system
-from sapwood.tree import _memory, memory, tree_state
+from sapwood.tree import _memory, memory, pruning, tree_state
 from sapwood.tree._kernel import TreeKernel
+from sapwood.tree._pruning import commit_splits
 from sapwood.tree._schema_migration import Relay, SchemaMigration
 from sapwood.tree.memory import LEAST_BYTES
 from sapwood.tree.regressor import HoeffdingTreeRegressor
@@ -138,8 +139,18 @@ class Ensemble(Regressor):
     def _new_tree_like(self, table: NDArray[Any], place: int) -> TreeKernel:
         """Return an empty tree for one of which something is known."""
         limit = table["max_bytes"].item(place)
-        role = self._role_of(table, place)
-        return _new_tree(role, self._features, limit, 0, self._growth_of)
+        settings = self._settings(self._role_of(table, place), limit)
+        return settings.new_kernel(self._features, name_bytes=0)
+
+    def _settings(self, role: Role, max_bytes: int) -> TreeSettings:
+        """Return the settings of a tree of some role, as the parameters and rules are now."""
+        settings, no_splits = role.settings, self._parameters["no_splits"]
+        if settings.parameters["no_splits"] != no_splits:
+            settings = settings.without_splits_on(no_splits)
+        if self._growth_of is not None:
+            growth = self._growth_of(settings.growth, role.rate)
+            settings = replace(settings, growth=growth)
+        return settings.limited(max_bytes) if max_bytes else settings
 
     def _fresh(self, kernel: EnsembleKernel, number: int, place: int) -> tuple[TreeKernel, Any]:
         """Return a new tree for a place that knows the features, and what is known of it."""
@@ -147,7 +158,7 @@ class Ensemble(Regressor):
         role = self._next_role(number) if waits else self._first_roles[place]
         known = self._features.known
         limit = int(kernel.tree_table["max_bytes"][-1])
-        tree = _new_tree(role, self._features, limit, 0, self._growth_of)
+        tree = self._settings(role, limit).new_kernel(self._features, name_bytes=0)
         own = self._bytes_for_each(self._features, known)
         relay = memory.relay(tree, self._features, known, own)
         SchemaMigration(self._features, known, [relay]).commit_now()
@@ -278,7 +289,7 @@ class Ensemble(Regressor):
         kernel.tree_table["max_bytes"] = limits
 
     def _set_rules(self, tree: TreeKernel, role: Role, max_bytes: int) -> None:
-        settings = _settings(role, max_bytes, self._growth_of)
+        settings = self._settings(role, max_bytes)
         tree.set_rules(settings.growth.to_record(), settings.memory.to_record())
 
     def _use_growth(self, growth_of: GrowthOf) -> None:
@@ -323,12 +334,41 @@ class Ensemble(Regressor):
         self._listeners.append(listener)
         return partial(self._listeners.remove, listener)
 
+    def _prune(self, node: int, member: int) -> NDArray[np.int32]:
+        """Turn a node of a member into a leaf again; return the new numbers of its nodes."""
+        place = validation.whole(member, "member", 0, self._kernel.members - 1)
+        places: NDArray[np.int32] = self._kernel.change_locked(self._prune_tree, node, place)
+        return places
+
+    def _prune_tree(self, node: int, place: int) -> NDArray[np.int32]:
+        tree = self._kernel.trees[place]
+        places: NDArray[np.int32] = tree.write_locked(pruning.prune, tree, node)
+        # It is the count of which listeners were told.
+        self._kernel.tree_table["leaves"][place] = tree.leaf_count
+        return places
+
     # -- looking inside -------------------------------------------------------------------------
 
     @property
     def no_splits(self) -> tuple[Label, ...]:
-        """The names of features that no leaf of a tree splits on."""
+        """The names of features that no leaf of a tree splits on; others can be assigned.
+
+        Splits that there are stay: see `prune`.
+        """
         return self._kernel.trees[0].no_splits
+
+    @no_splits.setter
+    def no_splits(self, names: Iterable[Label]) -> None:
+        found = checked_names(names, "no_splits")
+        self._kernel.change_locked(self._change_no_splits, found)
+
+    def _change_no_splits(self, names: tuple[Label, ...]) -> None:
+        kernel, changes = self._kernel, []
+        for place, tree in enumerate(kernel.trees):
+            settings = self._settings(self._role_of(kernel.tree_table, place), tree.max_bytes)
+            rules = settings.without_splits_on(names).memory
+            changes.append(pruning.other_splits(tree, self._features, names, rules))
+        commit_splits(changes, names, self._parameters)
 
     @property
     def n_leaves(self) -> int:
@@ -368,7 +408,7 @@ class Ensemble(Regressor):
 
     def _as_tree(self, place: int) -> HoeffdingTreeRegressor:
         kernel = self._kernel.trees[place]
-        settings = self._role_of(self._kernel.tree_table, place).settings
+        settings = self._settings(self._role_of(self._kernel.tree_table, place), 0)
         tree = HoeffdingTreeRegressor(
             **{**settings.parameters, "categorical": self._parameters["categorical"]}
         )
@@ -501,22 +541,8 @@ class Ensemble(Regressor):
         return ensemble_state.restored(cls, state, format)
 
 
-def _settings(role: Role, max_bytes: int, growth_of: GrowthOf | None) -> TreeSettings:
-    """Return the settings of a tree of some role, by other rules of growth if there are any."""
-    settings = role.settings
-    if growth_of is not None:
-        settings = replace(settings, growth=growth_of(settings.growth, role.rate))
-    return settings.limited(max_bytes) if max_bytes else settings
-
-
-def _new_tree(
-    role: Role,
-    features: Features,
-    max_bytes: int,
-    name_bytes: int,
-    growth_of: GrowthOf | None = None,
-) -> TreeKernel:
-    settings = _settings(role, max_bytes, growth_of)
+def _new_tree(role: Role, features: Features, max_bytes: int, name_bytes: int) -> TreeKernel:
+    settings = role.settings.limited(max_bytes) if max_bytes else role.settings
     return settings.new_kernel(features, name_bytes=name_bytes)
 
 

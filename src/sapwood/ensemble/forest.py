@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sapwood import validation
 from sapwood.ensemble.ensemble import Ensemble, Role, checked_max_bytes
 from sapwood.ensemble.renewal import Reserve
@@ -211,6 +214,41 @@ class ForestRegressor(Ensemble):
         from sapwood.merge.union import merged
 
         return merged(self, other)
+
+    def prune(self, node: int, member: int) -> NDArray[np.int32]:
+        """Turn a node of a member into a leaf again, as `HoeffdingTreeRegressor.prune` does.
+
+        The weight of the member in predictions changes with its errors from then on.
+
+        Parameters
+        ----------
+        node : int
+            Its number, as in ``forest.member(member).to_frame()``; 0 is the root.
+        member : int
+            Which member, from 0.
+
+        Returns
+        -------
+        array of int
+            The number that each node has now; those that are gone have that of the leaf.
+
+        Raises
+        ------
+        ValueError
+            If there is no such member or node, or if the node is a leaf.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> x = np.random.default_rng(1).random(3000)
+        >>> forest = ForestRegressor(members=3, max_depth=1)
+        >>> forest.learn_many({"x": x}, np.where(x < 0.5, 1.0, 3.0))
+        >>> forest.prune(0, member=1)
+        array([0, 0, 0], dtype=int32)
+        >>> [forest.member(place).n_leaves for place in range(3)]
+        [2, 1, 1]
+        """
+        return self._prune(node, member)
 
     def _later_roles(self) -> tuple[Role, ...]:
         return (self._light,)

@@ -48,4 +48,5 @@ cdef class Columns:
     cdef double* levels                # of `level_table`
 
 
+cdef void set_may_split(Columns columns, const unsigned char* allowed) noexcept nogil
 cdef void clear_watch(Columns columns, double* page) noexcept nogil

@@ -29,6 +29,15 @@ cdef void clear_watch(Columns columns, double* page) noexcept nogil:
                 (<Grid*>page)[feature] = Grid(0.0, 1.0, 1.0, 0.0)
 
 
+cdef void set_may_split(Columns columns, const unsigned char* allowed) noexcept nogil:
+    """Note of each feature whether leaves may split on it."""
+    cdef Py_ssize_t feature
+    columns.splittable = 0
+    for feature in range(columns.features):
+        columns.may_split[feature] = allowed[feature]
+        columns.splittable += columns.may_split[feature]
+
+
 def level_rows(places):
     """Return how many levels there are for some features, given the places of those of many."""
     cdef Py_ssize_t rows = CATEGORIES * len(places), count
@@ -129,13 +138,10 @@ cdef class Columns:
     def allow_splits(self, may_split):
         """Say of each feature whether leaves may split on it."""
         cdef const unsigned char[::1] allowed = np.ascontiguousarray(may_split).view(np.uint8)
-        cdef Py_ssize_t feature
         if allowed.shape[0] != self.features:
             raise ValueError("it is not said of each feature whether leaves may split on it")
-        self.splittable = 0
-        for feature in range(self.features):
-            self.may_split[feature] = allowed[feature]
-            self.splittable += self.may_split[feature]
+        if self.features:
+            set_may_split(self, &allowed[0])
 
     def set_encodings(self, encodings):
         """Copy by which numbers splits read categories of many; none are known if it is None."""

@@ -9,6 +9,7 @@ cdef class Pages:
     cdef double* fresh(self) noexcept nogil
     cdef void put(self, Py_ssize_t leaf, double* page) noexcept nogil
     cdef void swap(self, Pages other) noexcept nogil
+    cdef void move(self, Py_ssize_t leaf, Py_ssize_t place) noexcept nogil
 
 
 cdef void give_back(double* page) noexcept nogil

@@ -54,6 +54,11 @@ cdef class Pages:
         PyMem_RawFree(self.at[leaf])
         self.at[leaf] = page
 
+    cdef void move(self, Py_ssize_t leaf, Py_ssize_t place) noexcept nogil:
+        """Give the page of a leaf to another, which has none, or is the same."""
+        if leaf != place:
+            self.at[place], self.at[leaf] = self.at[leaf], NULL
+
     cdef void swap(self, Pages other) noexcept nogil:
         """Exchange all pages with another table of pages."""
         self.at, other.at = other.at, self.at

@@ -202,7 +202,7 @@ def relay(
     if tables.max_bytes:
         sizes = _sizes(tables, columns, names, targets, notes)
         stopping, keeps_trial = _memory.leaves_without_room(tables, *columns, *sizes)
-    allowed = may_split(tables, known)
+    allowed = may_split(tables.no_splits, known)
     return Relay(tables, *columns, names, stopping, targets, notes, allowed, keeps_trial)
 
 
@@ -261,11 +261,11 @@ def column_kinds(features: Features, known: KnownFeatures) -> ColumnKinds:
     return is_category & (places < 0), places
 
 
-def may_split(tables: TreeTables, known: KnownFeatures) -> NDArray[np.bool_]:
+def may_split(no_splits: tuple[Label, ...], known: KnownFeatures) -> NDArray[np.bool_]:
     """Return of each feature that is known whether leaves may split on it."""
     return np.array(
         [
-            name not in tables.no_splits and kind != MISSING
+            name not in no_splits and kind != MISSING
             for name, kind in zip(known.names, known.kinds, strict=True)
         ],
         dtype=np.bool_,

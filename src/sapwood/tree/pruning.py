@@ -1,28 +1,27 @@
 """A tree without what is below one of its nodes, which becomes a leaf again.
 
-The state of the tree is rewritten, compact, with other numbers for nodes and leaves. The tree
-that is made of it is checked as every tree that is loaded, and `sapwood/tree/_exchange.pyx` swaps
-its tables in. The new leaf knows what the leaves below knew together: `sapwood.tree.joining`.
+Nodes and leaves that stay move up, in their order, so that tables have no gaps. Their pages stay
+where they are: `sapwood/tree/_pruning.pyx` puts the new tables in place between two rows. The new
+leaf knows what the leaves below knew together: `sapwood.tree.joining`.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.model import State
-from sapwood.tree import tree_state
-from sapwood.tree._column_tables import GRID_DOUBLES
+from sapwood.rows.features import Features
+from sapwood.tree import _memory, memory
 from sapwood.tree._kernel import TreeKernel
+from sapwood.tree._pruning import OtherSplits, remove_leaves
+from sapwood.tree._tables import TargetRecords
 from sapwood.tree.joining import Joined, joined_models, joined_records, mean_of, shares_of
-from sapwood.tree.layout import LEAF, STREAM, no_trial
-from sapwood.tree.memory import bytes_of_names
+from sapwood.tree.layout import LEAF
+from sapwood.tree.memory import MemoryRules, bytes_of_names
+from sapwood.validation import Label
 
-if TYPE_CHECKING:
-    from sapwood.tree.regressor import HoeffdingTreeRegressor
-
-__all__ = ["pruned", "with_no_splits"]
+__all__ = ["other_splits", "prune"]
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int32]
@@ -77,13 +76,13 @@ class Cut(NamedTuple):
         return found.astype(np.int32)
 
 
-def pruned(tree: "HoeffdingTreeRegressor", node: int) -> tuple[State, IntArray]:
-    """Return the state of a tree in which a node is a leaf again, and the new numbers of nodes.
+def prune(kernel: TreeKernel, node: int) -> IntArray:
+    """Turn a node of a tree into a leaf again; return the new numbers of nodes.
 
     Parameters
     ----------
-    tree : HoeffdingTreeRegressor
-        Which nobody changes meanwhile.
+    kernel : TreeKernel
+        Of the tree, which nobody else changes meanwhile.
     node : int
         Its number.
 
@@ -92,56 +91,80 @@ def pruned(tree: "HoeffdingTreeRegressor", node: int) -> tuple[State, IntArray]:
     ValueError
         If there is no such node, or nothing below it.
     """
-    header, arrays = tree_state.state_of(tree)
-    kernel, nodes = tree._kernel, arrays["nodes"]
+    nodes = kernel.node_table[: kernel.node_count]
     place = validation.whole(node, "node", 0, len(nodes) - 1)
     if nodes["kind"][place] == LEAF:
         raise ValueError(f"node = {place} is a leaf: there is nothing below it to be pruned")
     cut = Cut.at(nodes, place)
-    page = _know_together(arrays, cut, kernel)
-    found = {**arrays, **_renumbered(arrays, cut, kernel)}
-    _put_leaf(found, page, cut, kernel)
-    found |= _watches(arrays, cut, kernel) | _trial(arrays, cut)
-    header = {name: entry for name, entry in header.items() if name != tree_state.PENDING}
-    pending = kernel.pending
-    if pending >= 0 and pending not in cut.below:
-        header[tree_state.PENDING] = int(cut.leaves[pending])
-    return State(header, found), cut.places
+    watching = bool(kernel.leaf_table["watching"][cut.below].any())
+    known = _know_together(kernel, cut)
+    tables = _tables_that_stay(kernel, cut)
+    _put_leaf(kernel, cut, tables, known, watching)
+    records = None
+    if kernel.targets > 1:
+        records = TargetRecords(
+            kernel.target_stream_table,
+            tables.of_leaves.reshape(-1),
+            tables.of_nodes.reshape(-1),
+            kernel.target_trial_table,
+        )
+    remove_leaves(
+        kernel,
+        tables.nodes,
+        tables.leaves,
+        int(cut.kept_nodes.sum()),
+        cut.kept_leaves,
+        cut.below,
+        cut.leaves,
+        known.page,
+        watching,
+        records,
+    )
+    return cut.places
 
 
-def with_no_splits(tree: "HoeffdingTreeRegressor", no_splits: tuple[Any, ...]) -> State:
-    """Return the state of a tree whose leaves may split on other features from now on.
+def other_splits(
+    kernel: TreeKernel, features: Features, no_splits: tuple[Label, ...], rules: MemoryRules
+) -> OtherSplits:
+    """Return a change by which leaves of a tree split on all features but some.
+
+    Parameters
+    ----------
+    kernel : TreeKernel
+        Of the tree, which nobody else changes until it is committed.
+    features : Features
+        By which its rows are read.
+    no_splits : tuple of str or int
+        The names of features.
+    rules : MemoryRules
+        Of a tree with these names.
 
     Raises
     ------
     ValueError
-        If `max_bytes` has no room for their names.
+        If `max_bytes` has no room for the names.
     """
-    header, arrays = tree_state.state_of(tree)
-    arrays = {**arrays, "stream": _stream_with_names(arrays["stream"], tree, no_splits)}
-    parameters = tree_state.parameters_header({**tree._parameters, "no_splits": no_splits})
-    trial = arrays["trial"][0]
-    if trial["leaf"] >= 0 and tree._features.names[trial["feature"]] in no_splits:
-        arrays = {**arrays, **_no_trial(arrays)}
-    return State({**header, "parameters": parameters}, arrays)
-
-
-def _stream_with_names(
-    stream: Array, tree: "HoeffdingTreeRegressor", no_splits: tuple[Any, ...]
-) -> Array:
-    """Return the numbers of a stream; observers are measured again before the next row."""
-    kernel, limit = tree._kernel, tree._kernel.max_bytes
+    limit, size = kernel.max_bytes, _memory.nbytes(kernel)
     more = bytes_of_names(no_splits) - bytes_of_names(kernel.no_splits)
-    if limit and tree.nbytes + more > limit:
+    if limit and size + more > limit:
         raise ValueError(
             f"max_bytes = {limit}: there is no room for the names in no_splits (the tree would "
-            f"occupy {tree.nbytes + more}); name fewer features, or shorter ones"
+            f"occupy {size + more}); name fewer features, or shorter ones"
         )
-    found = stream.copy()
-    if limit and kernel.slots == 0 and kernel.measure_at > kernel.rows:
-        found[STREAM.index("measure_at")] = kernel.rows
-        found[STREAM.index("bound")] = kernel.bound + more
-    return found
+    measure_at, bound = kernel.measure_at, kernel.bound
+    if limit and kernel.slots == 0 and measure_at > kernel.rows:
+        # Observers are measured again before the next row.
+        measure_at, bound = kernel.rows, bound + more
+    trial = kernel.trial_table[0][0]
+    return OtherSplits(
+        kernel,
+        no_splits,
+        memory.may_split(no_splits, features.known),
+        rules.to_record(),
+        measure_at,
+        bound,
+        bool(trial["leaf"] >= 0) and features.names[trial["feature"]] in no_splits,
+    )
 
 
 # -- the new leaf ---------------------------------------------------------------------------------
@@ -151,45 +174,82 @@ class Knowledge(NamedTuple):
     """What the new leaf knows: of each target, and its model page."""
 
     targets: list[Joined]
-    page: Array
+    page: Array | None
 
 
-def _know_together(arrays: dict[str, Array], cut: Cut, kernel: TreeKernel) -> Knowledge:
+def _know_together(kernel: TreeKernel, cut: Cut) -> Knowledge:
     """Return what the leaves below a node know, as one leaf would."""
-    targets, at = kernel.targets, arrays["leaves"]["node"][cut.below]
+    targets, records = kernel.targets, kernel.leaf_table[cut.below]
     if targets > 1:
-        leaves = arrays["target_leaves"].reshape(-1, targets)[cut.below].T
-        inherited = arrays["target_nodes"].reshape(-1, targets)[at].T["weight"]
-        streams = arrays["target_streams"]
+        leaves = kernel.target_leaf_table.reshape(-1, targets)[cut.below].T
+        of_nodes = kernel.target_node_table.reshape(-1, targets)
+        inherited = of_nodes[records["node"]].T["weight"]
+        streams = kernel.target_stream_table
         rows, weights = streams["rows"], streams["weight"]
     else:
-        leaves, inherited = arrays["leaves"][cut.below][None], arrays["nodes"][at][None]["weight"]
-        stream = dict(zip(STREAM, arrays["stream"].tolist(), strict=True))
-        rows, weights = np.array([stream["rows"]]), np.array([stream["weight"]])
+        leaves, inherited = records[None], kernel.node_table[records["node"]][None]["weight"]
+        rows, weights = np.array([kernel.rows]), np.array([kernel.weight])
     pairs = list(zip(inherited, leaves, strict=True))
     shares = np.array([shares_of(*pair) for pair in pairs])
     origins = np.array(
         [own["origin"] - mean_of(share, own) for share, own in zip(shares, leaves, strict=True)]
     )
-    page, apart = joined_models(arrays["models"][cut.below], kernel, origins, shares)
+    pages = [kernel.model_page(leaf) for leaf in cut.below.tolist()]
+    models = np.array(pages) if kernel.linear else np.zeros((len(pages), 0))
+    page, apart = joined_models(models, kernel, origins, shares)
     row_weights = (weights / np.maximum(rows, 1.0)).tolist()
     joined = [
         joined_records(*pair, row_weight, far)
         for pair, row_weight, far in zip(pairs, row_weights, apart, strict=True)
     ]
-    return Knowledge(joined, page)
+    return Knowledge(joined, page if kernel.linear else None)
 
 
-def _put_leaf(found: dict[str, Array], known: Knowledge, cut: Cut, kernel: TreeKernel) -> None:
-    """Write the records and the model of the new leaf over those of its node and its first leaf."""
-    nodes, leaves, targets = found["nodes"], found["leaves"], kernel.targets
-    at = cut.nodes[cut.node]
+class Tables(NamedTuple):
+    """The records of nodes and leaves, as long as those of the tree; those of several targets."""
+
+    nodes: Array
+    leaves: Array
+    of_nodes: Array
+    of_leaves: Array
+
+
+def _tables_that_stay(kernel: TreeKernel, cut: Cut) -> Tables:
+    """Return the tables of the nodes and leaves that stay."""
+    nodes, leaves = kernel.node_table, kernel.leaf_table
+    of_nodes = of_leaves = np.zeros((0, 0))
+    if kernel.targets > 1:
+        of_nodes = _moved_up(kernel.target_node_table.reshape(len(nodes), -1), cut.kept_nodes)
+        of_leaves = _moved_up(kernel.target_leaf_table.reshape(len(leaves), -1), cut.kept_leaves)
+    nodes, leaves = _moved_up(nodes, cut.kept_nodes), _moved_up(leaves, cut.kept_leaves)
+    own = nodes[: cut.kept_nodes.sum()]
+    inner, is_leaf = own["kind"] != LEAF, own["kind"] == LEAF
+    inner[cut.nodes[cut.node]] = False
+    own["child"][inner] = cut.nodes[own["child"][inner]]
+    own["child"][is_leaf] = cut.leaves[own["child"][is_leaf]]
+    own["parent"][1:] = cut.nodes[own["parent"][1:]]
+    own_leaves = leaves[: cut.kept_leaves.sum()]
+    own_leaves["node"] = cut.nodes[own_leaves["node"]]
+    return Tables(nodes, leaves, of_nodes, of_leaves)
+
+
+def _moved_up(table: Array, kept: NDArray[np.bool_]) -> Array:
+    """Return a table as long as another, of those of its first rows that stay."""
+    found = np.zeros_like(table)
+    found[: kept.sum()] = table[: len(kept)][kept]
+    return found
+
+
+def _put_leaf(
+    kernel: TreeKernel, cut: Cut, tables: Tables, known: Knowledge, watching: bool
+) -> None:
+    """Write the records of the new leaf over those of its node and its first leaf."""
+    nodes, leaves, at = tables.nodes, tables.leaves, cut.nodes[cut.node]
     parent, depth = nodes[at]["parent"], nodes[at]["depth"]
     nodes[at] = np.zeros((), nodes.dtype)
     nodes["kind"][at], nodes["child"][at] = LEAF, cut.leaf
     nodes["parent"][at], nodes["depth"][at] = parent, depth
     rows, weight = _rows_below(cut, kernel)
-    watching = bool(kernel.leaf_table["watching"][cut.below].any())
     nodes["weight"][at] = weight
     review = kernel.first_review * kernel.weight / kernel.rows if watching else np.inf
     own = leaves[cut.leaf : cut.leaf + 1]
@@ -197,17 +257,12 @@ def _put_leaf(found: dict[str, Array], known: Knowledge, cut: Cut, kernel: TreeK
     own["node"], own["watching"], own["rows"] = at, watching, rows
     own["due"] = own["review"] = review
     own["born"] = kernel.weight
-    if targets == 1:
+    if kernel.targets == 1:
         _write(nodes[at : at + 1], own, known.targets[0])
-    else:
-        of_nodes = found["target_nodes"].reshape(-1, targets)
-        of_leaves = found["target_leaves"].reshape(-1, targets)
-        for target, joined in enumerate(known.targets):
-            _write(
-                of_nodes[at, target : target + 1], of_leaves[cut.leaf, target : target + 1], joined
-            )
-    if kernel.linear:
-        found["models"][cut.leaf] = known.page
+        return
+    for target, joined in enumerate(known.targets):
+        place = slice(target, target + 1)
+        _write(tables.of_nodes[at, place], tables.of_leaves[cut.leaf, place], joined)
 
 
 def _write(node: Array, leaf: Array, joined: Joined) -> None:
@@ -226,73 +281,3 @@ def _rows_below(cut: Cut, kernel: TreeKernel) -> tuple[float, float]:
     leaves = kernel.leaf_table[cut.below]
     inherited = kernel.node_table["weight"][leaves["node"]]
     return float(leaves["rows"].sum()), float((inherited + leaves["weight"]).sum())
-
-
-# -- the other ones -------------------------------------------------------------------------------
-
-
-def _renumbered(arrays: dict[str, Array], cut: Cut, kernel: TreeKernel) -> dict[str, Array]:
-    """Return the tables of the nodes and leaves that stay."""
-    nodes, leaves = arrays["nodes"][cut.kept_nodes], arrays["leaves"][cut.kept_leaves]
-    inner = nodes["kind"] != LEAF
-    inner[cut.nodes[cut.node]] = False
-    is_leaf = nodes["kind"] == LEAF
-    nodes["child"][inner] = cut.nodes[nodes["child"][inner]]
-    nodes["child"][is_leaf] = cut.leaves[nodes["child"][is_leaf]]
-    nodes["parent"][1:] = cut.nodes[nodes["parent"][1:]]
-    leaves["node"] = cut.nodes[leaves["node"]]
-    found = {"nodes": nodes, "leaves": leaves, "models": arrays["models"][cut.kept_leaves]}
-    if kernel.targets > 1:
-        for name, kept in (("target_nodes", cut.kept_nodes), ("target_leaves", cut.kept_leaves)):
-            found[name] = arrays[name].reshape(-1, kernel.targets)[kept].reshape(-1)
-    return found
-
-
-def _watches(arrays: dict[str, Array], cut: Cut, kernel: TreeKernel) -> dict[str, Array]:
-    """Return what the leaves that stay watch; the new one does so from nothing, if others did."""
-    watching = np.flatnonzero(arrays["leaves"]["watching"])
-    begins = bool(np.isin(watching, cut.below).any())
-    fresh = np.zeros(kernel.watch_doubles)
-    grids = fresh[: GRID_DOUBLES * kernel.features].reshape(-1, GRID_DOUBLES)
-    grids[kernel.columns.is_category] = 0.0, 1.0, 1.0, 0.0
-    sizes = arrays["observer_sizes"]
-    blobs = np.split(arrays["observers"], np.cumsum(sizes)[:-1]) if len(sizes) else []
-    pages, kept_blobs = [], []
-    places = {int(leaf): place for place, leaf in enumerate(watching)}
-    for leaf in np.flatnonzero(cut.kept_leaves).tolist():
-        if leaf == cut.below[0]:
-            if begins:
-                pages.append(fresh)
-                new = kernel.fresh_observers() or ()
-                kept_blobs += [
-                    np.frombuffer(tree_state.observer_bytes(each), np.uint8) for each in new
-                ]
-        elif leaf in places:
-            place = places[leaf]
-            pages.append(arrays["watches"][place])
-            kept_blobs += blobs[place * kernel.features : (place + 1) * kernel.features]
-    return {
-        "watches": np.array(pages).reshape(len(pages), kernel.watch_doubles),
-        "observer_sizes": np.array([len(blob) for blob in kept_blobs], dtype=np.int64),
-        "observers": np.concatenate(kept_blobs) if kept_blobs else arrays["observers"][:0],
-    }
-
-
-def _trial(arrays: dict[str, Array], cut: Cut) -> dict[str, Array]:
-    """Return the split on trial, unless it is one of a leaf that is gone."""
-    leaf = int(arrays["trial"]["leaf"][0])
-    if leaf < 0:
-        return {}
-    if leaf in cut.below:
-        return _no_trial(arrays)
-    trial = arrays["trial"].copy()
-    trial["leaf"] = cut.leaves[leaf]
-    return {"trial": trial}
-
-
-def _no_trial(arrays: dict[str, Array]) -> dict[str, Array]:
-    """Return the arrays of a split on trial, as they are while there is none."""
-    found = {"trial": no_trial(), "trial_watches": arrays["trial_watches"][:0]}
-    if "target_trial" in arrays:
-        found["target_trial"] = np.zeros_like(arrays["target_trial"])
-    return found

@@ -20,8 +20,8 @@ from sapwood.rows import frames, missing_flags, targets
 from sapwood.rows.encoder import EncodedRows
 from sapwood.rows.features import Features, checked_names, labels_within
 from sapwood.tree import _memory, memory, one_target, pruning, tree_state
-from sapwood.tree._exchange import exchange
 from sapwood.tree._kernel import TreeKernel
+from sapwood.tree._pruning import commit_splits
 from sapwood.tree._schema_migration import SchemaMigration
 from sapwood.tree.bounds import SplitBoundName
 from sapwood.tree.growth import SplitOn
@@ -283,7 +283,10 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
         self._kernel.write_locked(self._change_no_splits, checked_names(names, "no_splits"))
 
     def _change_no_splits(self, names: tuple[Label, ...]) -> None:
-        self._become(pruning.with_no_splits(self, names))
+        own = {name: each for name, each in self._parameters.items() if name != "categorical"}
+        rules = TreeSettings.checked(**own).without_splits_on(names).memory
+        change = pruning.other_splits(self._kernel, self._features, names, rules)
+        commit_splits([change], names, self._parameters)
 
     def prune(self, node: int) -> IntArray:
         """Turn a node into a leaf again; all that is below it is forgotten.
@@ -338,16 +341,9 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
         return places
 
     def _prune(self, node: int) -> IntArray:
-        state, places = pruning.pruned(self, node)
-        renumbered = (*self._renumbered, places)
-        self._become(state)
-        self._renumbered = renumbered
+        places = pruning.prune(self._kernel, node)
+        self._renumbered = (*self._renumbered, places)
         return places
-
-    def _become(self, state: State) -> None:
-        """Take over what a state made from that of this tree says of its nodes and leaves."""
-        made = HoeffdingTreeRegressor.from_state(state, self.format)
-        exchange(self._kernel, made._kernel, self._parameters)
 
     # -- another site's tree --------------------------------------------------------------------
 

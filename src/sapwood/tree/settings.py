@@ -110,6 +110,12 @@ class TreeSettings:
         rules = MemoryRules.of(max_bytes, self.observing, self.parameters["no_splits"])
         return replace(self, parameters=parameters, memory=rules)
 
+    def without_splits_on(self, names: tuple[Label, ...]) -> Self:
+        """Return the same for a tree that splits on all features but some."""
+        parameters = {**self.parameters, "no_splits": names}
+        rules = MemoryRules.of(self.parameters["max_bytes"], self.observing, names)
+        return replace(self, parameters=parameters, memory=rules)
+
     def _new_notes(self) -> Notes | None:
         """Return the memory of pending predictions, for a tree with an error-correction layer."""
         if self.parameters["track"] is None:

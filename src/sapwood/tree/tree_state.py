@@ -369,7 +369,7 @@ def fill_kernel(
         samples,
         units,
         targets,
-        memory.may_split(kernel, features.known),
+        memory.may_split(kernel.no_splits, features.known),
         checked_encodings(arrays, targets, places) if is_encoded else None,
     )
     kernel.set_tables(

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sapwood import EBSTObserver, ForestRegressor, HoeffdingTreeRegressor
+from sapwood import (
+    AdaptiveTreeRegressor,
+    EBSTObserver,
+    ForestRegressor,
+    HoeffdingTreeRegressor,
+)
 from sapwood.inspect import snapshot
 from sapwood.intervals import IntervalRegressor
 from sapwood.limits import MOST_ERROR
@@ -533,3 +538,139 @@ def test_a_trial_of_several_targets_ends_if_its_leaf_or_its_feature_goes(change)
         tree.no_splits = [tree.features[int(trial["feature"][0])]]
     assert not tree._kernel.has_trial
     same_from_now_on(tree, X[:400], y[:400])
+
+
+# -- ensembles ------------------------------------------------------------------------------------
+
+
+def ensemble(kind, targets=1, rows=4000, **parameters):
+    columns, y = stream(rows)
+    model = kind(grace_period=60, **parameters)
+    model.learn_many(columns, y if targets == 1 else {"y": y, "z": np.abs(y)})
+    return model, columns, y if targets == 1 else {"y": y, "z": np.abs(y)}
+
+
+def pruned(model, node, member):
+    own = {} if isinstance(model, AdaptiveTreeRegressor) else {"member": member}
+    return model.prune(node, **own)
+
+
+def goes_on(model, columns, y):
+    """A model that was saved and loaded goes on to the same bits."""
+    twin = type(model).from_bytes(model.to_bytes())
+    assert twin.to_bytes() == model.to_bytes()
+    for each in (model, twin):
+        each.learn_many(columns, y)
+    assert twin.to_bytes() == model.to_bytes()
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+@pytest.mark.parametrize(
+    ("kind", "member"), [(ForestRegressor, 0), (ForestRegressor, 1), (AdaptiveTreeRegressor, 0)]
+)
+@pytest.mark.parametrize("max_bytes", [None, 900_000])
+def test_a_member_is_pruned_as_the_same_tree_alone(kind, member, targets, max_bytes):
+    """All other trees stay, and so do their shares in predictions."""
+    own = {"members": 3} if kind is ForestRegressor else {}
+    model, columns, y = ensemble(kind, targets, max_bytes=max_bytes, **own)
+    tree = model.member(member)
+    node = int(inner_nodes(tree)[-1])
+    before, trees = model.to_state().arrays, len(model._kernel.trees)
+    text = model._kernel.trees[-1].node_table.tobytes()
+
+    places = pruned(model, node, member)
+
+    np.testing.assert_array_equal(places, tree.prune(node))
+    after = model.to_state().arrays
+    for name in ("nodes", "leaves", "models", "watches", "trial", "units"):
+        assert after[f"{member} {name}"].tobytes() == tree.to_state().arrays[name].tobytes(), name
+    for place in set(range(trees)) - {member}:
+        for name in before:
+            if name.startswith(f"{place} "):
+                assert after[name].tobytes() == before[name].tobytes(), name
+    assert model._kernel.trees[-1].node_table.tobytes() == text
+    assert after["blend"].tobytes() == before["blend"].tobytes()
+    goes_on(model, columns, y)
+
+
+def test_nobody_is_told_of_a_split_where_a_member_was_pruned():
+    model, columns, y = ensemble(ForestRegressor, members=3)
+    events = []
+    model.learn_many(columns, y)
+    model.listen(events.append)
+    for member in range(2):
+        model.prune(0, member=member)
+    model._kernel.tree_table["born"][-1] = model._kernel.rows  # as none is to be replaced
+    model._kernel.renew(model._kernel)
+    assert [event for event in events if event["event"] == "split"] == []
+
+
+@pytest.mark.parametrize(("node", "member"), [(10_000, 0), (0, 3), (0, -1), (0, "a"), (-1, 1)])
+def test_members_and_nodes_of_a_forest_that_there_are_not(node, member):
+    model, *_ = ensemble(ForestRegressor, members=3)
+    data = model.to_bytes()
+    with pytest.raises(ValueError, match=r"node = |member = "):
+        model.prune(node, member=member)
+    assert model.to_bytes() == data
+
+
+def test_readers_see_a_forest_before_or_after():
+    model, columns, y = ensemble(ForestRegressor, members=3)
+    rows, stop, wrong = rows_of(columns)[:20], threading.Event(), []
+
+    def read():
+        while not stop.is_set():
+            for x in rows:
+                if not np.isfinite(model.predict_one(x)):
+                    wrong.append(x)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        for _ in range(10):
+            for member in range(2):
+                if model.member(member).n_leaves > 1:
+                    model.prune(0, member=member)
+            model.learn_many(columns, y)
+    finally:
+        stop.set()
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("kind", [ForestRegressor, AdaptiveTreeRegressor])
+@pytest.mark.parametrize("max_bytes", [None, 900_000])
+def test_other_features_may_be_named_while_an_ensemble_lives(kind, max_bytes):
+    model, columns, _ = ensemble(kind, rows=12, max_bytes=max_bytes)
+    said = model.predict_many(columns)
+    assert model.n_leaves == len(model._kernel.trees) - 1
+    model.no_splits = ["d", "a"]
+    assert model.no_splits == model.parameters["no_splits"] == ("a", "d")
+    np.testing.assert_array_equal(model.predict_many(columns), said)
+    assert type(model).from_bytes(model.to_bytes()).no_splits == ("a", "d")
+    goes_on(model, *stream(4000, seed=2))
+    assert model.n_leaves > 2 * (len(model._kernel.trees) - 1)
+    for tree in model._kernel.trees:
+        assert tree.no_splits == ("a", "d")
+    for member in range(len(model._kernel.trees) - 1):
+        tree = model.member(member)
+        nodes = tree._kernel.node_table[inner_nodes(tree)]
+        assert {tree.features[place] for place in nodes["feature"]}.isdisjoint({"a", "d"})
+
+
+def test_trees_that_come_later_know_the_names_too():
+    model, *_ = ensemble(ForestRegressor, members=3)
+    model.no_splits = ["d"]
+    twin = ForestRegressor(grace_period=60, members=3, no_splits=["d"])
+    fresh, _ = model._fresh(model._kernel, 99, model._kernel.members)
+    other, _ = twin._fresh(twin._kernel, 99, twin._kernel.members)
+    assert fresh.no_splits == other.no_splits == ("d",)
+
+
+def test_names_for_which_an_ensemble_has_no_memory_change_no_tree():
+    model, *_ = ensemble(ForestRegressor, members=3, max_bytes=900_000)
+    data = model.to_bytes()
+    with pytest.raises(ValueError, match="there is no room for the names"):
+        model.no_splits = [f"{'a long name, ' * 20}{at}" for at in range(4000)]
+    assert model.to_bytes() == data
+    assert model.no_splits == ()
