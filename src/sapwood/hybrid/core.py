@@ -20,6 +20,7 @@ from sapwood.hybrid.refits import BatchModel, Fit, Refit
 from sapwood.hybrid.schedule import Schedule
 from sapwood.hybrid.window import Rows, Window
 from sapwood.regressor import Regressor
+from sapwood.rows._dict_row import RowReader
 from sapwood.rows.column import CATEGORY
 from sapwood.rows.features import Features
 from sapwood.validation import Label
@@ -109,6 +110,7 @@ class HybridCore:
         timeout: float | None = None,
     ) -> None:
         self.names, self.count, self.features = names, max(1, len(names)), features
+        self.reader = RowReader(features)
         self.online, self.corrector = online, corrector
         self.schedule, self.learner, self.frozen = schedule, learner, frozen
         self.background, self.timeout = background, timeout
@@ -165,7 +167,7 @@ class HybridCore:
         """
         members = self._members(rows.count)
         members[:, :, 0] = rows.predict(self.online, record)
-        members[:, :, 2] = self.predict_batch(rows, rows.plan(self.features, False).matrix)
+        members[:, :, 2] = self.predict_batch(rows, rows.plan(self.reader, False).matrix)
         if self.corrector is not None:
             more = rows.with_features(feature_names(self.names), members[:, :, 2])
             members[:, :, 1] = more.predict(self.corrector, record)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from sapwood.corrector._pending import key_of_row, keys_of_columns
 from sapwood.regressor import Regressor
+from sapwood.rows._dict_row import RowReader
 from sapwood.rows.encoded import marked_like
 from sapwood.rows.encoder import EncodedRows
-from sapwood.rows.features import Features
 from sapwood.rows.targets import Targets, named
 from sapwood.validation import Label
 
@@ -43,8 +43,8 @@ class StreamRows(Protocol):
     def names(self) -> list[Label]:
         """Return the names of the features, in the order of the rows."""
 
-    def plan(self, features: Features, learn: bool) -> EncodedRows:
-        """Return the rows as numbers, and what they add to the features."""
+    def plan(self, reader: RowReader, learn: bool) -> EncodedRows:
+        """Return the rows as numbers, and what they add to the features of a reader."""
 
     def column(self, name: Label) -> Any:
         """Return the values of a feature; None if the rows do not have it."""
@@ -95,8 +95,11 @@ class OneRow:
         """Return the names of the features, in the order of the row."""
         return list(self._x)
 
-    def plan(self, features: Features, learn: bool) -> EncodedRows:
-        """Return the row as numbers, and what it adds to the features."""
+    def plan(self, reader: RowReader, learn: bool) -> EncodedRows:
+        """Return the row as numbers, and what it adds to the features of a reader."""
+        features = reader.features
+        if reader.read(self._x, learn):
+            return EncodedRows(features, features.known, reader.row[np.newaxis].copy())
         return features.read_one(self._x, learn)
 
     def column(self, name: Label) -> Any:
@@ -184,9 +187,9 @@ class ManyRows:
         """Return the names of the features, in the order of the columns."""
         return list(self.columns)
 
-    def plan(self, features: Features, learn: bool) -> EncodedRows:
-        """Return the rows as numbers, and what they add to the features."""
-        return features.read(self.columns, learn)
+    def plan(self, reader: RowReader, learn: bool) -> EncodedRows:
+        """Return the rows as numbers, and what they add to the features of a reader."""
+        return reader.features.read(self.columns, learn)
 
     def column(self, name: Label) -> Any:
         """Return the values of a feature; None if the rows do not have it."""

@@ -295,7 +295,8 @@ class HybridRegressor(HybridView):
         self, rows: StreamRows, y: targets.Targets, w: FloatArray
     ) -> tuple[HybridCore, Any, FloatArray, FloatArray]:
         """Validate rows; return the core, the schema with these rows, the rows as numbers, and y."""
-        plan, core = rows.plan(self._features, True), self._advanced()
+        core = self._advanced()
+        plan = rows.plan(core.reader, True)
         if len(y.values) != rows.count:
             raise ValueError(
                 f"X has {rows.count} rows and y has {len(y.values)} values: the lengths must agree"
@@ -306,7 +307,7 @@ class HybridRegressor(HybridView):
         if names != core.names:
             core = self._core_of(names, core.learner, core.frozen)
         if rows.count > core.rows_until_event():
-            rows.plan(core.online._features, True)  # raises before anything is learned
+            rows.plan(core.online._reader, True)  # raises before anything is learned
         return core, plan.known(), plan.matrix, values
 
     def _names(self) -> tuple[Label, ...]:

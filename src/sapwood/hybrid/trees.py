@@ -6,6 +6,7 @@ which is tried on rows around their thresholds; where it does not, or where tree
 categories, the model of the library is used itself.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
@@ -28,6 +29,7 @@ TRIED = 64  # rows on which the arrays are compared with the model that they wer
 LEFT_BIT, MISSING_BITS = 2, 2  # of LightGBM's decision_type
 KNOWN_OBJECTIVES = ("regression", "regression_l1", "huber", "fair", "quantile", "mape")
 FLAGS_OF_MISSING = (0, MISSING_ZERO, MISSING_NAN)  # none, zero, NaN: as LightGBM numbers them
+ALMOST_ZERO = float(np.float32(1e-35))  # values up to here count as zero in LightGBM
 
 
 class FlatTrees(NamedTuple):
@@ -212,7 +214,8 @@ def _add_lightgbm(entries: dict[str, str], nodes: Nodes) -> None:
     if int(entries["num_leaves"]) == 1:
         nodes.append((LEAF, values[0], 0, 0))
         return
-    features, thresholds = _whole(entries["split_feature"]), _numbers(entries["threshold"])
+    features = _whole(entries["split_feature"])
+    thresholds = [*map(_beside_zero, _numbers(entries["threshold"]))]
     types = _whole(entries["decision_type"])
     left, right = _whole(entries["left_child"]), _whole(entries["right_child"])
 
@@ -224,6 +227,13 @@ def _add_lightgbm(entries: dict[str, str], nodes: Nodes) -> None:
         return features[place], thresholds[place], flags, left[place], right[place]
 
     _add_tree(node, nodes)
+
+
+def _beside_zero(threshold: float) -> float:
+    """Return a threshold that has all values that count as zero on the side on which zero is."""
+    if abs(threshold) > ALMOST_ZERO:
+        return threshold
+    return math.nextafter(-ALMOST_ZERO, -math.inf) if threshold < 0.0 else ALMOST_ZERO
 
 
 def _numbers(text: str) -> list[float]:

@@ -50,8 +50,7 @@ class Held(NamedTuple):
 
     def copy(self) -> "Held":
         """Return an independent copy; a loss of the caller's own is shared."""
-        loss = self.loss.copy() if isinstance(self.loss, NamedLoss) else self.loss
-        return Held(self.model.copy(), loss, self.sums)
+        return Held(self.model.copy(), _copied(self.loss), self.sums)
 
 
 class LossRegressor(OneTargetStage):
@@ -138,13 +137,15 @@ class LossRegressor(OneTargetStage):
         with self._turn():
             held = self._held
             raw = held.model._place_one(x, key, False)[0]
-            step = _step(held, label, raw, weight)
+            loss = _copied(held.loss)
+            rows = rows_learned(held.model)
+            own, share, sums = _step(loss, held.sums, label, raw, weight, rows=rows)
 
             def finish() -> None:
-                self._held = Held(held.model, step.loss, step.sums)
+                self._held = Held(held.model, loss, sums)
 
             self._both(
-                lambda: held.model._learn_row(x, step.label, step.weight, key),
+                lambda: held.model._learn_row(x, own, share, key),
                 finish,
                 lambda: self._held is held,
             )
@@ -168,17 +169,18 @@ class LossRegressor(OneTargetStage):
             raise ValueError(f"X has {len(rows)} rows and y has {len(labels)}: they must agree")
         found = array_for(predicting, (len(labels),))
         with self._turn():
-            held = self._held.copy()
-            for place, (x, label, weight) in enumerate(zip(rows, labels, weights, strict=True)):
-                key = 0 if keys is None else int(keys[place])
-                raw, region = held.model._place_one(x, key, not delayed)
-                found[place] = _predicted(held, raw)
+            model, loss, sums = self._held.copy()
+            tokens = [0] * len(rows) if keys is None else np.asarray(keys).tolist()
+            each = zip(rows, labels, weights, tokens, strict=True)
+            for place, (x, label, weight, key) in enumerate(each):
+                raw, region = model._place_one(x, key, not delayed)
+                known = rows_learned(model)
+                found[place] = loss.inverse(raw) if known else 0.0
                 if regions is not None:
                     regions[place] = region
-                step = _step(held, label, raw, weight)
-                held.model._learn_row(x, step.label, step.weight, key)
-                held = Held(held.model, step.loss, step.sums)
-            self._held = held
+                own, share, sums = _step(loss, sums, label, raw, weight, rows=known)
+                model._learn_row(x, own, share, key)
+            self._held = Held(model, loss, sums)
         return found
 
     def _check_labels(self, labels: list[float]) -> None:
@@ -276,26 +278,28 @@ class LossRegressor(OneTargetStage):
         return made
 
 
-class _Step(NamedTuple):
-    """How a row is learned: as which label of which weight, and what is known afterwards."""
+def _step(
+    loss: Any, sums: Sums, y: float, raw: float, w: float, *, rows: float | None
+) -> tuple[float, float, Sums]:
+    """Return how a row is learned: as which label of which weight, and the sums afterwards.
 
-    label: float
-    weight: float
-    loss: Any
-    sums: Sums
-
-
-def _step(held: Held, y: float, raw: float, w: float) -> _Step:
-    """Return how a row is learned whose raw prediction is known.
+    Parameters
+    ----------
+    loss : Loss
+        Learns from the row, if it is a named one.
+    sums : Sums
+        What is known of derivatives and losses.
+    y, raw, w : float
+        The label, the raw prediction, and the weight of the row.
+    rows : float, optional
+        How many rows were learned.
 
     Raises
     ------
     ValueError
         If a derivative is not finite, or the second one not above 0.
     """
-    model, loss, sums = held
-    rows = rows_learned(model) or 0.0
-    if rows == 0.0:  # there is no raw prediction yet
+    if not rows:  # there is no raw prediction yet
         raw = label = _finite(loss.link(y), "link", y, raw)
         share = 1.0
     else:
@@ -308,17 +312,12 @@ def _step(held: Held, y: float, raw: float, w: float) -> _Step:
             )
         label = _finite(raw - gradient / hessian, "raw - gradient / hessian", y, raw)
         value = _finite(loss.value(y, raw), "value", y, raw)
-        sums = Sums(
-            sums.weight + w,
-            sums.hessian + w * hessian,
-            KEPT * sums.loss_weight + w,
-            KEPT * sums.loss + w * value,
-        )
-        share = hessian * sums.weight / sums.hessian
+        weight, squares = sums.weight + w, sums.hessian + w * hessian
+        sums = Sums(weight, squares, KEPT * sums.loss_weight + w, KEPT * sums.loss + w * value)
+        share = hessian * weight / squares
     if isinstance(loss, NamedLoss):
-        loss = loss.copy()
-        loss.update(y, raw, rows)
-    return _Step(label, w * min(max(share, LIGHTEST), HEAVIEST), loss, sums)
+        loss.update(y, raw, rows or 0.0)
+    return label, w * min(max(share, LIGHTEST), HEAVIEST), sums
 
 
 def _finite(value: Any, name: str, y: float, raw: float) -> float:
@@ -329,6 +328,11 @@ def _finite(value: Any, name: str, y: float, raw: float) -> float:
             "raw within a range, or drop the row"
         )
     return number
+
+
+def _copied(loss: Any) -> Any:
+    """Return an independent copy of a named loss; one of the caller's own is shared."""
+    return loss.copy() if isinstance(loss, NamedLoss) else loss
 
 
 def _predicted(held: Held, raw: float) -> float:

@@ -292,6 +292,22 @@ def test_trees_of_lightgbm_predict_the_same(parameters):
     assert again.predict(X).tolist() == trees.predict(X).tolist()
 
 
+def test_values_that_lightgbm_reads_as_zero_are_on_the_side_of_zero():
+    tiny = float(np.float32(1e-35))
+    values = [-1.0, -2 * tiny, -tiny, -tiny / 2, -5e-324, -0.0, 0.0, tiny / 2, tiny, 2 * tiny, 1.0]
+    X = np.array(values)[:, np.newaxis]
+    own = {"verbose": -1, "num_threads": 1, "min_data_in_leaf": 1, "min_data_in_bin": 1}
+    rows = np.repeat([[-1.0], [0.0], [1.0]], 50, axis=0)
+    for y in ((0.0, 5.0, 9.0), (5.0, 0.0, 9.0), (9.0, 5.0, 0.0)):
+        data = lightgbm.Dataset(rows, np.repeat(y, 50), params=own)
+        booster = lightgbm.train(own, data, 5)
+        trees = flattened(booster)
+        assert trees is not None
+        assert 0.0 < np.abs(trees.number[trees.feature != -1]).min() < 1e-34
+        assert trees.predict(X).tolist() == booster.predict(X).tolist()
+        assert len({*trees.predict(X).tolist()}) == 3
+
+
 @pytest.mark.parametrize(
     "parameters",
     [
