@@ -87,8 +87,8 @@ cdef class Sharing:
         self.refuse_if_torn()
         if is_reading:
             raise RuntimeError(
-                "the model is being read in this thread, and code that this calls, such as a value or "
-                "the handler of a signal, asked it to learn; let it learn afterwards"
+                "the model is being read in this thread, and code that this calls, such as a value "
+                "or the handler of a signal, asked it to learn; let it learn afterwards"
             )
         other = self.learners.first
         while other != NULL and other.thread != me:
