@@ -249,7 +249,7 @@ def _job(path: Path, workers: int, rows: int) -> _Parts:
         str(path),
         workers=workers,
         engine=executor,
-        wishes={"target": "y"},
+        read_options={"target": "y"},
         first=_alone(rows),
         listener=reports.append,
     )
@@ -307,7 +307,7 @@ def _engines(path: Path) -> Table:
         if find_spec(module) is None:
             continue
         begun = time.perf_counter()
-        trained = train(_tree(), str(path), workers=2, engine=engine, wishes={"target": "y"})
+        trained = train(_tree(), str(path), workers=2, engine=engine, read_options={"target": "y"})
         whole = time.perf_counter() - begun
         data = trained.model.to_bytes()
         first = first or data

@@ -27,6 +27,7 @@ exclude_patterns = ["_build", "gallery"]
 templates_path = ["_templates"]
 suppress_warnings = ["ref.python"]  # a type of a parameter that several classes have
 language = "en"
+smartquotes_action = "qe"  # options keep their two hyphens
 
 # -- Markdown -------------------------------------------------------------------------------------
 
@@ -66,6 +67,7 @@ sphinx_gallery_conf = {
 # -- HTML -----------------------------------------------------------------------------------------
 
 html_theme = "pydata_sphinx_theme"
+html_context = {"default_mode": "auto"}
 html_title = "Sapwood"
 html_static_path = ["_static"]
 html_css_files = ["sapwood.css"]

@@ -27,7 +27,6 @@ print(found)
 # %%
 # The coverage of the 90 % prediction intervals is close to its nominal level over the whole stream.
 
-print(found.intervals.levels[0.9].total)
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
 plot.band(found, axes[0])
 plot.coverage(found, axes[1])

@@ -26,13 +26,13 @@ def small_tree():
 
 
 def trained(name, workers=3, engine="threads", **options):
-    wishes = {"target": "y"}
+    read_options = {"target": "y"}
     return train(
         small_tree(),
         str(name),
         workers=workers,
         engine=engine,
-        wishes=wishes,
+        read_options=read_options,
         first=2_000,
         **options,
     )

@@ -52,9 +52,9 @@ class ClassReading(Reading):
 
     label: str = ""
 
-    def wishes(self) -> dict[str, Any]:
+    def read_options(self) -> dict[str, Any]:
         """Return the arguments of `open_stream`."""
-        found = super().wishes()
+        found = super().read_options()
         known = found["known"]
         if known is not None:
             known = {**known, self.label: "category"}
@@ -325,7 +325,7 @@ def print_class_counts(found: ClassEvaluation, terminal: Terminal) -> None:
     if found.unlabelled:
         words.append(f"{found.unlabelled:,} without a label")
     if found.pending:
-        words.append(f"{found.pending:,} waiting for their label")
+        words.append(f"{found.pending:,} pending")
     terminal.say(", ".join(words))
     terminal.say(f"model: {found.leaves:,} leaves, {found.nbytes:,} bytes")
 

@@ -88,7 +88,7 @@ class Reading(Writing):
             self._check_generated(name, generated)
             return generated
         try:
-            opened = open_stream(name, **self.wishes())
+            opened = open_stream(name, **self.read_options())
         except FileNotFoundError:
             if not isinstance(name, str) or os.path.basename(name) != name or "." in name:
                 raise
@@ -133,7 +133,7 @@ class Reading(Writing):
             named = f"{stream.name}, of which the target is {', '.join(found)}"
             _check_target(found, named, targets_of(self.model), self.model, typed)
 
-    def wishes(self) -> dict[str, Any]:
+    def read_options(self) -> dict[str, Any]:
         """Return the equivalent arguments of `open_stream`."""
         categorical, known, known_formats = self.categorical, None, None
         lags = getattr(self.model, "lags", None)

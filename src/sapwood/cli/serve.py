@@ -60,7 +60,7 @@ def serve(
     max_body: Annotated[str, limit(help="Largest request body.")] = "16MB",
     max_rows: Annotated[int, limit(min=1, help="Most rows of a request.")] = 10_000,
     max_pending: Annotated[
-        int, limit(min=1, help="Most predictions that wait for labels.")
+        int, limit(min=1, help="Largest number of pending predictions.")
     ] = 100_000,
     max_rate: Annotated[float, limit(min=0, help="Requests per second; 0: any.")] = 0.0,
     max_learn_rate: Annotated[float, limit(min=0, help="Learned rows per second; 0: any.")] = 0.0,

@@ -71,7 +71,7 @@ class WorkersJob:
                     self.stream,
                     workers=self.workers,
                     engine=opened,
-                    wishes=reading.wishes(),
+                    read_options=reading.read_options(),
                     on_bad_row=self.targets.on_bad_row,
                     checkpoint=checkpoint,
                     every=seconds,

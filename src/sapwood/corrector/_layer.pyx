@@ -41,7 +41,7 @@ def last_label_share(const double[::1] state):
 def fresh_layer():
     """Return the doubles of a layer that has learned nothing."""
     if BLEND != blend_doubles(CANDIDATES):
-        raise RuntimeError("the blend of a layer has another size than it should")
+        raise RuntimeError("the weights of the corrector have another size than they should")
     state = np.zeros(LAYER_DOUBLES)
     state[:LEVELS] = LEVEL_RATES
     return state

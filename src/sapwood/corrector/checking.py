@@ -48,25 +48,25 @@ def check_layer_of(layer: Array, rows: float) -> None:
     for name, values in part.items():
         low, high = bounds[name]
         good = bool(((values >= low) & (values <= high)).all())
-        check(good, f"the {name} of the last layer is wrong")
-    check(tuple(part["rate"]) == LEVEL_RATES, "the rates of the last layer are wrong")
+        check(good, f"the {name} of the corrector is wrong")
+    check(tuple(part["rate"]) == LEVEL_RATES, "the rates of the corrector are wrong")
     judged, waiting = float(part["judged"][0]), float(part["waiting"][0])
     good = judged == int(judged) and waiting == int(waiting) and waiting <= judged
-    check(good, "the last layer cannot have judged so many rows")
+    check(good, "the corrector cannot have scored so many rows")
     _check_range({name: float(part[name][0]) for name in ("low", "high", *RANGE_PARTS)})
     for name in ("term_products", "blend_products"):
         squares = part[name][np.cumsum(np.arange(1, len(part[name]) + 1))[: _terms(part[name])] - 1]
-        check(bool((squares >= 0).all()), f"the {name} of the last layer are wrong")
+        check(bool((squares >= 0).all()), f"the {name} of the corrector are wrong")
 
 
 def _check_range(known: dict[str, float]) -> None:
-    check(known["low"] <= known["high"], "the range of the last layer is wrong")
+    check(known["low"] <= known["high"], "the range of the corrector is wrong")
     counts = [known[name] for name in RANGE_PARTS]
-    check(all(count == int(count) for count in counts), "records of the last layer are no counts")
+    check(all(count == int(count) for count in counts), "records of the corrector are no counts")
     doublings = np.log2(known["window"] / FIRST_WINDOW) if known["window"] else 0.0
     good = doublings >= 0 and doublings == int(doublings)
     good = good and known["seen"] < max(known["window"], 1.0)
-    check(good, "the window of the last layer is none")
+    check(good, "the window of the corrector is wrong")
 
 
 def _terms(triangle: Array) -> int:
@@ -76,6 +76,9 @@ def _terms(triangle: Array) -> int:
 
 def check_notes(notes: Array, rows: float) -> None:
     """Check pending predictions."""
-    known = notes[:, 0]  # labels, when it was said
-    check_all((known >= 1) & (known <= rows) & (known == np.floor(known)), "note {} is too old")
-    check_all(abs(notes[:, 1:]) <= FAR, "what note {} says is wrong")
+    known = notes[:, 0]  # labels, when it was predicted
+    check_all(
+        (known >= 1) & (known <= rows) & (known == np.floor(known)),
+        "pending prediction {} is too old",
+    )
+    check_all(abs(notes[:, 1:]) <= FAR, "pending prediction {} is wrong")

@@ -96,7 +96,7 @@ cdef class TargetTables:
         if len(blend_table) != targets * blend_doubles(trees - 1):
             raise ValueError("there are not as many weights as trees and targets")
         if len(layer_table) != targets * len(fresh_layer()):
-            raise ValueError("there is not a last layer for each target")
+            raise ValueError("there is not a corrector for each target")
         self.targets, self.record_table, self.error_table = targets, record_table, error_table
         self.blend_table, self.layer_table = blend_table.base, layer_table.base
         self.heard_table, self.room_table = has_seen_target.base, room.base

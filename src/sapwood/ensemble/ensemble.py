@@ -306,20 +306,21 @@ class Ensemble(Regressor):
 
     @property
     def replacements(self) -> list[dict[str, Any]]:
-        """The latest trees that took the place of others: when, whose, how old, and their RMSE.
+        """The latest replacements of trees: the row, the member, the age and RMSE of the new tree.
 
-        Where the event is "began anew" all others began with it.
+        The event "reset" means that empty trees replaced all other members at the same time.
         """
         return [dict(event) for event in self._kernel.events]
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call a function with a dict for whatever happens to trees from now on.
+        """Call a function with a dict for each event of the trees from now on.
 
-        Its entry "event" is "split" if a tree has grown since it was last looked, "replaced" if
-        the one that waits has taken the place of a member, "restarted" if another waits instead,
-        and "began anew" if all members did but for the one that had waited. The others are the
-        rows so far, the member, and the age and the recent RMSE of that tree or of the one that
-        waited; of splits, the leaves by now. Listeners are neither saved nor copied.
+        Its entry "event" is "split" if a tree has grown since the last check, "replaced" if the
+        candidate tree has replaced a member, "restarted" if an empty tree has replaced the
+        candidate, and "reset" if the candidate is the first member and empty trees have replaced
+        all others. The other entries are the rows so far, the member, and the age and recent RMSE
+        of the new tree or of the candidate; for splits, the number of leaves. Listeners are
+        neither saved nor copied.
 
         Parameters
         ----------

@@ -151,7 +151,7 @@ def _tables(model: "Ensemble", arrays: dict[str, Array], targets: int) -> Target
     fresh = kernel.fresh_targets(targets)
     blend = doubles(arrays["blend"], fresh.blend_table.shape, "the weights of trees")
     layers = older_formats.layers_with_records(arrays["layer"], targets)
-    layer = doubles(layers, fresh.layer_table.shape, "the last layer")
+    layer = doubles(layers, fresh.layer_table.shape, "the corrector")
     records, errors = fresh.record_table, fresh_errors(trees, targets)
     if targets > 1:
         records, errors = arrays["targets"], arrays["errors"]
@@ -198,7 +198,10 @@ def empty(kind: type[Kind], header: dict[str, Any]) -> Kind:
 def _checked_events(events: Any) -> list[dict[str, Any]]:
     check(isinstance(events, list) and len(events) <= MOST_EVENTS, "its events are no short list")
     check(all(map(_is_event, events)), "its events are none")
-    return list(events)
+    older = "began "  # how the name of a reset begins in files of formats before
+    return [
+        {**each, "event": "reset"} if each["event"].startswith(older) else each for each in events
+    ]
 
 
 def _is_event(event: Any) -> bool:

@@ -53,7 +53,7 @@ STREAM_NUMBERS = Record(
     _square("lead_square"),
     _lead("gain"),
     _square("gain_square"),
-    Field("begun", 0, _rows, whole=True, complaint="it cannot have begun anew then"),
+    Field("begun", 0, _rows, whole=True, complaint="it cannot have been reset then"),
     Field("changed", 0, _rows, whole=True, complaint="no change can have been then"),
     _square("calm"),
     _square("stir"),

@@ -172,7 +172,7 @@ class Renewal(ABC):
 
     def _begin_anew(self, kernel: EnsembleKernel, age: float) -> None:
         """Let the tree that waits be the first, and all others begin."""
-        event = self._event("began anew", kernel, 0, age)
+        event = self._event("reset", kernel, 0, age)
         cast = _Cast.of(kernel)
         cast.let_last_take(0)
         number = self._number(kernel)

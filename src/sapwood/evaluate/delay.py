@@ -99,7 +99,7 @@ class Waiting:
             values["x"] = dict(values["x"])
         for name, kinds in SAVED_TYPES.items():
             if type(values[name]) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
-                raise TypeError(f"{name} of a row that waits is {validation.shown(values[name])}")
+                raise TypeError(f"{name} of a pending row is {validation.shown(values[name])}")
         y, prediction = values["y"], values["prediction"]
         targets = len(y) if isinstance(y, list) else 1
         if type(prediction) is not type(y) or (type(y) is list and len(prediction) != targets):
@@ -275,7 +275,7 @@ class Delay:
         clock, waiting = _or_minus_infinity(header["clock"]), deque[Waiting]()
         waiting.extend(map(Waiting.from_header, header["waiting"]))
         if not self.by_time and clock < len(waiting):
-            raise ValueError(f"{len(waiting)} rows wait after {clock:g} of them")
+            raise ValueError(f"{len(waiting)} rows are pending after {clock:g} of them")
         self.clock, self.waiting = clock, waiting
         return self
 

@@ -48,6 +48,6 @@ class Unlabelled:
         """Go on from what `to_header` returned, or raise KeyError, TypeError or ValueError."""
         rows = {tuple(key): Waiting.from_header(row) for key, row in header}
         if len(rows) > self.most:
-            raise ValueError(f"{len(rows)} rows wait for labels, of {validation.shown(self.most)}")
+            raise ValueError(f"{len(rows)} rows are pending, at most {validation.shown(self.most)}")
         self.rows = rows
         return self

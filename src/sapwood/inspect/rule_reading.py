@@ -90,7 +90,8 @@ def _read(tree: Any) -> list[Rule]:
     for place, leaf in enumerate(leaves):
         mean, deviation = (picture.columns[name][leaf.node] for name in ("mean", "deviation"))
         error = errors[place] if kernel.linear and errors[place] >= 0 else deviation
-        if records["weight"][place] == 0 and leaf.node:  # since it was made
+        unknown = records["weight"][place] == 0 or (error == 0 < deviation)  # of one row
+        if unknown and leaf.node:  # since it was made
             error = picture.columns["deviation"][picture.columns["parent"][leaf.node]]
         linear = _linear(models, tree._features, place, mean)
         for condition in leaf.common["conditions"]:

@@ -165,7 +165,7 @@ class Rule(_Part):
         Of the target in the leaf.
     error : float
         The root mean squared error of the leaf's best expert, over the rows since it was made; before
-        the first one, the deviation of the target where its parent split.
+        the second one, the deviation of the target where its parent split.
     intercept : float
         What the linear model of the leaf predicts where all features are 0; the mean where the
         leaf has none.

@@ -163,18 +163,21 @@ def _with_ids(state: State) -> State:
 
 
 def _restore_pending(bounds: BoundTable, saved: list[Array], labels: int) -> None:
-    """Let predictions wait that waited when they were saved, if they can be such."""
+    """Restore pending predictions, if they are valid."""
     sizes, keys, ages, records = saved
     typed = keys.dtype == np.uint64 and ages.dtype == np.int64 and keys.ndim == ages.ndim == 1
-    _check(typed and sizes.dtype == records.dtype == np.float64, "what waits is of another type")
+    _check(
+        typed and sizes.dtype == records.dtype == np.float64,
+        "pending predictions have another type",
+    )
     good = sizes.shape in ((7,), (8,)) and bool(np.isfinite(sizes).all())
-    _check(good, "what waits has other sizes")
+    _check(good, "pending predictions have other sizes")
     shape = (len(keys), bounds.pending.width)
-    _check(records.shape == shape, f"what waits has shape {records.shape}, not {shape}")
+    _check(records.shape == shape, f"pending predictions have shape {records.shape}, not {shape}")
     known, predictions = records[:, 0], records[:, 1 :: bounds.record]
     good = (known >= 0) & (known <= labels) & (known == np.floor(known))
-    _check(bool(good.all()), "what waits is of another time")
-    _check(bool((np.abs(predictions) < np.inf).all()), "what waits is no prediction")
+    _check(bool(good.all()), "pending predictions are of another time")
+    _check(bool((np.abs(predictions) < np.inf).all()), "a pending prediction is not finite")
     bounds.pending.restore(sizes, keys, ages, records)
 
 

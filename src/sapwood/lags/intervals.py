@@ -94,7 +94,7 @@ class LaggedIntervals(TransparentStage):
         with self._turn():
             if self._are_pending(keys):
                 raise ValueError(
-                    "some of the rows wait for their labels: learn them by learn_many, as their "
+                    "some of the rows have pending predictions: learn them by learn_many, as their "
                     "intervals were returned when they were predicted"
                 )
 

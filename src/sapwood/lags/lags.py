@@ -394,7 +394,7 @@ class Lags:
         key = self._key_of(x)
         if key != ticket.key:
             raise ValueError(
-                f"the row of this id waits for its label as one of series "
+                f"the row of this id is pending as one of series "
                 f"{validation.shown(ticket.key)}, and is given as one of "
                 f"{validation.shown(key)}: give the row as it was predicted, or another id"
             )

@@ -32,28 +32,28 @@ def packed(pending: Mapping[int, Pending]) -> NDArray[np.uint8]:
 
 
 def restored(array: NDArray[Any], names: list[Label], format: int) -> dict[int, Pending]:
-    """Return the rows that wait for their labels, if they can be such."""
+    """Return the pending rows, if they are valid."""
     saved = json.loads(array.tobytes())
     if not isinstance(saved, list) or len(saved) > MOST_PENDING:
-        raise ValueError("the rows that wait for labels are not as they were saved")
+        raise ValueError("the pending rows are not as they were saved")
     pending: dict[int, Pending] = {}
     for entry in saved:
         if not isinstance(entry, list) or len(entry) != 4:
-            raise ValueError("a row that waits for its label is not as it was saved")
+            raise ValueError("a pending row is not as it was saved")
         key, known, series, number = entry
         if format < 4:  # whole rows, as pairs of names and values
             given = dict(map(tuple, known))
             known = [given.get(name) for name in names]
         if not isinstance(known, list) or len(known) != len(names):
-            raise ValueError("a row that waits for its label has not all of its lags")
+            raise ValueError("a pending row has not all of its lags")
         if not all(lag is None or type(lag) is float for lag in known):
-            raise ValueError("a row that waits for its label has a lag that is no number")
+            raise ValueError("a pending row has a lag that is no number")
         if not all(lag is None or -np.inf < lag < np.inf for lag in known):
-            raise ValueError("a row that waits for its label has a lag that is not finite")
+            raise ValueError("a pending row has a lag that is not finite")
         if type(key) is not int or not is_id(key) or key >= 2**64 or not isinstance(series, list):
-            raise ValueError("a row that waits for its label is not as it was saved")
+            raise ValueError("a pending row is not as it was saved")
         if not all(isinstance(part, str | int | float | bool | None) for part in series):
-            raise ValueError("the series of a row that waits cannot be")
+            raise ValueError("the series of a pending row is wrong")
         ticket = Ticket(tuple(series), validation.whole(number, "the number of a row", 0, 2**53))
         pending[key] = known, ticket
     return pending

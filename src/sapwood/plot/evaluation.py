@@ -46,7 +46,7 @@ LARGEST = 1e200  # what an axis can still be scaled to
 NEAR = 3.0  # a baseline whose error is so many times as large would hide the rest
 PEAK = 8.0  # a point so many times the median is beyond the axis, where a note states it
 HEADROOM = 1.12  # of an axis, for a note at its top
-FAR, FAR_R2 = 5.0, 1.5  # times the least error, below the largest R²: no contender
+FAR, FAR_R2 = 3.0, 1.5  # times the least error, below the largest R²: no contender
 LEAST_R2 = -1.0  # where the axis of R² ends at the latest
 
 

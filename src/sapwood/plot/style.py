@@ -18,7 +18,10 @@ __all__ = [
     "LETTERS",
     "MUTED",
     "ORANGE",
+    "PURPLE",
     "RULE",
+    "SKY",
+    "YELLOW",
     "Look",
     "axis",
     "label_axes",
@@ -33,7 +36,8 @@ INK, MUTED, RULE = "#222222", "#767676", "#dddddd"
 
 # Okabe and Ito's palette; a line also has a marker of its own.
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
-COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#e69f00", "#56b4e9", INK)
+PURPLE, YELLOW, SKY = "#cc79a7", "#e69f00", "#56b4e9"
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, INK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 LETTERS = 9.0  # points

@@ -16,7 +16,18 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from sapwood.plot.intervals import BAND_ID
-from sapwood.plot.style import BLUE, GREEN, INK, MUTED, ORANGE, RULE, axis
+from sapwood.plot.style import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    PURPLE,
+    RULE,
+    SKY,
+    YELLOW,
+    axis,
+)
 
 __all__ = ["chart", "for_json", "inline", "rounded", "zoom_chart"]
 
@@ -36,6 +47,9 @@ ROLES = {
     BLUE: "var(--blue)",
     ORANGE: "var(--orange)",
     GREEN: "var(--green)",
+    PURPLE: "var(--purple)",
+    YELLOW: "var(--yellow)",
+    SKY: "var(--sky)",
 }
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -129,7 +129,7 @@ def _result(evaluation: ClassEvaluation) -> str:
         ("scored", count(evaluation.scores.rows)),
         ("rejected", count(evaluation.rejected)),
         ("without a label", count(evaluation.unlabelled)),
-        ("waiting for their label", count(evaluation.pending)),
+        ("pending", count(evaluation.pending)),
     ]
     counts = table((Column("rows", numbers=False), Column("count")), became)
     return (

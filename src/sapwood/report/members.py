@@ -45,7 +45,7 @@ def render_members(evaluation: Evaluation, model: Any) -> str | None:
     )
     over_time = "" if evaluation.members is None else _over_time(evaluation)
     found = _replacements(ensemble.replacements)
-    return f'{words}<div class="scroll">{trees}</div>\n{over_time}{found}'
+    return f'{words}<div class="scroll members">{trees}</div>\n{over_time}{found}'
 
 
 def _over_time(evaluation: Evaluation) -> str:

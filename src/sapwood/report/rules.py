@@ -52,7 +52,7 @@ def render_rules(evaluation: Evaluation, model: Any) -> str | None:
     ]
     events = _events(evaluation.rule_events) if is_tree else ""
     made = table(heads, rows)
-    return f'{_covered(rules, not is_tree)}{_unit(model)}<div class="scroll">{made}</div>\n{events}'
+    return f'{_covered(rules, not is_tree)}{_unit(model)}<div class="scroll rules">{made}</div>\n{events}'
 
 
 def render_class_rules(model: Any) -> str | None:

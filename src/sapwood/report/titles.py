@@ -133,7 +133,8 @@ def _in_words(spec: str) -> str:
 
 
 def _settings(text: str) -> list[str]:
-    return [each.replace("=", " ").replace("_", " ") for each in text.split(",") if each]
+    pairs = (each.partition("=") for each in text.split(",") if each)
+    return [f"{name.replace('_', ' ')} {value}".rstrip() for name, _, value in pairs]
 
 
 def stream_name(stream: str) -> str:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from sapwood import model as models
 from sapwood import validation
+from sapwood.deprecation import deprecated
 from sapwood.ensemble.forest import ForestRegressor
 from sapwood.merge import Delta, MergeError, take_snapshot
 from sapwood.merge.applying import take_in
@@ -75,7 +76,7 @@ class Rounds:
         Into how many shards a round is cut, or into how many parts a forest.
     engine : Engine
         What runs them.
-    wishes : dict, optional
+    read_options : dict, optional
         Further arguments of `open_stream`, such as the target.
     share : float
         Of the rows so far, that a round has; five times as many from a million rows on.
@@ -92,6 +93,8 @@ class Rounds:
         Called with a `RoundReport` after each round.
     on_bad_rows : callable, optional
         Called with the rows that a round has left out.
+    wishes : dict, optional
+        The old name of `read_options`.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class Rounds:
         *,
         workers: int,
         engine: Engine,
-        wishes: dict[str, Any] | None = None,
+        read_options: dict[str, Any] | None = None,
         share: float = SHARE,
         first: int = FIRST,
         on_bad_row: Literal["error", "skip"] = "error",
@@ -109,7 +112,11 @@ class Rounds:
         every: float = 60.0,
         listener: Callable[[RoundReport], object] | None = None,
         on_bad_rows: Callable[[list[BadRow]], object] | None = None,
+        wishes: dict[str, Any] | None = None,
     ) -> None:
+        if wishes is not None:
+            deprecated("wishes=", "read_options=")
+            read_options = wishes
         self._workers = validation.whole(workers, "workers", 1, 2**16)
         self._share = validation.between(share, "share", 0.0, 1.0)
         self._first = validation.whole(first, "first", LEAST_ROWS, 2**53)
@@ -117,7 +124,7 @@ class Rounds:
         self._checkpoint, self._every = checkpoint, every
         self._listener, self._on_bad_rows = listener, on_bad_rows
         self._lost = 0
-        self.source: Source = self._call(survey, name, wishes or {})
+        self.source: Source = self._call(survey, name, read_options or {})
         if self.source.reading["target"] is None:
             raise StreamError(f"{self.source.name}: name the column to predict")
         tree: Any = model if isinstance(model, StoredModel) else model(self.source)
@@ -451,7 +458,7 @@ def train(
     engine : str or Executor
         As for `sapwood.scale.engines.engine`.
     **options
-        As for `Rounds`: wishes, share, on_bad_row, checkpoint, every, listener.
+        As for `Rounds`: read_options, share, on_bad_row, checkpoint, every, listener.
 
     Examples
     --------
@@ -464,5 +471,8 @@ def train(
     >>> found.rows_learned, found.r2 > 0.85
     (40000, True)
     """
+    if "wishes" in options:
+        deprecated("wishes=", "read_options=")
+        options["read_options"] = options.pop("wishes")
     with opened(engine, workers) as ready:
         return Rounds(model, name, workers=workers, engine=ready, **options).run()

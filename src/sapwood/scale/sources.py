@@ -164,7 +164,7 @@ def _end_of_piece(file: SourceFile, start: int, rows: float) -> int:
     return file.size if file.size - end < NEAR_BORDER * length else end
 
 
-def survey(name: Any, wishes: dict[str, Any]) -> Source:
+def survey(name: Any, read_options: dict[str, Any]) -> Source:
     """Find the files, the types of their columns, and the units by which they can be divided.
 
     This is done by a worker, as only workers read.
@@ -173,7 +173,7 @@ def survey(name: Any, wishes: dict[str, Any]) -> Source:
     ----------
     name : str, path or sequence of them
         As for `open_stream`; or a stream that is computed, such as "friedman:rows=1000000".
-    wishes : dict
+    read_options : dict
         Further arguments of `open_stream`.
     """
     if isinstance(name, Sequence) and not isinstance(name, str) and len(name) == 1:
@@ -187,7 +187,7 @@ def survey(name: Any, wishes: dict[str, Any]) -> Source:
         file = SourceFile(str(name), ROWS, generated.length, 1.0)
         reading: dict[str, Any] = {"format": GENERATED, "target": generated.target}
         return Source(generated.name, (file,), reading, _kinds(generated), generated.model_schema)
-    stream = open_stream(name, **wishes)
+    stream = open_stream(name, **read_options)
     names = [name] if isinstance(name, str | os.PathLike) else list(name)
     reading = {
         "target": stream.target,
@@ -195,9 +195,9 @@ def survey(name: Any, wishes: dict[str, Any]) -> Source:
         "known": _kinds(stream),
         "known_formats": dict(stream.time_formats),
         "encoding": stream.encoding if getattr(stream, "unit", "row") == "line" else None,
-        **{key: wishes.get(key) for key in ("decimal", "thousands", "header", "format")},
+        **{key: read_options.get(key) for key in ("decimal", "thousands", "header", "format")},
     }
-    paths = _all_files([os.fspath(each) for each in names], wishes.get("format"))
+    paths = _all_files([os.fspath(each) for each in names], read_options.get("format"))
     files = tuple(_surveyed(path, reading) for path in paths)
     return Source(stream.name, files, reading, _kinds(stream), stream.model_schema)
 

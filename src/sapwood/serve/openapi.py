@@ -223,7 +223,7 @@ def _paths(service: Service) -> dict[str, Any]:
     return {
         "/predict": {
             "post": _posting(
-                "Predict one row or many. Rows with an id wait for their labels.",
+                "Predict one row or many. Predictions of rows with an id are pending until labels arrive.",
                 ("PredictRow", "PredictRows"),
                 answer,
                 [intervals, explain, ids],

@@ -141,7 +141,7 @@ class ServiceState:
         kept, seen = [], set()
         for place, each in enumerate(batch.ids):
             if each is not None and each in self.pending:
-                raise ConflictError(f"id {shown(each)} waits for its label; send it to /labels")
+                raise ConflictError(f"id {shown(each)} is pending; send its label to /labels")
             if each is None or not (each in self._done or each in seen):
                 kept.append(place)
             seen.add(each)

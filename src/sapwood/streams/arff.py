@@ -128,14 +128,14 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
     return ESCAPED.get(found[1], found[1])
 
 
-def open_arff(path: str, wishes: ReadOptions) -> ArffStream:
+def open_arff(path: str, read_options: ReadOptions) -> ArffStream:
     r"""Open an ARFF file.
 
     Parameters
     ----------
     path : str
         A file, a named pipe, or "-" for the standard input.
-    wishes : ReadOptions
+    read_options : ReadOptions
         How to read it. Formats of times that the file declares are used unless others are given.
 
     Raises
@@ -154,7 +154,7 @@ def open_arff(path: str, wishes: ReadOptions) -> ArffStream:
     >>> chunk.columns, chunk.y, chunk.numbers
     ({'the city': ['Oslo', None]}, array([700., 800.]), array([5, 6]))
     """
-    source = TextSource(path, wishes.encoding)
+    source = TextSource(path, read_options.encoding)
     source.find_encoding(1 if source.size is None else SAMPLE_LINES)
     header, start = _header(source)
     found: dict[str, Found] = {}
@@ -168,17 +168,24 @@ def open_arff(path: str, wishes: ReadOptions) -> ArffStream:
             names.append(name)
             word, _, rest = kind.partition(" ")
             found[name] = _looks(place, name, word)
-            if found[name] == "time" and name not in (*wishes.time_formats, *wishes.categorical):
+            if found[name] == "time" and name not in (
+                *read_options.time_formats,
+                *read_options.categorical,
+            ):
                 formats[name] = _time_format(place, rest)
         elif line and not line.lower().startswith(("%", "@relation")):
             raise StreamError(f"{place}: {validation.shown(line)} is neither @attribute nor @data")
     check_names(source.name, names)
     declared = {name: written for name, written in formats.items() if written is not None}
-    others = {name: kept for name, kept in wishes.known_formats.items() if name not in formats}
-    wishes = replace(wishes, time_formats={**declared, **wishes.time_formats}, known_formats=others)
+    others = {
+        name: kept for name, kept in read_options.known_formats.items() if name not in formats
+    }
+    read_options = replace(
+        read_options, time_formats={**declared, **read_options.time_formats}, known_formats=others
+    )
     # A pipe is not waited for, as the file declares the types of its columns.
     sample = {} if source.size is None else _sample(source, names, start)
-    first = FirstRows(source.name, sample, found, wishes, declared=True)
+    first = FirstRows(source.name, sample, found, read_options, declared=True)
     stream = ArffStream(source, first.schema, Quotes(b","), start)
     stream.column_notes = first.notes
     return stream

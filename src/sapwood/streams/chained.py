@@ -17,7 +17,7 @@ __all__ = ["ChainedStream", "open_chained"]
 def open_chained(
     name: str,
     paths: Sequence[str],
-    wishes: ReadOptions,
+    read_options: ReadOptions,
     open_one: Callable[[str, ReadOptions], TextStream],
     same_columns: bool,
 ) -> "ChainedStream":
@@ -29,7 +29,7 @@ def open_chained(
         What messages and reports call them together.
     paths : sequence of str
         The files, in order.
-    wishes : ReadOptions
+    read_options : ReadOptions
         How to read it.
     open_one : callable
         Opens one of them.
@@ -41,9 +41,9 @@ def open_chained(
     StreamError
         If one lacks a column, or cannot be read.
     """
-    first = open_one(paths[0], wishes)
-    wishes = replace(
-        wishes,
+    first = open_one(paths[0], read_options)
+    read_options = replace(
+        read_options,
         drop=(),
         time_formats={},
         time_parts=None,
@@ -52,7 +52,7 @@ def open_chained(
     )
     streams = [first]
     for path in paths[1:]:
-        stream = open_one(path, wishes)
+        stream = open_one(path, read_options)
         needed = first.schema.read if same_columns else ()
         for rule in needed:
             if rule.name not in stream.schema.columns:

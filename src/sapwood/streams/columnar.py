@@ -64,7 +64,7 @@ PAGE_BUFFER = 1 << 16  # bytes of each column that are read ahead of its pages
 
 
 def open_columnar(
-    path: StrPath | Sequence[str], wishes: ReadOptions, format: Format | None = None
+    path: StrPath | Sequence[str], read_options: ReadOptions, format: Format | None = None
 ) -> Stream:
     """Open a Parquet or Arrow file, or a folder of such files, as a stream.
 
@@ -72,7 +72,7 @@ def open_columnar(
     ----------
     path : path, or sequence of paths
         The file, the folder, or the files in order.
-    wishes : ReadOptions
+    read_options : ReadOptions
         What to read.
     format : {"parquet", "arrow"}, optional
         What the files are. If not given, a file is known by its first bytes, and those of a
@@ -82,7 +82,7 @@ def open_columnar(
     ------
     StreamError
         If there is no such file in a folder, one is damaged or differs from the others, or the
-        wishes cannot be met.
+        read_options cannot be met.
     OSError
         If a file cannot be opened.
 
@@ -100,12 +100,12 @@ def open_columnar(
     if not isinstance(path, str | bytes | os.PathLike):
         parents = {os.path.dirname(os.path.abspath(name)) for name in path}
         return ColumnarStream(
-            os.path.commonpath(parents), [_open_file(name, format) for name in path], wishes
+            os.path.commonpath(parents), [_open_file(name, format) for name in path], read_options
         )
     root = os.fsdecode(path)
     names = files_of(root, format) if os.path.isdir(root) else [root]
     files = [_open_file(name, format) for name in names]
-    return ColumnarStream(root, files, wishes)
+    return ColumnarStream(root, files, read_options)
 
 
 class ColumnarStream(Stream):
@@ -121,13 +121,13 @@ class ColumnarStream(Stream):
         The file or the folder.
     files : sequence of files
         In order.
-    wishes : ReadOptions
+    read_options : ReadOptions
         What to read.
     """
 
-    def __init__(self, name: str, files: Sequence["_File"], wishes: ReadOptions) -> None:
+    def __init__(self, name: str, files: Sequence["_File"], read_options: ReadOptions) -> None:
         looks = _looks(files)
-        first = FirstRows(name, _sample(files, looks), looks, wishes)
+        first = FirstRows(name, _sample(files, looks), looks, read_options)
         self._schema = first.schema
         _check_files(files, self._schema, looks)
         self._files = files

@@ -236,7 +236,7 @@ def has_stray_return(text: bytes) -> bool:
 
 
 def open_delimited(
-    path: str, wishes: ReadOptions, delimiter: bytes | None = None
+    path: str, read_options: ReadOptions, delimiter: bytes | None = None
 ) -> DelimitedStream:
     r"""Open a text whose first line names its columns.
 
@@ -249,7 +249,7 @@ def open_delimited(
     ----------
     path : str
         A file, a named pipe, or "-" for the standard input.
-    wishes : ReadOptions
+    read_options : ReadOptions
         How to read it.
     delimiter : bytes, optional
         The byte between fields. If not given, the one of ``, ; | tab`` that the first line has
@@ -267,18 +267,22 @@ def open_delimited(
     >>> chunk.bad[0].number, chunk.bad[0].reason, chunk.bad[0].text
     (3, 'target is not a number', b'Bonn;cheap')
     """
-    source = TextSource(path, wishes.encoding)
-    soon = source.size is None and wishes.known is not None
-    header = read_header(source, delimiter, soon, wishes.header, sample=wishes.sample_rows)
+    source = TextSource(path, read_options.encoding)
+    soon = source.size is None and read_options.known is not None
+    header = read_header(
+        source, delimiter, soon, read_options.header, sample=read_options.sample_rows
+    )
     first = FirstRows(
         source.name,
         header.sample,
         header.found,
-        wishes,
+        read_options,
         comma_between=header.quotes.delimiter == b",",
         look_further=None
         if source.size is None
-        else lambda name: read_header(source, delimiter, soon, wishes.header, FURTHER).sample[name],
+        else lambda name: read_header(source, delimiter, soon, read_options.header, FURTHER).sample[
+            name
+        ],
     )
     stream = DelimitedStream(source, first.schema, header.quotes, header.start)
     stream.column_notes = first.notes

@@ -35,7 +35,7 @@ class FirstRows:
         The first values of each column.
     looks : mapping of str to looks
         All columns in order, and what their values look like.
-    wishes : ReadOptions
+    read_options : ReadOptions
         The options of the caller.
     declared : bool
         Whether the file declares the types of its columns.
@@ -55,7 +55,7 @@ class FirstRows:
     source: str
     sample: Sample
     looks: Mapping[str, Found | None]
-    wishes: ReadOptions
+    read_options: ReadOptions
     declared: bool = False
     comma_between: bool = False
     look_further: Callable[[str], pa.Array] | None = None
@@ -70,7 +70,7 @@ class FirstRows:
         formats = {name: format for name, format in times.items() if format is not None}
         formats.update({name: str(numbers.format) for name, numbers in self._numbers.items()})
         self._check_target(found)
-        return self._with_parts(decide(self.source, found, self.wishes, formats))
+        return self._with_parts(decide(self.source, found, self.read_options, formats))
 
     @property
     def notes(self) -> tuple[ColumnNote, ...]:
@@ -85,7 +85,7 @@ class FirstRows:
     def _looks(self) -> dict[str, Found | None]:
         """The types of columns, without the times that the options exclude."""
         looks = dict(self.looks)
-        for name, format in self.wishes.time_formats.items():
+        for name, format in self.read_options.time_formats.items():
             if format == NO_TIME and looks.get(name) == "time":
                 looks[name] = "number" if self._is_typed(name) else "text"
         return looks
@@ -95,14 +95,18 @@ class FirstRows:
         """Return the columns of times that do not look like such, and how these are written."""
         if self.declared:
             return {}
-        settled = {*self.wishes.categorical, *self.wishes.time_formats, self.wishes.target}
-        settled |= {name for name in self.wishes.keys if self._looks.get(name) == "number"}
+        settled = {
+            *self.read_options.categorical,
+            *self.read_options.time_formats,
+            self.read_options.target,
+        }
+        settled |= {name for name in self.read_options.keys if self._looks.get(name) == "number"}
         found = {}
         for name, looks in self._looks.items():
             if name not in settled and name in self.sample and looks in ("text", "number"):
                 values = list(first_texts(self.sample[name]))
                 # A model that knows a column as numbers means these, and not their unit.
-                numbers = looks == "number" and self.wishes.known is None
+                numbers = looks == "number" and self.read_options.known is None
                 recognise = recognise_numbers if numbers else recognise_text
                 times = None if looks == "number" and not numbers else recognise(name, values)
                 if times is not None:
@@ -127,16 +131,16 @@ class FirstRows:
             if looks in ("text", "number")
             and name in self.sample
             and name not in self._times
-            and name not in self.wishes.categorical
+            and name not in self.read_options.categorical
             and not self._is_typed(name)
         }
         return recognise_written(
-            columns, self.comma_between, self.wishes.decimal, self.wishes.thousands
+            columns, self.comma_between, self.read_options.decimal, self.read_options.thousands
         )
 
     def _check_target(self, found: Mapping[str, Found | None]) -> None:
         """Complain of a target that has text in all of the first rows."""
-        name = self.wishes.target
+        name = self.read_options.target
         if name is None or found.get(name) != "text" or name not in self.sample:
             return
         texts = list(first_texts(self.sample[name]))
@@ -153,7 +157,7 @@ class FirstRows:
 
     def _with_parts(self, schema: Schema) -> Schema:
         """Add the parts of times that the first rows do not show to be always the same."""
-        if self.wishes.time_parts is not None or self.wishes.known is not None:
+        if self.read_options.time_parts is not None or self.read_options.known is not None:
             return schema
         rules = tuple(
             replace(rule, parts=self._parts(rule)) if rule.role == "time" else rule

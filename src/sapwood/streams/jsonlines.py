@@ -61,7 +61,7 @@ class JSONLinesStream(TextStream):
     ----------
     source : TextSource
         The text.
-    wishes : ReadOptions
+    read_options : ReadOptions
         What to read.
 
     Examples
@@ -77,16 +77,16 @@ class JSONLinesStream(TextStream):
     "/..., line 2, column 'rent': target is not a number ('much'); fix the value or leave ..."
     """
 
-    def __init__(self, source: TextSource, wishes: ReadOptions) -> None:
-        soon = source.size is None and wishes.known is not None
-        columns = _columns(source, soon, wishes.sample_rows or SAMPLE_ROWS)
+    def __init__(self, source: TextSource, read_options: ReadOptions) -> None:
+        soon = source.size is None and read_options.known is not None
+        columns = _columns(source, soon, read_options.sample_rows or SAMPLE_ROWS)
         sample = {} if soon else {name: _sample(values) for name, values in columns.items()}
-        first = FirstRows(source.name, sample, _found(columns, wishes, soon), wishes)
+        first = FirstRows(source.name, sample, _found(columns, read_options, soon), read_options)
         schema = first.schema
         _check_nested(source.name, [rule.name for rule in schema.read], columns)
         super().__init__(source, schema, {"byte": 0, "line": 1})
         self.column_notes = first.notes
-        self._keys = frozenset(schema.columns) if wishes.known is None else None
+        self._keys = frozenset(schema.columns) if read_options.known is None else None
         self._labelled = [rule.name for rule in schema.read if rule.role == "category"]
 
     def _use(self, schema: Schema) -> None:
@@ -409,7 +409,7 @@ def _looks(values: Sequence[Any]) -> Found | None:
 
 
 def _found(
-    columns: Mapping[str, Sequence[Any]], wishes: ReadOptions, soon: bool
+    columns: Mapping[str, Sequence[Any]], read_options: ReadOptions, soon: bool
 ) -> dict[str, Found | None]:
     """Return the types of all columns, None for those that are decided by later rows.
 
@@ -419,13 +419,17 @@ def _found(
     looks = {name: None if soon else _looks(values) for name, values in columns.items()}
     absent: Found | None = None if soon else "number"
     expected: dict[str, Found | None] = {}
-    for name, kind in (wishes.known or {}).items():
+    for name, kind in (read_options.known or {}).items():
         column, _, part = name.rpartition(".")
         if column and part in PARTS and name not in looks:
             expected[column] = "time"
         else:
             expected.setdefault(name, "text" if kind == "category" else absent)
-    named = [name for name in (wishes.target, wishes.time) if name is not None]
-    wished = () if columns or wishes.known is None else (*named, *wishes.drop, *wishes.time_formats)
+    named = [name for name in (read_options.target, read_options.time) if name is not None]
+    wished = (
+        ()
+        if columns or read_options.known is None
+        else (*named, *read_options.drop, *read_options.time_formats)
+    )
     names = dict.fromkeys((*looks, *expected, *wished))
     return {name: looks.get(name) or expected.get(name, absent) for name in names}

@@ -53,7 +53,7 @@ class KafkaStream(Stream):
     ----------
     address : Address
         Where the topic is.
-    wishes : ReadOptions
+    read_options : ReadOptions
         What to read.
     until_end : bool
         Whether reading ends where the topic ends when it is opened; else it never does.
@@ -67,7 +67,7 @@ class KafkaStream(Stream):
     def __init__(
         self,
         address: Address,
-        wishes: ReadOptions,
+        read_options: ReadOptions,
         until_end: bool = False,
         sample: bytes | None = None,
     ) -> None:
@@ -76,10 +76,10 @@ class KafkaStream(Stream):
             self._opened_at = _extents(topic)
             self._cluster = topic.cluster
             if sample is None:
-                enough = SAMPLE_ROWS if wishes.known is None else 1
+                enough = SAMPLE_ROWS if read_options.known is None else 1
                 sample = _sample(topic, self._opened_at, until_end, enough)
         source = TextSource(str(address), "utf-8", io.BytesIO(sample))
-        self._rows = rows = JSONLinesStream(source, wishes)
+        self._rows = rows = JSONLinesStream(source, read_options)
         size = sum(extent.end - extent.start for extent in self._opened_at.values())
         super().__init__(
             rows.name,

@@ -158,7 +158,7 @@ def open_stream(
     ({'city': 'category', 'area': 'number'},
      [({'city': 'Oslo', 'area': 50.0}, 700.0), ({'city': 'Bonn', 'area': None}, 800.0)])
     """
-    wishes = ReadOptions(
+    read_options = ReadOptions(
         target,
         _names("drop", drop),
         _names("categorical", categorical),
@@ -180,7 +180,7 @@ def open_stream(
     if is_kafka(source):
         _check_sampled(sample_rows, str(source), "a topic")
         address = address_of(str(source), config_of(kafka_config))
-        return _open_topic(address, wishes, format, until_end, sample)
+        return _open_topic(address, read_options, format, until_end, sample)
     name, paths = _files_of(source, format)
     for option, given in (("until_end", until_end), ("kafka_config", kafka_config is not None)):
         if given:
@@ -196,7 +196,7 @@ def open_stream(
                 f"the standard input cannot be read as {format}: save it to a file, or give it as "
                 f"one of {', '.join(TEXTS)}"
             )
-        return open_columnar(paths if len(paths) > 1 else paths[0], wishes, TABLES[format])
+        return open_columnar(paths if len(paths) > 1 else paths[0], read_options, TABLES[format])
     if format not in TEXTS:
         raise StreamError(
             f"{validation.shown(format)} is no format: one of {', '.join(FORMATS)} is expected"
@@ -204,17 +204,21 @@ def open_stream(
     if header is not None and format not in ("csv", "tsv"):
         raise StreamError(f"header is for CSV files, and {name} is {format}: leave it out")
     if paths == [name]:
-        return _open_text(format, name, wishes)
+        return _open_text(format, name, read_options)
     from sapwood.streams.chained import open_chained
 
-    return open_chained(name, paths, wishes, partial(_open_text, format), format != "jsonl")
+    return open_chained(name, paths, read_options, partial(_open_text, format), format != "jsonl")
 
 
 def _open_topic(
-    address: Address, wishes: ReadOptions, format: str | None, until_end: bool, sample: bytes | None
+    address: Address,
+    read_options: ReadOptions,
+    format: str | None,
+    until_end: bool,
+    sample: bytes | None,
 ) -> Stream:
     """Open a topic of Kafka, whose client is loaded only now."""
-    given = {"encoding": wishes.encoding, "header": wishes.header}
+    given = {"encoding": read_options.encoding, "header": read_options.header}
     for option, value in given.items():
         if value is not None:
             raise StreamError(f"{option} is for files, and {address} is a topic: leave it out")
@@ -222,23 +226,23 @@ def _open_topic(
         raise StreamError(f"{address} cannot be read as {format}: messages of a topic are JSON")
     from sapwood.streams.kafka import KafkaStream
 
-    return KafkaStream(address, wishes, until_end, sample)
+    return KafkaStream(address, read_options, until_end, sample)
 
 
-def _open_text(format: str, path: str, wishes: ReadOptions) -> "TextStream":
+def _open_text(format: str, path: str, read_options: ReadOptions) -> "TextStream":
     """Open one file of text."""
     if format == "arff":
         from sapwood.streams.arff import open_arff
 
-        return open_arff(path, wishes)
+        return open_arff(path, read_options)
     if format == "jsonl":
         from sapwood.streams.blocks import TextSource
         from sapwood.streams.jsonlines import JSONLinesStream
 
-        return JSONLinesStream(TextSource(path, wishes.encoding), wishes)
+        return JSONLinesStream(TextSource(path, read_options.encoding), read_options)
     from sapwood.streams.csv import open_delimited
 
-    return open_delimited(path, wishes, b"\t" if format == "tsv" else None)
+    return open_delimited(path, read_options, b"\t" if format == "tsv" else None)
 
 
 def _files_of(source: StrPath | Sequence[StrPath], format: str | None) -> tuple[str, list[str]]:

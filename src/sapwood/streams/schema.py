@@ -195,7 +195,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def decide(
     source: str,
     found: Mapping[str, Found | None],
-    wishes: ReadOptions,
+    read_options: ReadOptions,
     formats: Mapping[str, str] | None = None,
 ) -> Schema:
     """Decide how to read a file.
@@ -207,7 +207,7 @@ def decide(
     found : mapping of names to looks
         All columns in order, and what their values look like; None if that is to be decided by
         the values themselves, which is possible for features that a model knows.
-    wishes : ReadOptions
+    read_options : ReadOptions
         How to read it.
     formats : mapping of str to str, optional
         The formats in which times and numbers were found to be written.
@@ -227,75 +227,89 @@ def decide(
     Traceback (most recent call last):
     sapwood.streams.stream.StreamError: flats.csv has no column 'prize' to predict: did you mean ...
     """
-    _check_names(source, found, wishes)
+    _check_names(source, found, read_options)
     formats = formats or {}
     target = None
-    if wishes.target is not None:
-        looks = found[wishes.target] or "undecided"
+    if read_options.target is not None:
+        looks = found[read_options.target] or "undecided"
         role: Role = looks if looks in ("boolean", "undecided") else "number"
-        written = formats.get(wishes.target) if role == "number" else None
-        target = Rule(wishes.target, role, number_format=written)
+        written = formats.get(read_options.target) if role == "number" else None
+        target = Rule(read_options.target, role, number_format=written)
     time = None
-    if wishes.time is not None:
-        time = _rule(wishes.time, found[wishes.time], wishes, formats)
+    if read_options.time is not None:
+        time = _rule(read_options.time, found[read_options.time], read_options, formats)
         if time.role not in ("time", "number", "undecided"):
             raise StreamError(
                 f"{source}: column {validation.shown(time.name)} holds no times: give their format, as "
                 f"by --time-format {time.name}='%d.%m.%Y %H:%M'"
             )
-    ids = tuple(Rule(name, "category") for name in wishes.ids)
-    left_out = {wishes.target, *wishes.drop, *(wishes.ids if wishes.known is None else ())}
+    ids = tuple(Rule(name, "category") for name in read_options.ids)
+    left_out = {
+        read_options.target,
+        *read_options.drop,
+        *(read_options.ids if read_options.known is None else ()),
+    }
     rules = [
-        _rule(name, looks, wishes, formats) for name, looks in found.items() if name not in left_out
+        _rule(name, looks, read_options, formats)
+        for name, looks in found.items()
+        if name not in left_out
     ]
-    if wishes.known is not None:
-        rules = _known_rules(rules, wishes.known, found)
+    if read_options.known is not None:
+        rules = _known_rules(rules, read_options.known, found)
         if not (rules or ids):
-            some = nearest(next(iter(wishes.known), ""), found)
+            some = nearest(next(iter(read_options.known), ""), found)
             raise StreamError(f"{source} has none of the model's features: {some}")
     if not (rules or ids):
         raise StreamError(f"{source} has no features: no column is left except the target")
     return Schema(tuple(found), tuple(rules), target, time, ids)
 
 
-def _check_names(source: str, found: Mapping[str, Found | None], wishes: ReadOptions) -> None:
+def _check_names(source: str, found: Mapping[str, Found | None], read_options: ReadOptions) -> None:
     wanted: list[tuple[str, Sequence[str]]] = [
-        ("to predict", [] if wishes.target is None else [wishes.target]),
-        ("to drop", wishes.drop),
-        ("to take for categories", wishes.categorical if wishes.known is None else ()),
-        ("with ids", wishes.ids),
-        ("with times", [*wishes.time_formats, *([] if wishes.time is None else [wishes.time])]),
+        ("to predict", [] if read_options.target is None else [read_options.target]),
+        ("to drop", read_options.drop),
+        ("to take for categories", read_options.categorical if read_options.known is None else ()),
+        ("with ids", read_options.ids),
+        (
+            "with times",
+            [
+                *read_options.time_formats,
+                *([] if read_options.time is None else [read_options.time]),
+            ],
+        ),
     ]
     for purpose, names in wanted:
         for name in names:
             if name not in found:
                 some = nearest(name, found)
-                if purpose == "to predict" and wishes.known is not None:
-                    others = [each for each in found if each not in wishes.known]
+                if purpose == "to predict" and read_options.known is not None:
+                    others = [each for each in found if each not in read_options.known]
                     some = nearest(name, others) if others else "all columns are features"
                 raise StreamError(
                     f"{source} has no column {validation.shown(name)} {purpose}: {some}"
                 )
-    for part in wishes.time_parts or ():
+    for part in read_options.time_parts or ():
         if part not in PARTS:
             raise StreamError(
                 f"{validation.shown(part)} is no part of a time: {', '.join(PARTS)} are"
             )
-    for what, left_out in (("dropped", wishes.drop), ("an id", wishes.ids)):
-        if wishes.target in left_out:
-            words = f"the target {validation.shown(wishes.target)} cannot be {what}"
+    for what, left_out in (("dropped", read_options.drop), ("an id", read_options.ids)):
+        if read_options.target in left_out:
+            words = f"the target {validation.shown(read_options.target)} cannot be {what}"
             raise StreamError(f"{source}: {words}")
 
 
-def _rule(name: str, looks: Found | None, wishes: ReadOptions, formats: Mapping[str, str]) -> Rule:
-    parts = wishes.time_parts or ()
-    given = wishes.time_formats.get(name)
+def _rule(
+    name: str, looks: Found | None, read_options: ReadOptions, formats: Mapping[str, str]
+) -> Rule:
+    parts = read_options.time_parts or ()
+    given = read_options.time_formats.get(name)
     if given not in (None, NO_TIME):
         return Rule(name, "time", given, parts)
-    if name in wishes.categorical:
+    if name in read_options.categorical:
         return Rule(name, "category", declared=True)
-    if name in wishes.known_formats and given is None:
-        kept = wishes.known_formats[name]
+    if name in read_options.known_formats and given is None:
+        kept = read_options.known_formats[name]
         if EXAMPLE.fullmatch(kept):
             return Rule(name, "number", number_format=kept)
         return Rule(name, "time", kept, parts)
@@ -303,7 +317,7 @@ def _rule(name: str, looks: Found | None, wishes: ReadOptions, formats: Mapping[
     if role == "time":
         return Rule(name, role, formats.get(name), parts)
     written = formats.get(name) if role == "number" else None
-    is_key = name in wishes.keys and role in ("number", "undecided") and written is None
+    is_key = name in read_options.keys and role in ("number", "undecided") and written is None
     return Rule(name, role, number_format=written, exact=is_key)
 
 

@@ -136,10 +136,10 @@ cdef class Columns:
         self.set_units(units)
 
     def allow_splits(self, may_split):
-        """Say of each feature whether leaves may split on it."""
+        """Set for each feature whether leaves may split on it."""
         cdef const unsigned char[::1] allowed = np.ascontiguousarray(may_split).view(np.uint8)
         if allowed.shape[0] != self.features:
-            raise ValueError("it is not said of each feature whether leaves may split on it")
+            raise ValueError("there is not one entry of no_splits for each feature")
         if self.features:
             set_may_split(self, &allowed[0])
 

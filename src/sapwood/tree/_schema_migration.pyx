@@ -68,7 +68,7 @@ cdef class Relay:
             return
         self.stops = stopping.view(np.uint8)
         if len(self.stops) != tables.leaf_count:
-            raise ValueError("it is not said of each leaf whether it stops")
+            raise ValueError("there is not one entry for each leaf")
         if targets != tables.targets and tables.rows > 0.0:
             raise ValueError("a tree that has learned cannot have another number of targets")
         self.is_relaid = targets != tables.targets or not np.array_equal(

@@ -87,8 +87,8 @@ cdef class Sharing:
         self.refuse_if_torn()
         if is_reading:
             raise RuntimeError(
-                "the model is being read in this thread, and was told to learn by what that calls, "
-                "such as a value or the handler of a signal; let it learn afterwards"
+                "the model is being read in this thread, and code that this calls, such as a value "
+                "or the handler of a signal, asked it to learn; let it learn afterwards"
             )
         other = self.learners.first
         while other != NULL and other.thread != me:
@@ -454,8 +454,8 @@ cdef class Sharing:
 
 cdef int raise_learning_already() except -1:
     raise RuntimeError(
-        "the model is learning in this thread, and was told to learn more by what that calls, such "
-        "as a value or the handler of a signal; let it learn afterwards"
+        "the model is learning in this thread, and code that this calls, such as a value or the "
+        "handler of a signal, asked it to learn more; let it learn afterwards"
     )
 
 

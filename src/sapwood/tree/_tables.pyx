@@ -226,10 +226,10 @@ cdef class TreeTables:
         return self.growth.first_review
 
     def set_layer(self, double[::1] layer not None):
-        """Take over the doubles of the last layer, none if there is no such layer."""
+        """Take over the doubles of the corrector, none if there is no corrector."""
         cdef Py_ssize_t doubles = self.targets * sizeof(LayerState) // sizeof(double)
         if layer.shape[0] != (doubles if self.tracking else 0):
-            raise ValueError("the last layer has another size than it should")
+            raise ValueError("the corrector has another size than it should")
         self.layer_table = layer.base
         self.layer = <LayerState*>&layer[0] if self.tracking else NULL
 
@@ -240,7 +240,7 @@ cdef class TreeTables:
         if len(unrest_bytes) != sizeof(Unrest) or (
             len(change_bytes) != MOST_CHANGES * sizeof(UnitChange)
         ):
-            raise ValueError("the unrest has another size than it should")
+            raise ValueError("the unit change has another size than it should")
         self.unrest_table, self.change_table = unrest, changes
         self.unrest, self.changes = <Unrest*>&unrest_bytes[0], <UnitChange*>&change_bytes[0]
         self.alert = self.unrest.stirred > 0.0

@@ -247,7 +247,7 @@ FACTS = Record(
     Field("high", -LARGEST, LARGEST, since=6, complaint=_RANGE),
     complaint="the last sample of feature {place} is infinite",
 )
-"""What is known of a column; `sapwood/tree/_facts.pxd` tells how."""
+"""What is known of a column; see `sapwood/tree/_facts.pxd`."""
 
 _NEGATIVE = "the {name} of units {place} is negative"
 _counted = partial(
@@ -276,7 +276,7 @@ UNITS = Record(
         0,
         lambda limits: limits.rows + MOST_PATIENCE,
         below=_NEGATIVE,
-        complaint="units {place} wait too long",
+        complaint="units {place} have too long a pause",
     ),
     Field("patience", 0, MOST_PATIENCE, below=_NEGATIVE),  # for how many rows it will not be
     # 0, or a suspect: 1 by its steps, 2 by its values
@@ -290,27 +290,27 @@ UNITS = Record(
     complaint="the {name} of units {place} is too large",
     finite="the {name} of units {place} is not finite",
 )
-"""What is known of the units of y and of each column; `sapwood/tree/_units.pxd` tells how."""
+"""What is known of the units of y and of each column; see `sapwood/tree/_units.pxd`."""
 
 _MAPS = ("scale", "shift", "both")  # by which units may have changed
-_TOO_LARGE = "the {name} of the unrest is too large"
-_NOT_WITHIN = "the {name} of the unrest is negative or too large"
+_TOO_LARGE = "the {name} of the unit change is too large"
+_NOT_WITHIN = "the {name} of the unit change is negative or too large"
 _error = partial(Field, low=0, high=UNREST_ROWS * SQUARE)
 
 UNREST = Record(
     # 0 at rest, 1 while suspects are watched, 2 while maps are weighed
-    Field("phase", 0, 2, whole=True, complaint="the phase of the unrest is none"),
+    Field("phase", 0, 2, whole=True, complaint="the phase of the unit change is none"),
     _error("stirred"),  # whether every row is looked at
     Field(  # of the unrest
         "rows",
         0,
         np.nextafter(UNREST_ROWS, 0),
-        complaint="the unrest is too long",
+        complaint="the unit change is too long",
         below=_NOT_WITHIN,
     ),
     _error("errors"),  # samples of errors,
     _error("error"),  # and the faded mean of their squares
-    Field("level", -NEAR, NEAR, complaint=_TOO_LARGE),  # what is said while y is a suspect
+    Field("level", -NEAR, NEAR, complaint=_TOO_LARGE),  # what is predicted while y is a suspect
     _error("erred"),  # the last row with a large error,
     _error("run"),  # how many there were in turn,
     _error("steps"),  # and by how much y changed
@@ -331,7 +331,7 @@ UNREST = Record(
     ),
     *(_error(f"square_{by}", element_of="square") for by in _MAPS),  # and the sum of its squares
     complaint=_NOT_WITHIN,
-    finite="the {name} of the unrest is not finite",
+    finite="the {name} of the unit change is not finite",
 )
 
 CHANGES = Record(

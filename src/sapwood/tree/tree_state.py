@@ -350,7 +350,7 @@ def fill_kernel(
     stream = doubles(arrays["stream"], (len(STREAM),), "the numbers of the stream")
     limits = Limits(float(stream[0]), ROUNDING * float(stream[1]), len(is_category))
     shape = (targets * len(kernel.layer_table),)
-    layer = doubles(arrays["layer"], shape, "the numbers of the last layer")
+    layer = doubles(arrays["layer"], shape, "the numbers of the corrector")
     levels = doubles(arrays["levels"], (level // 2, 2), "the levels")
     facts, samples = _facts(arrays, len(is_category))
     units, unrest, changes = _units(arrays, len(is_category))
@@ -467,7 +467,7 @@ def _units(arrays: dict[str, Array], features: int) -> tuple[Array, Array, Array
     unrest = _records(arrays["unrest"], UNREST_RECORD, "unrest")
     changes = _records(arrays["changes"], CHANGE_RECORD, "changes of units")
     check(len(units) == features + 1, "its units are not those of its features")
-    check(len(unrest) == 1, "there is not one unrest")
+    check(len(unrest) == 1, "there is not one record of unit changes")
     good = len(changes) == MOST_UNIT_CHANGES
     check(good, "there are too many changes of units, or too few")
     return units, unrest, changes

@@ -75,7 +75,7 @@ def test_both_begin_anew_as_their_twins_do(kind, track):
     expected = [twin.predict_learn(x, label) for x, label in zip(as_dicts(columns), y, strict=True)]
     predicted = found.predict_learn_many(columns, y)
     np.testing.assert_allclose(predicted, expected, rtol=1e-6, atol=1e-12)
-    assert "began anew" in [event["event"] for event in found.replacements]
+    assert "reset" in [event["event"] for event in found.replacements]
     assert np.mean((predicted - y)[-500:] ** 2) < 0.3 * y[-500:].var()
 
 
@@ -98,7 +98,7 @@ def test_beginning_anew_is_the_same_in_batches_threads_and_files(make):
     whole, pieces = make(threads=3), make(threads=3)
     expected = make(threads=1).predict_learn_many(columns, y)
     assert whole.predict_learn_many(columns, y).tolist() == expected.tolist()
-    assert "began anew" in [event["event"] for event in whole.replacements]
+    assert "reset" in [event["event"] for event in whole.replacements]
     found = []
     for start, stop in pairwise((0, 1_999, 2_000, 2_001, 2_130, 2_600)):
         pieces = type(pieces).from_bytes(pieces.to_bytes())
@@ -120,7 +120,7 @@ def test_notes_from_before_all_began_anew_are_not_judged(make):
         predicted = late.predict_many(own)
         late.learn_many(own, y[start : start + 20])
     events = [event["event"] for event in late.replacements]
-    assert "began anew" in events
+    assert "reset" in events
     assert late._kernel.notes.count == 0
     assert np.mean((predicted - y[-20:]) ** 2) < 0.5 * y[-500:].var()
 
@@ -315,7 +315,7 @@ def test_who_listens_is_told_of_splits_replacements_and_restarts():
     stop()
     own = forest.replacements
     forest.learn_many(part(columns, 2_999, 3_500), y[2_999:])
-    replaced = [event for event in told if event["event"] in ("replaced", "began anew")]
+    replaced = [event for event in told if event["event"] in ("replaced", "reset")]
     assert replaced == own != []
     assert set(replaced[0]) == {"event", "rows", "member", "age", "error"}
     assert model.from_bytes(forest.to_bytes()).replacements == forest.replacements

@@ -89,7 +89,7 @@ def test_ensembles_are_what_their_twins_are(kind, track, case):
     assert events == twin.replaced
     assert events or case == "late"
     told = {event["event"] for event in found.replacements}
-    assert ("began anew" in told) == (case == "units")
+    assert ("reset" in told) == (case == "units")
 
 
 # -- laws -----------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_a_target_that_pauses_is_not_forgotten(make):
     Y[600:, 1] = np.nan
     found = make()
     said = found.predict_learn_many(X, Y)
-    assert "began anew" in {event["event"] for event in found.replacements}
+    assert "reset" in {event["event"] for event in found.replacements}
     assert not any(found._kernel.has_seen_target(1))
     told = found.explain({0: 0.5}, 1)
     assert told.path is None

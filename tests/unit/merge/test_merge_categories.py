@@ -142,7 +142,7 @@ def test_workers_learn_files_with_many_categories(tmp_path):
             str(path),
             workers=3,
             engine=engine,
-            wishes={"target": "y"},
+            read_options={"target": "y"},
             first=1_000,
         )
         for engine in ("threads", Backwards())

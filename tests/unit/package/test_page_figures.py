@@ -75,6 +75,99 @@ def test_the_service():
     assert rows == [list(row.values()) for row in records("serving-medians")]
 
 
+def test_transforms():
+    found = {
+        (r["stream"], r["labels"], r["model"], r["transform"]): r for r in records("transforms")
+    }
+    rows = [row for row in tables("howto/skewed-targets.md") if row[1] in ("at once", "by 1,000")]
+    assert len(rows) == 12
+    for stream, labels, *cells in rows:
+        own = [found[stream, labels, model, name] for model in MODELS for name in ("", "auto")]
+        assert cells == [f"{float(r['r2']):.3f} / {float(r['deviance']):.4g}" for r in own]
+    page = " ".join(text("howto/skewed-targets.md").split())
+    pairs = [(row, found[*key[:3], "auto"]) for key, row in found.items() if not key[3]]
+    assert f"In all {len(pairs)} cases, `auto` has a higher R²" in page
+    assert all(float(auto["r2"]) > float(row["r2"]) for row, auto in pairs)
+    assert all(float(auto["deviance"]) < float(row["deviance"]) for row, auto in pairs)
+    assert all(float(auto["negative"]) == 0 for _, auto in pairs)
+    worst = found["Beijing PM2.5", "by 1,000", "tree", "log1p"]["r2"]
+    assert f"the tree with `log1p` has R² {float(worst):.3f}" in page
+
+
+MODELS = ("tree", "forest")
+
+
+def test_sparse_rows():
+    head, _, *rows = tables("howto/sparse-rows.md")
+    assert len(rows) == len({r["stream"].partition(",")[0] for r in records("sparse")})
+    for stream, *cells in rows:
+        for learner, cell in zip(head[1:], cells, strict=True):
+            own = [
+                r
+                for r in records("sparse")
+                if (r["stream"].partition(",")[0], r["model"]) == (stream, learner)
+            ]
+            r2, cost = (
+                np.mean([float(r[name]) for r in own]) if own else None
+                for name in ("r2", "microseconds")
+            )
+            assert cell == (f"{r2:.3f}, {cost:.0f} µs" if own else "\N{EN DASH}")
+
+
+TIMINGS = ("at once", "by 1,000", "24 late", "never after 80 %")
+LEARNERS = ("hybrid", "forest", "LightGBM refitted", "HistGradientBoosting refitted")
+
+
+def test_each_stream_of_the_hybrid():
+    found = {(r["data"], r["timing"], r["learner"]): r["r2"] for r in records("hybrid")}
+    start = "### R²: hybrid / forest / refitted LightGBM"
+    rows = [row for row in tables("howto/hybrid.md", start) if " / " in row[1]]
+    assert len(rows) == len({stream for stream, timing, _ in found if timing == "at once"})
+    for stream, *cells in rows:
+        for timing, cell in zip(TIMINGS, cells, strict=True):
+            learners = [*LEARNERS, *["LightGBM continued"] * (timing == "by 1,000")]
+            values = [float(found[stream, timing, learner]) for learner in learners]
+            assert cell == " / ".join(f"{value:.3f}" for value in values), (stream, timing)
+
+
+def test_how_often_the_hybrid_is_behind():
+    leads = {timing: [] for timing in TIMINGS}
+    found = {(r["data"], r["timing"], r["learner"]): float(r["r2"]) for r in records("hybrid")}
+    for (stream, timing, learner), r2 in found.items():
+        if timing in leads and learner == "hybrid":
+            members = [found[stream, timing, name] for name in LEARNERS[1:3]]
+            leads[timing].append(r2 - max(members))
+    page = " ".join(text("howto/hybrid.md").split())
+    behind = {timing: sum(lead < -0.005 for lead in own) for timing, own in leads.items()}
+    count = len(leads["at once"])
+    assert (
+        f"on {behind['by 1,000']} of {count} streams with batches, and on "
+        f"{behind['never after 80 %']} of {count} without labels"
+    ) in page
+    most = -min(*leads["at once"], *leads["24 late"])
+    assert f"at most {most:.4f} below, R² of the better member" in page
+
+
+def test_how_much_slower_the_service_is():
+    rows = {(r["server"], r["rows"]): r for r in records("serving-medians")}
+
+    def ratio(rows_per_request, name):
+        own, other = (
+            float(rows[server, rows_per_request][name].replace(",", ""))
+            for server in ("sapwood serve", "FastAPI, the same model")
+        )
+        return own / other
+
+    rates, costs = (
+        [ratio(rows_per_request, name) for rows_per_request in ("1", "100")]
+        for name in ("requests/s", "CPU µs a request")
+    )
+    page = " ".join(text("howto/serving.md").split())
+    assert f"answered {1 / rates[0]:.1f} to {1 / rates[1]:.1f} times as many requests" in page
+    single, batches = (round(100 * cost - 100) for cost in costs)
+    assert f"used {single} % (single rows) and {batches} % (batches) more CPU time" in page
+
+
 # -- figures that a page quotes from another one ---------------------------------------------------
 
 
@@ -151,3 +244,43 @@ def test_pages_quote_the_figures_of_other_pages():
     )
     assert f"automatic radius is on average {auto:.3f} % below" in observer
     assert f"the merit is {fixed:.3f} % lower" in observer
+
+
+def test_pages_on_distribution_and_drift_quote_the_tables():
+    page = " ".join(text("howto/distributed-training.md").split())
+    times = {
+        row[0]: row[-1]
+        for row in tables("benchmarks/tables.md", "Seconds of `sapwood train`")[:6]
+        if "Parquet" in row[0]
+    }
+    assert (
+        f"{times['8,000,000, Parquet']} times as fast as one process for 8 million rows and "
+        f"{times['32,000,000, Parquet']} times for 32 million"
+    ) in page
+    rates = {
+        row[0]: [float(cell.split()[0].replace(",", "")) for cell in row[1:]]
+        for row in tables("benchmarks/tables.md", "## Concept drift")[2:6]
+    }
+    ours = rates["Sapwood detector, on errors"]
+    others = [rates[f"river {name}, on errors"] for name in ("ADWIN", "Page\N{EN DASH}Hinkley")]
+    fewest = min(theirs / own for each in others for theirs, own in zip(each, ours, strict=True))
+    assert f"at least {fewest:.0f} times as many false alarms" in " ".join(
+        text("howto/drift-alerts.md").split()
+    )
+
+
+def test_pages_quote_the_tables_on_importances_and_kafka():
+    rows = {row[0]: row[1:] for row in tables("benchmarks/tables.md", "## Feature importance")}
+    found = [float(cell) for cell in rows["`feature_importances`"]]
+    words = f"between {min(found):.2f} and {max(found):.2f} on six streams"
+    assert len(found) == 6
+    assert words in " ".join(text("explanation/model-trees.md").split())
+    rates = {
+        row[0]: row[-1]
+        for row in tables("benchmarks/tables.md", "## Kafka")
+        if row[1] == "read, predicted and learned"
+    }
+    assert (
+        f"Sapwood predicted and learned {rates['Kafka']} rows per CPU second from Kafka, and "
+        f"{rates['JSON lines']} from a file of JSON lines"
+    ) in " ".join(text("howto/kafka.md").split())

@@ -129,6 +129,46 @@ def test_public_docstrings(name):
     assert found == {}
 
 
+# -- messages ----------------------------------------------------------------------------------------
+
+SOURCES = sorted(
+    path for kind in ("py", "pyx", "pxd") for path in (ROOT / "src" / "sapwood").rglob(f"*.{kind}")
+)
+LITERAL = re.compile(r'"""(?:[^\\]|\\.)*?"""|#[^\n]*|"((?:[^"\\\n]|\\.)*)"', re.DOTALL)
+IN_MESSAGES = RETIRED | {
+    "unrest": "unit change",
+    "what waits": "pending predictions",
+    "that waits": "pending, candidate",
+    "that wait": "pending",
+    "waits for": "is pending",
+    "blend": "weights",
+}
+"""Further terms that messages do not use."""
+
+
+def messages(text):
+    """Return the strings of a module that have several words, but for docstrings."""
+    return [found for found in LITERAL.findall(text) if " " in found.strip()]
+
+
+def test_messages_are_found():
+    source = '''def f():
+    """Say what is said."""
+    raise ValueError("a \\"value\\" was "  # told "so much"
+                     f"refused by {name}", "word")
+'''
+    assert messages(source) == ['a \\"value\\" was ', "refused by {name}"]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_messages(path):
+    found = messages(path.read_text(encoding="utf-8"))
+    placeholders = re.compile(r"\{[^{}]*\}")  # names in the code
+    assert [
+        term for each in found for term in retired(placeholders.sub("", each), IN_MESSAGES)
+    ] == []
+
+
 # -- reports and what commands print ---------------------------------------------------------------
 
 MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)

@@ -16,7 +16,7 @@ from sapwood.scale.engines import Engine, engine
 from sapwood.scale.worker import learn_shard
 from scale_cases import content, small_tree, table, trained
 
-JOB = {"wishes": {"target": "y"}, "first": 2_000}
+JOB = {"read_options": {"target": "y"}, "first": 2_000}
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ if __name__ == "__main__":
     with engine(spec, 2) as made:
         job = Rounds(
             HoeffdingTreeRegressor(grace_period=100), rows, workers=2, first=2_000,
-            engine=Striking(made._open, spec), wishes={"target": "y"}, checkpoint=checkpoint,
+            engine=Striking(made._open, spec), read_options={"target": "y"}, checkpoint=checkpoint,
             every=0.0,
         )
         job.run()

@@ -92,10 +92,14 @@ def test_a_model_goes_on_learning(folder):
         str(folder / "part-0.parquet"),
         workers=2,
         engine="threads",
-        wishes={"target": "y"},
+        read_options={"target": "y"},
     ).model
     found = train(
-        first, str(folder / "part-1.parquet"), workers=2, engine="threads", wishes={"target": "y"}
+        first,
+        str(folder / "part-1.parquet"),
+        workers=2,
+        engine="threads",
+        read_options={"target": "y"},
     )
     assert int(found.model._kernel.rows) == 3_000
     assert found.rows_learned == 1_500
@@ -282,7 +286,7 @@ def test_a_process_that_is_killed_changes_nothing(folder):
             str(folder / "all.parquet"),
             workers=2,
             engine=struck,
-            wishes={"target": "y"},
+            read_options={"target": "y"},
             first=2_000,
             listener=reports.append,
         )
@@ -405,7 +409,7 @@ def test_what_cannot_be_shared_out_is_refused(folder):
             str(folder / "all.csv"),
             workers=2,
             engine="threads",
-            wishes={"target": "y"},
+            read_options={"target": "y"},
         )
     with pytest.raises(ValueError, match="celery is no engine"), engine("celery", 2):
         pass
@@ -438,3 +442,15 @@ def learn_shard_of(folder):
     return learn_shard(
         sapwood.merge.take_snapshot(tree), 0, source, [Piece(0, 2_500, 3_200)], False
     )
+
+
+def test_the_old_name_of_read_options_warns(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "".join(f"{row % 7},{row % 7}\n" for row in range(200)))
+    old = {"workers": 1, "wishes": {"target": "y"}}
+    warns = "wishes= is deprecated .* use read_options="
+    with pytest.warns(DeprecationWarning, match=warns):
+        found = train(sapwood.HoeffdingTreeRegressor(), str(path), engine="threads", **old)
+    with engine("threads", 1) as ready, pytest.warns(DeprecationWarning, match=warns):
+        again = Rounds(sapwood.HoeffdingTreeRegressor(), path, engine=ready, **old).run()
+    assert found.rows_learned == again.rows_learned == 200

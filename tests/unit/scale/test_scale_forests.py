@@ -53,7 +53,7 @@ def trained(name, workers=3, engine="threads", model=None, **options):
         str(name),
         workers=workers,
         engine=engine,
-        wishes={"target": "y"},
+        read_options={"target": "y"},
         first=1_000,
         **options,
     )
@@ -270,7 +270,7 @@ def test_workers_that_lie_are_refused(folder, lie, words):
         str(folder / "all.parquet"),
         workers=3,
         engine=Lying(lie),
-        wishes={"target": "y"},
+        read_options={"target": "y"},
         first=1_000,
     )
     with pytest.raises(MergeError, match=f"^worker 1 of liars has not sent its part.*{words}"):

@@ -27,8 +27,8 @@ def written(folder, text, name="rows.arff"):
     return path
 
 
-def read(folder, text, target=None, **wishes):
-    stream = open_arff(written(folder, text), ReadOptions(target, **wishes))
+def read(folder, text, target=None, **read_options):
+    stream = open_arff(written(folder, text), ReadOptions(target, **read_options))
     chunks = list(stream.chunks())
     return stream, chunks[0] if chunks else None
 

@@ -25,7 +25,7 @@ from sapwood.streams.schema import ReadOptions, decide
 from sapwood.streams.stream import StreamError
 from stream_cases import bits, check_resuming, contents_of
 
-WISHES = ReadOptions("y", categorical=("zone",), time_parts=("hour",), time="t")
+READ_OPTIONS = ReadOptions("y", categorical=("zone",), time_parts=("hour",), time="t")
 LOOKS = {
     "x": "number",
     "zone": "number",
@@ -107,13 +107,13 @@ def test_all_formats_say_the_same(tmp_path_factory, rows, group, most_rows):
     """As Parquet, Arrow, JSON lines, and as text: values and faults are those of the table."""
     folder = tmp_path_factory.mktemp("formats")
     table = table_of(rows)
-    converted = convert(decide("rows", LOOKS, WISHES), table, len(rows))
+    converted = convert(decide("rows", LOOKS, READ_OPTIONS), table, len(rows))
     expected = {name: bits(column) for name, column in converted.columns.items()}
     faults = [(fault.row + 1, fault.reason, fault.column) for fault in converted.faults]
     text = {
         name: pa.array([_field(row[name]) for row in rows], pa.string()) for name in SCHEMA.names
     }
-    of_text = convert(decide("rows", LOOKS, WISHES), text, len(rows))
+    of_text = convert(decide("rows", LOOKS, READ_OPTIONS), text, len(rows))
     assert {name: bits(column) for name, column in of_text.columns.items()} == expected
     assert [(fault.row + 1, fault.reason, fault.column) for fault in of_text.faults] == faults
 
@@ -121,14 +121,14 @@ def test_all_formats_say_the_same(tmp_path_factory, rows, group, most_rows):
     for kind in KINDS:
         path = str(folder / f"rows.{kind}")
         write(path, table, group)
-        streams.append(open_columnar(path, WISHES))
+        streams.append(open_columnar(path, READ_OPTIONS))
     if rows:
         path = str(folder / "rows.jsonl")
         with open(path, "w") as file:
             file.writelines(json.dumps(as_text(row)) + "\n" for row in rows)
-        known = dict(decide("rows", LOOKS, WISHES).features)  # a few rows do not tell them
+        known = dict(decide("rows", LOOKS, READ_OPTIONS).features)  # a few rows do not tell them
         streams.append(
-            JSONLinesStream(TextSource(path), ReadOptions(**{**vars(WISHES), "known": known}))
+            JSONLinesStream(TextSource(path), ReadOptions(**{**vars(READ_OPTIONS), "known": known}))
         )
     for stream in streams:
         found = contents_of(stream, most_rows=most_rows)
@@ -164,10 +164,10 @@ def test_each_position_gives_the_rest(tmp_path_factory, rows, kind, cuts, group)
     ends = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     for place, (start, stop) in enumerate(itertools.pairwise(ends)):
         write(str(folder / f"part-{place}.{kind}"), table_of(rows[start:stop]), group)
-    found = check_resuming(open_columnar(folder, WISHES))
+    found = check_resuming(open_columnar(folder, READ_OPTIONS))
     whole = str(folder / f"_whole.{kind}")
     write(whole, table_of(rows), group)
-    alone = contents_of(open_columnar(whole, WISHES))
+    alone = contents_of(open_columnar(whole, READ_OPTIONS))
     assert [found[key] for key in ("columns", "y", "times")] == [
         alone[key] for key in ("columns", "y", "times")
     ]
@@ -179,7 +179,7 @@ def test_rows_are_counted_from_one_in_each_file(tmp_path):
     rows[1]["y"] = rows[5]["y"] = math.inf
     for name, some in [("a", rows[:3]), ("b", rows[3:])]:
         write(str(tmp_path / f"{name}.parquet"), table_of(some))
-    stream = open_columnar(tmp_path, WISHES)
+    stream = open_columnar(tmp_path, READ_OPTIONS)
     assert (stream.size, stream.length, stream.unit) == (7, 7, "row")
     assert (stream.target, stream.time, stream.declared) == ("y", "t", ("zone",))
     chunks = list(stream.chunks())
@@ -203,7 +203,7 @@ def test_a_bad_row_can_be_read_again_as_json(tmp_path):
     path = str(tmp_path / "rows.arrow")
     table = table_of([row])
     write(path, table.set_column(2, "city", table["city"].combine_chunks().dictionary_encode()))
-    [chunk] = open_columnar(path, WISHES).chunks()
+    [chunk] = open_columnar(path, READ_OPTIONS).chunks()
     [bad] = chunk.bad
     assert (bad.reason, bad.column, bad.value) == (bad_rows.NOT_FINITE, "x", "inf")
     again = json.loads(bad.text)
@@ -239,7 +239,7 @@ def test_columns_with_dots_in_their_names(tmp_path):
 def test_to_go_on_reads_no_row_group_before(tmp_path, monkeypatch):
     path = str(tmp_path / "rows.parquet")
     write(path, table_of(some_rows(20)), group=5)
-    stream = open_columnar(path, WISHES)
+    stream = open_columnar(path, READ_OPTIONS)
     chunks = list(stream.chunks(None, 6))
     asked = []
     read = pq.ParquetFile.iter_batches
@@ -323,15 +323,15 @@ def test_two_columns_of_one_name(tmp_path):
 def test_a_folder_that_has_changed_since(tmp_path):
     for name in ("b", "c"):
         write(str(tmp_path / f"{name}.parquet"), table_of(some_rows(3)))
-    stream = open_columnar(tmp_path, WISHES)
+    stream = open_columnar(tmp_path, READ_OPTIONS)
     first, second = stream.chunks()
     write(str(tmp_path / "d.parquet"), table_of(some_rows(4)))
-    behind = open_columnar(tmp_path, WISHES)
+    behind = open_columnar(tmp_path, READ_OPTIONS)
     assert behind.fingerprint == stream.fingerprint
     assert [len(chunk) for chunk in behind.chunks(first.next)] == [3, 4]
     assert [len(chunk) for chunk in behind.chunks(second.next)] == [4]
     write(str(tmp_path / "a.parquet"), table_of(some_rows(4)))
-    before = open_columnar(tmp_path, WISHES)
+    before = open_columnar(tmp_path, READ_OPTIONS)
     assert before.fingerprint != stream.fingerprint
     with pytest.raises(StreamError, match="file 1 is not the one that was being read"):
         list(before.chunks(first.next))
@@ -344,7 +344,7 @@ def test_the_fingerprint_is_of_the_first_row_and_the_columns(tmp_path, kind):
     for name, some in [("a", rows[:4]), ("b", rows), ("c", rows[1:])]:
         path = str(tmp_path / f"{name}.{kind}")
         write(path, table_of(some))
-        prints.append(open_columnar(path, WISHES).fingerprint)
+        prints.append(open_columnar(path, READ_OPTIONS).fingerprint)
     assert prints[0] == prints[1] != prints[2]
 
 
@@ -360,12 +360,12 @@ def test_files_that_are_cut_off(tmp_path, kind):
         path.write_bytes(data[:length])
         rows = None
         with contextlib.suppress(StreamError):
-            rows = len(contents_of(open_columnar(path, WISHES))["y"])
+            rows = len(contents_of(open_columnar(path, READ_OPTIONS))["y"])
         # The streaming format does not tell its end.
         assert rows is None or (kind == "arrows" and rows in (0, 5, 10))
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(StreamError, match=rf"rows\.{kind} cannot be read: .*write it again"):
-        contents_of(open_columnar(path, WISHES))
+        contents_of(open_columnar(path, READ_OPTIONS))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -412,21 +412,21 @@ def test_names_that_tell_nothing(tmp_path):
     table = table_of(some_rows(4))
     write(str(tmp_path / "rows.arrows"), table)
     os.rename(tmp_path / "rows.arrows", tmp_path / "rows")
-    assert len(contents_of(open_columnar(tmp_path / "rows", WISHES, "arrow"))["y"]) == 4
+    assert len(contents_of(open_columnar(tmp_path / "rows", READ_OPTIONS, "arrow"))["y"]) == 4
     write(str(tmp_path / "rows.parquet"), table)
     os.rename(tmp_path / "rows.parquet", tmp_path / "rows")
-    assert len(contents_of(open_columnar(tmp_path / "rows", WISHES))["y"]) == 4
+    assert len(contents_of(open_columnar(tmp_path / "rows", READ_OPTIONS))["y"]) == 4
 
 
 def test_rows_that_are_appended_to_a_parquet_file(tmp_path):
     path = str(tmp_path / "rows.parquet")
     rows = some_rows(11)
     write(path, table_of(rows[:6]), group=4)
-    stream = open_columnar(path, WISHES)
+    stream = open_columnar(path, READ_OPTIONS)
     *_, last = stream.chunks()
     before = stream.fingerprint
     write(path, table_of(rows), group=100)
-    longer = open_columnar(path, WISHES)
+    longer = open_columnar(path, READ_OPTIONS)
     assert longer.fingerprint == before
     [chunk] = longer.chunks(last.next)
     assert chunk.numbers.tolist() == [7, 8, 9, 10, 11]
@@ -436,7 +436,7 @@ def test_rows_that_are_appended_to_a_parquet_file(tmp_path):
 def test_a_parquet_file_that_changes_while_it_is_read(tmp_path):
     path = str(tmp_path / "rows.parquet")
     write(path, table_of(some_rows(4)))
-    stream = open_columnar(path, WISHES)
+    stream = open_columnar(path, READ_OPTIONS)
     write(path, table_of(some_rows(6)))
     with pytest.raises(StreamError, match="has changed since it was opened"):
         list(stream.chunks())

@@ -180,9 +180,11 @@ def test_bad_lines_leave_the_good_rows_as_they_are(folder, rows, strange):
 # What is in the file
 
 
-def read(folder, text, target=None, name="rows.csv", delimiter=None, **wishes):
+def read(folder, text, target=None, name="rows.csv", delimiter=None, **read_options):
     text = text.encode() if isinstance(text, str) else text
-    stream = open_delimited(written(folder, text, name), ReadOptions(target, **wishes), delimiter)
+    stream = open_delimited(
+        written(folder, text, name), ReadOptions(target, **read_options), delimiter
+    )
     chunks = list(stream.chunks())
     return stream, chunks[0] if chunks else None
 

@@ -14,14 +14,15 @@ HEADER = b"x,city,open,sold,y\n"
 GOOD = b"1,Oslo,true,2026-11-15,2\n"
 
 
-def opened(tmp_path, *lines, good=20, end=b"\n", zipped=False, **wishes):
+def opened(tmp_path, *lines, good=20, end=b"\n", zipped=False, **read_options):
     """A stream of good rows, then some lines, then a good row."""
     text = HEADER + GOOD * good + b"".join(line + b"\n" for line in lines) + GOOD
     text = text.replace(b"\n", end)
     path = tmp_path / "rows.csv"
     path.write_bytes(gzip.compress(text) if zipped else text)
     return open_delimited(
-        str(path), ReadOptions(**{"target": "y", "time": "sold", "encoding": "utf-8", **wishes})
+        str(path),
+        ReadOptions(**{"target": "y", "time": "sold", "encoding": "utf-8", **read_options}),
     )
 
 

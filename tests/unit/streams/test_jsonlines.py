@@ -20,12 +20,12 @@ from sapwood.streams.stream import StreamError
 from stream_cases import bits, check_resuming, contents_of
 
 NAN = math.nan
-WISHES = ReadOptions("y")
+READ_OPTIONS = ReadOptions("y")
 
 
-def opened(path, text, wishes=WISHES):
+def opened(path, text, read_options=READ_OPTIONS):
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return JSONLinesStream(TextSource(str(path), "utf-8"), wishes)
+    return JSONLinesStream(TextSource(str(path), "utf-8"), read_options)
 
 
 def lines(*rows):
@@ -211,8 +211,8 @@ def test_values_of_all_kinds_in_one_column(path):
 
 def test_declared_categories_and_formats(path):
     rows = [{"zone": zone, "day": 20261115, "y": 1} for zone in (7, "7", 7.0, "07", 7.5, 2**70)]
-    wishes = ReadOptions("y", categorical=("zone",), time_formats={"day": "%Y%m%d"})
-    [chunk] = opened(path, lines(*rows), wishes).chunks()
+    read_options = ReadOptions("y", categorical=("zone",), time_formats={"day": "%Y%m%d"})
+    [chunk] = opened(path, lines(*rows), read_options).chunks()
     assert chunk.columns["zone"] == [7, 7, 7, "07", "7.5", str(2**70)]
     assert chunk.columns["day"].tolist() == [1_794_700_800] * 6
 
@@ -258,11 +258,11 @@ LINES = (
 )
 def test_both_parsers_say_the_same(tmp_path_factory, some, known, ends):
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
-    wishes = ReadOptions("y", known=known)
+    read_options = ReadOptions("y", known=known)
     text = ends.join([*GOOD_LINES[:10], *some])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jsonlines, "SAMPLE_ROWS", 10)  # so that there are unknown columns
-        stream = opened(path, text, wishes)
+        stream = opened(path, text, read_options)
         patch.setattr(jsonlines, "MANY", 0)
         at_once = [contents_of(stream, most_rows=most_rows) for most_rows in (1, 3, 100)]
         patch.setattr(jsonlines, "MANY", math.inf)
@@ -336,8 +336,8 @@ def test_a_model_answers_a_pipe_line_by_line(pipe):
 
 def test_a_first_line_that_is_broken_does_not_stop_a_pipe(pipe):
     pipe.write(b"{broken\n")
-    wishes = ReadOptions("y", drop=("z",), time="w", known={"x": "number"})
-    stream = JSONLinesStream(TextSource("-"), wishes)
+    read_options = ReadOptions("y", drop=("z",), time="w", known={"x": "number"})
+    stream = JSONLinesStream(TextSource("-"), read_options)
     pipe.write(lines({"x": 1, "y": 2, "z": 3, "w": 4}).encode())
     pipe.close()
     found = contents_of(stream)

@@ -34,8 +34,10 @@ def topic():
     return f"topic-{next(NUMBERS)}"
 
 
-def opened(address, topic, until_end=True, **wishes):
-    return open_stream(f"kafka://{address}/{topic}", target="y", until_end=until_end, **wishes)
+def opened(address, topic, until_end=True, **read_options):
+    return open_stream(
+        f"kafka://{address}/{topic}", target="y", until_end=until_end, **read_options
+    )
 
 
 def places_of(chunks):

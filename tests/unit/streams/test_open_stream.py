@@ -92,7 +92,7 @@ def test_a_named_pipe(tmp_path):
     writer.join()
 
 
-def test_wishes_are_passed_on(tmp_path):
+def test_read_options_are_passed_on(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("id,zone,sold,y\n1,7,2026.11.15,2\n2,8,2026.11.16,3\n")
     stream = open_stream(

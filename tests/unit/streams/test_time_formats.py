@@ -133,7 +133,7 @@ def test_what_could_not_be_loaded_is_not_taken(formats):
 def test_a_known_format_goes_before_what_values_look_like():
     found = {"a": "time", "b": "number", "c": "number"}
     known = dict.fromkeys("abc", "number")
-    wishes = ReadOptions(
+    read_options = ReadOptions(
         time_formats={"c": "%Y"}, known=known, known_formats=dict.fromkeys("abc", "%d")
     )
-    assert dict(decide("f", found, wishes).time_formats) == {"a": "%d", "b": "%d", "c": "%Y"}
+    assert dict(decide("f", found, read_options).time_formats) == {"a": "%d", "b": "%d", "c": "%Y"}

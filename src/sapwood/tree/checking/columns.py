@@ -126,12 +126,12 @@ def check_units(units: Array, is_number: BoolArray, limits: Limits, watching_uni
 
 
 def check_unrest(unrest: Array, units: Array) -> None:
-    """Check how far it is told whether units have changed."""
+    """Check the state of the detection of unit changes."""
     UNREST.check(unrest)
     suspects = bool((units["state"] > 0).any())
     check(
         suspects == bool(unrest["phase"][0] > 0),
-        "there is unrest without a suspect, or none with one",
+        "there is a unit change without a suspect, or none with one",
     )
 
 

@@ -43,7 +43,7 @@ def check_trial(
     if own["leaf"] < 0:
         return
     is_category, is_unknown, _ = kinds
-    check(kernel.slots > 0, "there is a trial beside observers")
+    check(kernel.slots > 0, "there is a trial split in a tree with observers")
     check(own["leaf"] < len(leaves), "the trial is that of a leaf that there is not")
     leaf = leaves[own["leaf"]]
     check(bool(leaf["watching"]), "the trial is that of a leaf that does not watch")
