@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Split,
         TEBSTObserver,
     )
+    from sapwood.recurring import RecurringRegressor
     from sapwood.sparse import SparseRegressor
     from sapwood.storage.container import ModelFileError
     from sapwood.transform import TransformedRegressor
@@ -50,6 +51,7 @@ __all__ = [
     "Moments",
     "Observer",
     "QuantizerObserver",
+    "RecurringRegressor",
     "SparseRegressor",
     "Split",
     "TEBSTObserver",
@@ -69,6 +71,7 @@ _PLACES = {
     "LossRegressor": "sapwood.loss",
     "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",
+    "RecurringRegressor": "sapwood.recurring",
     "SparseRegressor": "sapwood.sparse",
     "TransformedRegressor": "sapwood.transform",
     "load": "sapwood.model",
@@ -83,6 +86,7 @@ _MODULES = (
     "loss",
     "observers",
     "plot",
+    "recurring",
     "report",
     "sparse",
     "streams",

@@ -49,6 +49,7 @@ KINDS = {
     "Monitor": "sapwood.drift.monitor",
     "LaggedModel": "sapwood.lags.model",
     "LossRegressor": "sapwood.loss.regressor",
+    "RecurringRegressor": "sapwood.recurring.regressor",
     "SparseRegressor": "sapwood.sparse.regressor",
     "TransformedRegressor": "sapwood.transform.regressor",
     "NaiveStack": "sapwood.lags.naive_stack",

@@ -107,6 +107,19 @@ def classified(model, classes):
     return model
 
 
+def recurring():
+    """Return a model that tries a retired one."""
+    columns, y = rows_of(900)
+    model = sapwood.RecurringRegressor(tree(), pool=2)
+    for shift in (0, 400, 0):  # the second alert is after the last
+        for start in range(0, 900, 60):
+            part = {name: column[start : start + 60] for name, column in columns.items()}
+            model.learn_many(part, y[start : start + 60] + shift)
+            if model._held.candidates:
+                return model
+    raise RuntimeError("there was no trial")
+
+
 def monitor():
     made = Monitor()
     columns, y = rows_of(900)
@@ -156,6 +169,8 @@ KINDS = {
     "naive stack": lambda: learned(lagged(NaiveStack(tree(), "y.lag3", linear=["y.lag3"]))),
     "sparse": lambda: learned(sapwood.SparseRegressor(tree())),
     "loss": lambda: learned(sapwood.LossRegressor(tree(), "huber")),
+    "recurring": lambda: learned(sapwood.RecurringRegressor(tree(), pool=2)),
+    "recurring, in a trial": recurring,
     "classes, two": lambda: classified(sapwood.HoeffdingTreeClassifier(grace_period=50), 2),
     "classes": lambda: classified(sapwood.HoeffdingTreeClassifier(grace_period=50), 4),
     "classes of a forest": lambda: classified(sapwood.ForestClassifier(members=2), 3),

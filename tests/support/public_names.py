@@ -19,6 +19,7 @@ PACKAGES = (
     "sapwood.merge",
     "sapwood.observers",
     "sapwood.plot",
+    "sapwood.recurring",
     "sapwood.report",
     "sapwood.river",
     "sapwood.scale",

@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 
 from sapwood.corrector._pending import key_of_row, keys_of_columns
 from sapwood.regressor import Regressor
+from sapwood.rows import frames
 from sapwood.rows._dict_row import RowReader
 from sapwood.rows.encoded import marked_like
 from sapwood.rows.encoder import EncodedRows
 from sapwood.rows.targets import Targets, named
+from sapwood.streams.memory import columns_of
 from sapwood.validation import Label
 
-__all__ = ["FEATURE", "ManyRows", "OneRow", "StreamRows", "feature_names", "first_rows_of"]
+__all__ = ["FEATURE", "ManyRows", "OneRow", "StreamRows", "feature_names", "many_rows"]
 
 FloatArray = NDArray[np.float64]
 KeyArray = NDArray[np.uint64]
@@ -220,6 +222,27 @@ class ManyRows:
     ) -> None:
         """Let a model learn the rows; `before` gets what it predicts just before each."""
         model._learn_into(self.columns, _plain(y), w, before, keys=self.ids, delayed=delayed)
+
+
+def many_rows(X: Any, keys: KeyArray | None, names: Sequence[Label]) -> ManyRows:
+    """Return many rows as columns.
+
+    Parameters
+    ----------
+    X : array_like, mapping of columns, list of dicts, or data frame
+        The features.
+    keys : ndarray of uint64, optional
+        The keys of their ids.
+    names : sequence
+        Of the features, if X may be an array.
+    """
+    X = frames.lasting(X)
+    first_rows = first_rows_of(X) if isinstance(X, list | tuple) else None
+    if not isinstance(X, Mapping) or any(not isinstance(c, np.ndarray) for c in X.values()):
+        is_table = not isinstance(X, Mapping) and frames.frame_of(X) is None
+        X = columns_of(X, names if is_table else ())
+    count = len(next(iter(X.values()))) if X else 0
+    return ManyRows(X, count, keys, first_rows)
 
 
 def first_rows_of(rows: Sequence[Any]) -> dict[Label, int]:

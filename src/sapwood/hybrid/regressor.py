@@ -16,7 +16,7 @@ from sapwood.hybrid.core import HybridCore, like
 from sapwood.hybrid.frozen import FrozenModel
 from sapwood.hybrid.learners import BatchLearner, default_learner, learner_of
 from sapwood.hybrid.learning import Learning, Mode
-from sapwood.hybrid.members import ManyRows, OneRow, StreamRows, first_rows_of
+from sapwood.hybrid.members import ManyRows, OneRow, StreamRows, many_rows
 from sapwood.hybrid.refits import FitFailedWarning
 from sapwood.hybrid.schedule import Schedule
 from sapwood.hybrid.view import HybridView
@@ -24,7 +24,6 @@ from sapwood.model import State
 from sapwood.row_methods import array_for
 from sapwood.rows import frames, targets
 from sapwood.rows.features import Features
-from sapwood.streams.memory import columns_of
 from sapwood.validation import Label
 
 __all__ = ["HybridRegressor"]
@@ -224,13 +223,7 @@ class HybridRegressor(HybridView):
 
     def _many(self, X: Any, keys: Any = None) -> ManyRows:
         """Return many rows as columns, with the keys of their ids."""
-        X = self._encoded(frames.lasting(X))
-        first_rows = first_rows_of(X) if isinstance(X, list | tuple) else None
-        if not isinstance(X, Mapping) or any(not isinstance(c, np.ndarray) for c in X.values()):
-            is_table = not isinstance(X, Mapping) and frames.frame_of(X) is None
-            X = columns_of(X, self._features.names if is_table else ())
-        count = len(next(iter(X.values()))) if X else 0
-        return ManyRows(X, count, keys, first_rows)
+        return many_rows(self._encoded(frames.lasting(X)), keys, self._features.names)
 
     def _learn(
         self,

@@ -29,6 +29,7 @@ STAGES = {
     "LaggedModel": "lags",
     "NaiveStack": "a naive forecast",
     "TransformedRegressor": "a transformed target",
+    "RecurringRegressor": "retired models",
     "SparseRegressor": "sparse rows",
     "LossRegressor": "another loss",
     "IntervalRegressor": "prediction intervals",

@@ -140,7 +140,7 @@ cdef class OtherSplits:
         self.memory = np.frombuffer(memory.tobytes(), np.uint8)
         self.measure_at, self.bound, self.ends_trial = measure_at, bound, ends_trial
         if len(self.may_split) != tables.features:
-            raise ValueError("it is not said of each feature whether leaves may split on it")
+            raise ValueError("there is not one entry of no_splits for each feature")
         if len(self.memory) != sizeof(MemoryRules):
             raise RuntimeError("the rules of kernels and of Python differ")
 

@@ -13,6 +13,7 @@ from sapwood import (
     HybridRegressor,
     IntervalRegressor,
     LossRegressor,
+    RecurringRegressor,
     TransformedRegressor,
 )
 from sapwood.evaluate import prequential
@@ -30,10 +31,14 @@ AROUND = {
     "sqrt": lambda model: TransformedRegressor(model, "sqrt"),
     "log1p": lambda model: TransformedRegressor(model, "log1p"),
     "auto": lambda model: TransformedRegressor(model, "auto"),
+    "recurring": RecurringRegressor,
     "hybrid": hybrid,
 }
 every = pytest.mark.parametrize("around", AROUND)
 alone = pytest.mark.parametrize("around", [name for name in AROUND if name != "hybrid"])
+other_labels = pytest.mark.parametrize(
+    "around", [name for name in AROUND if name not in ("hybrid", "recurring")]
+)
 
 
 def rows_of(X):
@@ -144,6 +149,10 @@ def test_what_it_cannot_be_around_is_rejected(around):
         AROUND[around](IntervalRegressor(HoeffdingTreeRegressor()))
     with pytest.raises(ValueError, match="a tree or forest of Sapwood is expected"):
         AROUND[around](HybridRegressor(batch=HistGradientBoosting()))
+
+
+@other_labels
+def test_a_model_that_has_learned_y_itself_is_rejected(around):
     tree = HoeffdingTreeRegressor()
     tree.learn_one({"a": 1.0}, 2.0)
     with pytest.raises(ValueError, match="has learned y itself"):

@@ -315,13 +315,20 @@ def test_an_interruption_leaves_all_stages_before_or_after_the_row(stage, way, s
 AROUND = {
     "transform": lambda: sapwood.TransformedRegressor(HoeffdingTreeRegressor(), "sqrt"),
     "loss": lambda: sapwood.LossRegressor(HoeffdingTreeRegressor(), "poisson"),
+    "recurring": lambda: sapwood.RecurringRegressor(HoeffdingTreeRegressor()),
     "lags": lambda: LaggedModel(HoeffdingTreeRegressor(), Lags([1, 3])),
 }
 
 
 @pytest.mark.parametrize(
     ("inner", "step"),
-    [("transform", 1), ("loss", 29), ("lags", 1), pytest.param("loss", 1, marks=pytest.mark.long)],
+    [
+        ("transform", 1),
+        ("loss", 29),
+        ("recurring", 1),
+        ("lags", 1),
+        pytest.param("loss", 1, marks=pytest.mark.long),
+    ],
 )
 def test_an_interrupted_batch_gives_intervals_of_its_own_predictions(inner, step):
     """Their state is that of before the batch or that of after it, to the last bit."""
