@@ -188,6 +188,7 @@ class ClassJob:
             "window": scoring.window,
             "on_bad_row": targets.on_bad_row,
             **({"once_in": scoring.once_in} if scoring.monitor else {}),
+            **({"calendar": self.stream.calendar.fingerprint} if self.stream.calendar else {}),
             **({"interval": list(learning.interval)} if learning.interval else {}),
         }
 

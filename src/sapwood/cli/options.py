@@ -92,6 +92,33 @@ TimeParts = Annotated[
         rich_help_panel=READING,
     ),
 ]
+TimeZone = Annotated[
+    str | None,
+    typer.Option(
+        "--timezone",
+        metavar="NAME",
+        help="Time zone of the column of times, such as Europe/Berlin: times without an offset are "
+        "local, and hour and weekday are those of local time.",
+        rich_help_panel=READING,
+    ),
+]
+Holidays = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COUNTRY",
+        help="Add the public holidays of a country or a part of it, such as DE or DE-BY, as a feature.",
+        rich_help_panel=READING,
+    ),
+]
+SpecialDays = Annotated[
+    list[Path],
+    typer.Option(
+        metavar="FILE",
+        help="Add special days as a feature, such as school holidays: a CSV file with the column "
+        "date, or date and until; may be repeated.",
+        rich_help_panel=READING,
+    ),
+]
 Decimal = Annotated[
     str | None,
     typer.Option(

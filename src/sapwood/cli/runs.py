@@ -122,7 +122,7 @@ def make_run(
     if saved is None:
         made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)
         made = with_loss(with_transform(made, learning.transform), learning.loss)
-        made = ahead.stacked(made, named, lags) if learning.lags == AUTO else made
+        made = ahead.stacked(made, named, lags, stream) if learning.lags == AUTO else made
         made = with_bounds(made, learning.interval)
         made = made if lags is None else LaggedModel(made, lags)
     elif lags is not None:
@@ -161,6 +161,7 @@ def make_run(
         **_when(targets),
         "labels": None if targets.labels is None else str(targets.labels),
         **({"interval": list(learning.interval)} if learning.interval else {}),
+        **({"calendar": stream.calendar.fingerprint} if stream.calendar else {}),
         **({"batch": learning.batch} if learning.batch else {}),
         **({"transform": learning.transform} if learning.transform else {}),
         **({"loss": learning.loss} if learning.loss else {}),

@@ -421,7 +421,8 @@ def _found(
     expected: dict[str, Found | None] = {}
     for name, kind in (wishes.known or {}).items():
         column, _, part = name.rpartition(".")
-        if column and part in PARTS and name not in looks:
+        days = wishes.known_calendars[column].names if column in wishes.known_calendars else ()
+        if column and (part in PARTS or part in days) and name not in looks:
             expected[column] = "time"
         else:
             expected.setdefault(name, "text" if kind == "category" else absent)
