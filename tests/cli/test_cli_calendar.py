@@ -125,10 +125,13 @@ def test_a_run_resumes_with_its_calendar(folder):
     resumed, whole = sapwood.load("m"), sapwood.load("whole")
     rows = [{"at": f"2024-05-01T{hour:02d}:00"} for hour in range(24)]
     assert resumed.predict_many(rows).tolist() == whole.predict_many(rows).tolist()
+    plain = invoke(*(each for each in typed if each not in ZONE), *ZONE[2:], "--save", "m")
+    assert plain.code == 2
     (folder / "closed.csv").write_text("date\n2024-03-24\n")
     ended = invoke(*typed, "--save", "m")
     assert ended.code == 2
-    assert "C" in ended.stderr
+    for each in (plain, ended):
+        assert "C belongs to another run, whose calendar differed" in each.stderr
 
 
 def test_workers_read_with_the_calendar(folder):

@@ -218,6 +218,7 @@ class ClassJob:
             "--lags": learning.wants_lags,
             "--time": reading.time,
             "--id": reading.id,
+            "--series": scoring.series,
         }
         for option, value in given.items():
             if value:

@@ -344,6 +344,15 @@ KnownAhead = Annotated[
         rich_help_panel=READING,
     ),
 ]
+SeriesOption = Annotated[
+    list[str],
+    typer.Option(
+        "--series",
+        metavar="NAME",
+        help="Report errors by series, which this column identifies; may be repeated.",
+        rich_help_panel=READING,
+    ),
+]
 Season = Annotated[
     str | None,
     typer.Option(
