@@ -16,9 +16,19 @@ from typing import Any, Literal
 
 from sapwood import validation
 from sapwood.rows import frames, schema_columns
+from sapwood.rows.calendar import Calendar
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.rows.encoder import columns_of_rows, is_rows
-from sapwood.rows.times import PARTS, UNITS, parts_of_one, seconds_of_time, seconds_of_word
+from sapwood.rows.times import (
+    PARTS,
+    UNITS,
+    is_naive,
+    is_naive_text,
+    parts_of,
+    parts_of_one,
+    seconds_of_time,
+    seconds_of_word,
+)
 from sapwood.rows.words import (
     BLANKS,
     EXAMPLE,
@@ -27,9 +37,9 @@ from sapwood.rows.words import (
     label_of,
     number_of_word,
 )
-from sapwood.validation import Label
+from sapwood.validation import FloatArray, Label
 
-__all__ = ["PARTS", "Role", "Rule", "Schema"]
+__all__ = ["PARTS", "Calendar", "Role", "Rule", "Schema"]
 
 Kind = Literal["number", "category"]
 Role = Literal["number", "boolean", "time", "category", "undecided"]
@@ -67,6 +77,8 @@ class Rule:
         features, and what is no such value is reported to be no number, as it was before.
     exact : bool
         Whether numbers identify series: whole numbers that no double can hold then stay exact.
+    calendar : Calendar, optional
+        The time zone of a time, and its special days: each kind is added as a part is.
     """
 
     name: str
@@ -77,11 +89,33 @@ class Rule:
     declared: bool = False
     late: bool = False
     exact: bool = False
+    calendar: Calendar | None = None
 
     @property
     def derived(self) -> dict[str, str]:
-        """The parts, by the names of the features that they are."""
-        return {f"{self.name}.{part}": part for part in self.parts}
+        """The parts and special days, by the names of the features that they are."""
+        parts = self.parts
+        if self.calendar is not None and self.role == "time" and not self.late:
+            parts = (*parts, *self.calendar.names)
+        return {f"{self.name}.{part}": part for part in parts}
+
+    def derive(self, seconds: FloatArray) -> dict[str, FloatArray]:
+        """Return the features of `derived` for times in seconds."""
+        if self.calendar is None:
+            made = parts_of(seconds, self.parts) if self.parts else {}
+        else:
+            made = parts_of(self.calendar.local(seconds), self.parts)
+            made |= self.calendar.special_days(seconds)
+        return {name: made[part] for name, part in self.derived.items()}
+
+    def derive_one(self, seconds: float) -> dict[str, float]:
+        """Return what `derive` does, of one time."""
+        if self.calendar is None:
+            made = parts_of_one(seconds, self.parts)
+        else:
+            made = parts_of_one(self.calendar.local_one(seconds), self.parts)
+            made |= self.calendar.special_days_one(seconds)
+        return {name: made[part] for name, part in self.derived.items()}
 
     @property
     def converts(self) -> bool:
@@ -128,6 +162,8 @@ class Rule:
                 found = None
         elif self.role == "time":
             found = seconds_of_word(text, self.time_format)
+            if found is not None and self.calendar and is_naive_text(text, self.time_format):
+                found = self.calendar.absolute_one(found)
         elif self.role == "boolean":
             found = boolean_of_word(text)
         elif self.number_format is not None:
@@ -141,6 +177,8 @@ class Rule:
     def _seconds(self, given: Any) -> float | None:
         """Return the seconds of a time that is no text; numbers are seconds, or have a unit."""
         seconds = seconds_of_time(given)
+        if seconds is not None and self.calendar is not None and is_naive(given):
+            seconds = self.calendar.absolute_one(seconds)
         if seconds is None:
             number = validation.plain(given)
             if number is None:
@@ -157,7 +195,12 @@ class Rule:
     def described(self) -> str:
         """How the column is read, in words."""
         format = self.time_format or self.number_format
-        return f"as {self.role}" if format is None else f"by the format {format!r}"
+        words = f"as {self.role}" if format is None else f"by the format {format!r}"
+        if self.calendar is None:
+            return words
+        named = " and ".join(self.calendar.names)
+        zone = f" in {self.calendar.timezone or 'UTC'}"
+        return f"{words}{zone}{f' with the days of {named}' if named else ''}"
 
     @property
     def rule(self) -> str:
@@ -225,6 +268,11 @@ class Schema:
         given = ((rule.name, rule.time_format or rule.number_format) for rule in self.rules)
         return {name: format for name, format in given if format is not None}
 
+    @property
+    def calendars(self) -> dict[str, Calendar]:
+        """The calendars of columns of times that have one."""
+        return {rule.name: rule.calendar for rule in self.rules if rule.calendar is not None}
+
     def __bool__(self) -> bool:
         return bool(self.rules or self.targets or self.ids) or self.time is not None
 
@@ -260,10 +308,9 @@ class Schema:
                 sentence = validation.feature_sentence(name, x[name], None, str(broken))
                 raise ValueError(sentence) from None
             if derived:
-                seconds = math.nan if value is None else value
-                parts = parts_of_one(seconds, rule.parts)
-                for part, what in derived.items():
-                    row.setdefault(part, None if math.isnan(parts[what]) else parts[what])
+                parts = rule.derive_one(math.nan if value is None else value)
+                for part, own in parts.items():
+                    row.setdefault(part, None if math.isnan(own) else own)
         return row
 
     def encode(self, X: Any) -> dict[Any, Any]:
@@ -394,6 +441,8 @@ class Schema:
             rules.append({**kept, "name": rule.name, "role": rule.role})
             if rule.parts:
                 rules[-1]["parts"] = list(rule.parts)
+            if rule.calendar is not None:
+                rules[-1]["calendar"] = rule.calendar.to_header()
         return {
             "rules": rules,
             "targets": list(self.targets),
@@ -439,7 +488,14 @@ def _rule_of(entry: Any) -> Rule:
         _check(good, "a number_format is wrong")
     for name in ("declared", "late", "exact"):
         _check(type(entry.get(name, False)) is bool, f"{name} is wrong")
-    return Rule(**{**entry, "parts": tuple(parts)})
+    calendar = None
+    if "calendar" in entry:
+        _check(entry["role"] == "time", "a column that is no time has a calendar")
+        try:
+            calendar = Calendar.from_header(entry["calendar"])
+        except ValueError as error:
+            _check(False, str(error))
+    return Rule(**{**entry, "parts": tuple(parts), "calendar": calendar})
 
 
 def _check(good: bool, complaint: str) -> None:

@@ -188,6 +188,7 @@ class ClassJob:
             "window": scoring.window,
             "on_bad_row": targets.on_bad_row,
             **({"once_in": scoring.once_in} if scoring.monitor else {}),
+            **({"calendar": self.stream.calendar.fingerprint} if self.stream.calendar else {}),
             **({"interval": list(learning.interval)} if learning.interval else {}),
         }
 
@@ -217,6 +218,7 @@ class ClassJob:
             "--lags": learning.wants_lags,
             "--time": reading.time,
             "--id": reading.id,
+            "--series": scoring.series,
         }
         for option, value in given.items():
             if value:

@@ -20,6 +20,7 @@ from sapwood.cli.models import check_savable
 from sapwood.cli.outputs import BadRowFile, EventFile, PredictionFile, write_curve, write_curves
 from sapwood.cli.reading import Reading
 from sapwood.cli.runs import Learning, Scoring, Targets, make_run
+from sapwood.cli.series import check_series, print_series, write_series
 from sapwood.cli.summary import print_result
 from sapwood.evaluate.prequential import Prequential
 from sapwood.model import readable_part
@@ -65,6 +66,14 @@ def evaluate(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
+    series_errors: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the errors of each series (CSV); see --series.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
     bad_rows: options.BadRows = None,
     events: options.Events = None,
     checkpoint: options.Checkpoint = None,
@@ -81,7 +90,12 @@ def evaluate(
     with failing_in_one_line(terminal, extra="cli"):
         growing = {"--predictions": predictions, "--bad-rows": bad_rows, "--events": events}
         check_files(
-            {"--report": report, "--save": save, "--curve": curve},
+            {
+                "--report": report,
+                "--save": save,
+                "--curve": curve,
+                "--series-errors": series_errors,
+            },
             growing,
             read=[*stream, *([] if targets.labels is None else [targets.labels])],
             format=reading.format,
@@ -91,6 +105,7 @@ def evaluate(
             printed="--json" if as_json else None,
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)
+        check_series(series_errors, scoring.series)
         if is_of_classes(stream, reading, learning, terminal):
             evaluate_job(
                 ClassJob(stream, reading, learning, targets, scoring),
@@ -109,6 +124,7 @@ def evaluate(
         if len(horizons) > 1:
             one_file = {"--save": save, "--curve": curve, "--predictions": predictions}
             one_file |= {"--events": events, "--checkpoint": checkpoint, "--bad-rows": bad_rows}
+            one_file |= {"--series-errors": series_errors}
             _check_one_horizon(one_file)
             at_each = _Horizons(stream, reading, targets, learning, scoring, terminal)
             at_each.run(horizons, report, as_json=as_json, quiet=quiet)
@@ -123,6 +139,8 @@ def evaluate(
             run.model.save(save)
         if curve is not None:
             _write_curve(curve, found)
+        if series_errors is not None:
+            write_series(series_errors, found)
         if report is not None:
             table = rows_by_horizon(_at(horizons, found))
             _write_report(report, found, run, targets.delay or targets.horizon, table)
@@ -132,7 +150,14 @@ def evaluate(
             to_stderr = any(map(is_stdout, growing.values()))
             print_result(found, to_stderr=to_stderr)
             print_horizons(_at(horizons, found), targets.known_ahead, to_stderr)
-        for what, path in (("report", report), ("model", save), ("curve", curve)):
+            print_series(found, to_stderr)
+        written = {
+            "report": report,
+            "model": save,
+            "curve": curve,
+            "errors by series": series_errors,
+        }
+        for what, path in written.items():
             if path is not None:
                 terminal.say(f"{what}: {path}")
 

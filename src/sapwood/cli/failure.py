@@ -14,7 +14,10 @@ __all__ = ["INTERRUPTED", "Terminal", "UsageError", "failing_in_one_line", "visi
 
 FAILED = 2
 INTERRUPTED = 130
-MORE_EXTRAS = {"confluent_kafka": ("confluent-kafka", "kafka")}
+MORE_EXTRAS = {
+    "confluent_kafka": ("confluent-kafka", "kafka"),
+    "holidays": ("holidays", "holidays"),
+}
 """Packages that a command needs for some streams alone, and the extras that have them."""
 
 

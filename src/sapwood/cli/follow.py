@@ -28,7 +28,7 @@ from sapwood.system import system
 __all__ = ["Follower", "check_not_empty"]
 
 TERMINATED = 143
-UNREADABLE = ("stream", "features")
+UNREADABLE = ("stream", "features", "calendar")
 """Parts of the identity of a run that are not readable text."""
 
 
@@ -127,7 +127,8 @@ class Follower(Generic[Run]):
             return None
         if self._file.warning:
             self.terminal.say(f"sapwood: {self._file.warning}")
-        for name, value in self.identity.items():
+        for name in {**self.identity, **saved.identity}:
+            value = self.identity.get(name)
             if saved.identity.get(name) != value:
                 differ = f"was {saved.identity.get(name)}, not {value}"
                 raise CheckpointError(

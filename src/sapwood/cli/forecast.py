@@ -2,9 +2,10 @@
 
 import csv
 import io
+import math
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ from sapwood.cli.reading import Reading
 from sapwood.durations import duration_in_seconds
 from sapwood.lags import LaggedModel
 from sapwood.rows.encoded import EncodedRow
-from sapwood.rows.times import parts_of_one
+from sapwood.schema import Calendar
 from sapwood.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["forecast"]
 
 MOST_ROWS = 1_000_000
+DAY = 86_400
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Row = dict[Any, Any]
 
@@ -87,6 +89,7 @@ def forecast(
         given = made.beyond(ahead) if rows is None else made.read(rows, ahead)
         if rows is None:
             made.report_missing(terminal)
+        made.report_ends(given, terminal)
         known = tuple(getattr(loaded.model, "levels", ()))
         path = loaded.forecast_path(given, intervals=bool(known))
         levels = [level for level in known if not interval or level in interval]
@@ -119,6 +122,7 @@ class _Rows:
         self._model, self._name = model, name
         self._time = model.lags.time
         self._rule = next((r for r in model.schema.rules if r.name == self._time), None)
+        self._calendar = None if self._rule is None else self._rule.calendar
 
     def beyond(self, ahead: float | None) -> list[Row]:
         """Return rows after the last one of each series, at its usual step."""
@@ -141,8 +145,7 @@ class _Rows:
         return [self._row(time, key) for time, key in sorted(found, key=lambda each: each[0])]
 
     def _row(self, time: float, key: tuple[Any, ...]) -> Row:
-        parts = () if self._rule is None else self._rule.parts
-        taken = {f"{self._time}.{part}": own for part, own in parts_of_one(time, parts).items()}
+        taken = {} if self._rule is None else self._rule.derive_one(time)
         row: Row = {self._time: time, **taken}
         return EncodedRow({**row, **dict(zip(self._model.lags.by, key, strict=True))})
 
@@ -162,12 +165,24 @@ class _Rows:
     def report_missing(self, terminal: Terminal) -> None:
         """Name the features that are not known without --rows."""
         own = {self._time, *self._model.lags.by}
-        own |= {f"{self._time}.{part}" for part in (self._rule.parts if self._rule else ())}
+        own |= set(self._rule.derived if self._rule else ())
         missing = [str(name) for name in self._model.features if name not in own]
         if missing:
             terminal.say(
                 f"sapwood: {', '.join(missing)} count as missing; give their values by --rows FILE"
             )
+
+    def report_ends(self, rows: list[Row], terminal: Terminal) -> None:
+        """Name special days of which none is known as late as the rows."""
+        ends = {} if self._calendar is None else self._calendar.ends
+        times = [row.get(self._time) for row in rows]
+        last = max((time for time in times if time is not None), default=-math.inf)
+        for name, end in ends.items():
+            if last >= (end.toordinal() + 1 - EPOCH.toordinal()) * DAY:
+                terminal.say(
+                    f"sapwood: no special days of {name} are known after {end}: later days count as "
+                    "ordinary; train a model with a longer file"
+                )
 
     def table(
         self,
@@ -188,7 +203,7 @@ class _Rows:
                 assert path.bounds is not None
                 found += path.bounds[place, known.index(level)].tolist()
             held = [min(max(value, low), high) for value in found]
-            moment = [] if self._time is None else [_iso(row.get(self._time))]
+            moment = [] if self._time is None else [_iso(row.get(self._time), self._calendar)]
             yield [*moment, *(row.get(name) for name in by), *held]
 
     def drawn(
@@ -202,7 +217,9 @@ class _Rows:
         places = [place for place, key in enumerate(keys) if key == keys[0]]
         series = f" of {', '.join(map(str, keys[0]))}" if by and keys else ""
         labels = [
-            f"row {place + 1}" if self._time is None else _iso(rows[place].get(self._time))
+            f"row {place + 1}"
+            if self._time is None
+            else _iso(rows[place].get(self._time), self._calendar)
             for place in places
         ]
         bounds = None
@@ -212,10 +229,14 @@ class _Rows:
         return fan_svg(title, labels, path.predictions[places], bounds, levels)
 
 
-def _iso(seconds: float | None) -> str:
+def _iso(seconds: float | None, calendar: Calendar | None) -> str:
+    """Return a time as text: with a time zone, the local time and its offset."""
     if seconds is None:
         return ""
-    return (EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(sep=" ")
+    if calendar is None or calendar.timezone is None:
+        return (EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(sep=" ")
+    offset = timedelta(seconds=calendar.local_one(seconds) - seconds)
+    return (EPOCH + timedelta(seconds=seconds)).astimezone(timezone(offset)).isoformat(sep=" ")
 
 
 def _write(output: Path, lines: Iterator[list[Any]]) -> None:

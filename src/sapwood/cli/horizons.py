@@ -13,6 +13,7 @@ from sapwood.cli.values import spans
 from sapwood.durations import in_words, seconds_of_duration
 from sapwood.formatting import number, r_squared
 from sapwood.lags.auto import FIRST_ROWS, Proposal, propose
+from sapwood.rows.calendar import HOLIDAY
 from sapwood.streams.stream import Stream
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Ahead:
         means = learning.means or ",".join(map(str, self.proposal.means))
         return replace(learning, lags=lags, means=means)
 
-    def stacked(self, model: Any, target: str | Sequence[str], lags: Any) -> Any:
+    def stacked(self, model: Any, target: str | Sequence[str], lags: Any, stream: Stream) -> Any:
         """Return a model combined with simple forecasts, if lags were proposed."""
         from sapwood.lags import NaiveStack
         from sapwood.regressor import Regressor
@@ -163,10 +164,13 @@ class Ahead:
             return model
         last = self.proposal.lags[0]
         naive = last if self.proposal.naive is None else self.proposal.naive
+        day_off = f"{stream.clock}.{HOLIDAY}"
         return NaiveStack(
             *(model, f"{target}.lag{naive}", f"{target}.lag{last}"),
             linear=[name for name in lags.features if name in lags.own_features],
             time=lags.parameters.get("time"),
+            day_off=day_off if day_off in stream.features else None,
+            timezone=None if stream.calendar is None else stream.calendar.timezone,
         )
 
     def score(self, run: "Prequential", by: Sequence[str]) -> None:
@@ -180,6 +184,7 @@ class Ahead:
                 scores = SeasonalScores(
                     *(self.season, horizon if fits else None, by, run.learner.levels),
                     are_repeated=self.proposal is not None and self.proposal.are_repeated,
+                    calendar=run.stream.calendar,
                 )
                 run.add_recorder(scores)
             except ValueError as error:

@@ -92,6 +92,33 @@ TimeParts = Annotated[
         rich_help_panel=READING,
     ),
 ]
+TimeZone = Annotated[
+    str | None,
+    typer.Option(
+        "--timezone",
+        metavar="NAME",
+        help="Time zone of the column of times, such as Europe/Berlin: times without an offset are "
+        "local, and hour and weekday are those of local time.",
+        rich_help_panel=READING,
+    ),
+]
+Holidays = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COUNTRY",
+        help="Add the public holidays of a country or a part of it, such as DE or DE-BY, as a feature.",
+        rich_help_panel=READING,
+    ),
+]
+SpecialDays = Annotated[
+    list[Path],
+    typer.Option(
+        metavar="FILE",
+        help="Add special days as a feature, such as school holidays: a CSV file with the column "
+        "date, or date and until; may be repeated.",
+        rich_help_panel=READING,
+    ),
+]
 Decimal = Annotated[
     str | None,
     typer.Option(
@@ -314,6 +341,15 @@ KnownAhead = Annotated[
         metavar="all|none|NAME,...",
         help="Columns whose values are known at the horizon, such as a weather forecast. Others "
         "are left out; the time and the columns of --by always count as known.",
+        rich_help_panel=READING,
+    ),
+]
+SeriesOption = Annotated[
+    list[str],
+    typer.Option(
+        "--series",
+        metavar="NAME",
+        help="Report errors by series, which this column identifies; may be repeated.",
         rich_help_panel=READING,
     ),
 ]

@@ -13,6 +13,7 @@ from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.models import targets_of
 from sapwood.cli.values import settings, split_spec
 from sapwood.model import StoredModel
+from sapwood.schema import Calendar
 from sapwood.streams.kafka_address import is_kafka
 from sapwood.streams.opening import open_stream
 from sapwood.streams.schema import nearest
@@ -67,6 +68,9 @@ class Reading(Writing):
     drop: options.Drop = field(default_factory=list)
     categorical: options.Categorical = field(default_factory=list)
     time_parts: options.TimeParts = ""
+    timezone: options.TimeZone = None
+    holidays: options.Holidays = None
+    special_days: options.SpecialDays = field(default_factory=list)
     time: options.Time = None
     sample_rows: options.SampleRows = None
     schema: options.SchemaOption = None
@@ -77,7 +81,8 @@ class Reading(Writing):
     @property
     def setting_files(self) -> dict[str, Path | None]:
         """The files that are read for settings, by the options that name them."""
-        return {"--kafka-config": self.kafka_config, "--schema": self.schema}
+        days = {f"--special-days {path}": path for path in self.special_days}
+        return {"--kafka-config": self.kafka_config, "--schema": self.schema, **days}
 
     def open(self, name: str | Sequence[str]) -> Stream:
         """Open a stream by its name, or by those of its files."""
@@ -136,6 +141,7 @@ class Reading(Writing):
     def read_options(self) -> dict[str, Any]:
         """Return the equivalent arguments of `open_stream`."""
         categorical, known, known_formats = self.categorical, None, None
+        calendar, known_calendars = self.calendar(), None
         lags = getattr(self.model, "lags", None)
         if self.sample_rows is not None and not 1 <= self.sample_rows <= MOST_SAMPLED:
             raise UsageError(f"--sample {self.sample_rows}: 1 to {MOST_SAMPLED} rows are expected")
@@ -147,7 +153,13 @@ class Reading(Writing):
             categorical = [*categorical, *_declared_by(model)]
             known = _known_by(model)
             known |= dict.fromkeys(self.target[1:], "number")
+            if calendar and calendar not in model.schema.calendars.values():
+                raise UsageError(
+                    "--timezone, --holidays, --special-days: the model has a time zone and special "
+                    "days of its own: leave these options out, or train a new model"
+                )
             known_formats = model.schema.formats
+            known_calendars = model.schema.calendars
         return {
             "target": target,
             "drop": self.drop,
@@ -157,6 +169,8 @@ class Reading(Writing):
             "time": self.time,
             "known": known,
             "known_formats": known_formats,
+            "known_calendars": known_calendars,
+            "calendar": None if known else calendar,
             "decimal": self.decimal,
             "thousands": self.thousands,
             "encoding": self.encoding,
@@ -169,6 +183,14 @@ class Reading(Writing):
             "sample_rows": self.sample_rows,
             "kafka_config": self.kafka_config,
         }
+
+    def calendar(self) -> Calendar | None:
+        """Return the time zone and the special days that were typed, if there are any."""
+        try:
+            found = Calendar.of(self.timezone, self.holidays, self.special_days)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        return found or None
 
     def _schema_model(self, path: Path) -> Any:
         """Return the saved model that --schema names."""
@@ -189,6 +211,9 @@ class Reading(Writing):
             "--id": self.id,
             "--time-format": self.time_format,
             "--time-parts": self.time_parts,
+            "--timezone": self.timezone,
+            "--holidays": self.holidays,
+            "--special-days": self.special_days,
             "--time": self.time,
             "--format": self.format,
             "--decimal": self.decimal,

@@ -12,6 +12,7 @@ from sapwood.cli.failure import UsageError
 from sapwood.cli.horizons import AUTO, Ahead, not_known_ahead
 from sapwood.cli.models import make_model, saved_model, with_bounds, with_loss, with_transform
 from sapwood.cli.reading import Reading, is_topic, open_named
+from sapwood.cli.series import score_series
 from sapwood.cli.values import amount, settings
 from sapwood.drift import Monitor
 from sapwood.evaluate.checkpoint import CheckpointFile
@@ -59,6 +60,7 @@ class Scoring:
         int, typer.Option(help="Rows of the windowed error.", rich_help_panel=SCORES)
     ] = WINDOW
     season: options.Season = None
+    series: options.SeriesOption = field(default_factory=list)
     monitor: options.MonitorOption = False
     once_in: options.OnceIn = 1_000_000.0
     minimum: options.Minimum = None
@@ -122,7 +124,7 @@ def make_run(
     if saved is None:
         made = make_model(learning.model, settings(learning.set_, "--set"), stream, learning.batch)
         made = with_loss(with_transform(made, learning.transform), learning.loss)
-        made = ahead.stacked(made, named, lags) if learning.lags == AUTO else made
+        made = ahead.stacked(made, named, lags, stream) if learning.lags == AUTO else made
         made = with_bounds(made, learning.interval)
         made = made if lags is None else LaggedModel(made, lags)
     elif lags is not None:
@@ -145,6 +147,7 @@ def make_run(
     except ValueError as error:
         raise UsageError(str(error)) from None
     ahead.score(run, learning.by)
+    score_series(run, scoring.series, ahead.season)
     run.learner.limits = options.limits(scoring.minimum, scoring.maximum)
     identity = {
         "stream": stream.fingerprint,
@@ -161,6 +164,7 @@ def make_run(
         **_when(targets),
         "labels": None if targets.labels is None else str(targets.labels),
         **({"interval": list(learning.interval)} if learning.interval else {}),
+        **({"calendar": stream.calendar.fingerprint} if stream.calendar else {}),
         **({"batch": learning.batch} if learning.batch else {}),
         **({"transform": learning.transform} if learning.transform else {}),
         **({"loss": learning.loss} if learning.loss else {}),
@@ -196,8 +200,9 @@ def _scoring_identity(scoring: Scoring) -> dict[str, Any]:
     for name in ("minimum", "maximum"):
         if identity[name] is None:
             del identity[name]
-    if identity["season"] is None:
-        del identity["season"]
+    for name in ("season", "series"):
+        if not identity[name]:
+            del identity[name]
     if not scoring.monitor:
         del identity["monitor"], identity["once_in"]
     return identity

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sapwood.drift import DriftEvent
     from sapwood.evaluate.rule_log import RuleEvent
     from sapwood.evaluate.seasonal import SeasonalErrors
+    from sapwood.evaluate.series import SeriesTable
 
 __all__ = [
     "BAND",
@@ -319,6 +320,8 @@ class Evaluation:
         The drift events, if a monitor was there.
     seasonal : SeasonalErrors, optional
         Errors relative to the season of the series, if one is known.
+    series : SeriesTable, optional
+        The errors of each series, if they were requested.
     members : MemberHistory, optional
         How the trees of an ensemble went on.
     rule_events : sequence of RuleEvent
@@ -369,6 +372,7 @@ class Evaluation:
     intervals: Intervals | None = None
     alarms: "Sequence[DriftEvent] | None" = None
     seasonal: "SeasonalErrors | None" = None
+    series: "SeriesTable | None" = None
     members: MemberHistory | None = None
     rule_events: "Sequence[RuleEvent]" = ()
     label_delay: str | None = None
@@ -510,6 +514,7 @@ class Evaluation:
             **({"targets": _told_apart(self.targets)} if self.targets else {}),
             **({} if self.intervals is None else {"intervals": _told(self.intervals)}),
             **({} if self.seasonal is None else {"seasonal": self.seasonal.to_dict()}),
+            **({} if self.series is None else {"series": self.series.to_dict()}),
             **({} if self.alarms is None else {"changes": [a.to_dict() for a in self.alarms]}),
             **(
                 {"rule_events": [e.to_dict() for e in self.rule_events]} if self.rule_events else {}

@@ -18,6 +18,7 @@ from sapwood.evaluate.recorder import (
 )
 from sapwood.lags.lags import Lags
 from sapwood.lags.spans import Span, read_span
+from sapwood.rows.calendar import Calendar
 from sapwood.rows.times import parts_of
 from sapwood.validation import Label
 
@@ -141,6 +142,8 @@ class SeasonalScores(Recorder):
     are_repeated : bool
         Whether several rows of a series have the same time each time, as where dates have no hour:
         the k-th of them is then compared with the k-th a season earlier.
+    calendar : Calendar, optional
+        Whose local time has the hours.
     """
 
     def __init__(
@@ -151,7 +154,9 @@ class SeasonalScores(Recorder):
         levels: Sequence[float] = (),
         *,
         are_repeated: bool = False,
+        calendar: Calendar | None = None,
     ) -> None:
+        self._calendar = calendar
         self._season, self._by = read_span(season, "season"), tuple(by)
         self._horizon, self._given, self._levels = horizon, season, tuple(levels)
         self._ordinals: dict[tuple[Any, ...], list[float]] | None = None
@@ -200,7 +205,7 @@ class SeasonalScores(Recorder):
             bounded = scored & np.isfinite(lower).all(axis=1) & np.isfinite(upper).all(axis=1)
             inside = (lower <= rows.y[:, np.newaxis]) & (rows.y[:, np.newaxis] <= upper)
             parts += [(bounded, ones), *((bounded, each.astype(np.float64)) for each in inside.T)]
-        hours = _hours(rows.times, len(rows.y))
+        hours = _hours(rows.times, len(rows.y), self._calendar)
         for place, (chosen, values) in enumerate(parts):
             np.add.at(self._sums[:, place], hours[chosen], values[chosen])
 
@@ -279,7 +284,9 @@ class SeasonalScores(Recorder):
         """Return one in a state that `to_arrays` returned."""
         are_repeated = self._ordinals is not None
         made = type(self)(
-            self._given, self._horizon, self._by, self._levels, are_repeated=are_repeated
+            *(self._given, self._horizon, self._by, self._levels),
+            are_repeated=are_repeated,
+            calendar=self._calendar,
         )
         sums = saved_array(arrays, "seasonal_sums", np.float64, self._sums.shape)
         if not (np.isfinite(sums).all() and (sums >= 0).all()):
@@ -300,10 +307,13 @@ def _ratio(one: float, other: float) -> float:
     return one / other if other > 0 else math.nan
 
 
-def _hours(times: NDArray[np.float64] | None, rows: int) -> NDArray[np.int64]:
+def _hours(
+    times: NDArray[np.float64] | None, rows: int, calendar: Calendar | None
+) -> NDArray[np.int64]:
     """Return the hour of the day of each row; `NO_HOUR` if it is not known."""
     if times is None:
         return np.full(rows, NO_HOUR)
+    times = times if calendar is None else calendar.local(times)
     hours = parts_of(times, ["hour"])["hour"]
     return np.where(np.isfinite(hours), hours, NO_HOUR).astype(np.int64)
 

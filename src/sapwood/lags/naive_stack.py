@@ -16,6 +16,7 @@ from sapwood.lags.values import all_seconds, numbers_of, seconds_of
 from sapwood.model import State, from_bytes
 from sapwood.row_methods import array_for
 from sapwood.rows import frames
+from sapwood.rows.calendar import Calendar
 from sapwood.rows.encoder import is_rows
 from sapwood.schema import Rule
 from sapwood.stages.one_target import OneTargetStage, checked_model, labels_of
@@ -58,6 +59,8 @@ class NaiveStack(OneTargetStage):
         The column of times, whose hour and day the linear forecasts use.
     day_off : str, optional
         The feature that is 1 on days off besides Saturdays and Sundays, such as "at.holiday".
+    timezone : str, optional
+        In whose local time the linear forecasts have hours and days; UTC if not given.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class NaiveStack(OneTargetStage):
         linear: Sequence[Label] = (),
         time: Label | None = None,
         day_off: Label | None = None,
+        timezone: str | None = None,
     ) -> None:
         super().__init__()
         self._model = checked_model(model, "the stack")
@@ -103,6 +107,7 @@ class NaiveStack(OneTargetStage):
         )
         self._rule = None if self._time is None else Rule(str(self._time), "time")
         self._state = np.zeros(_forecasts.size(len(self._linear), time is not None))
+        self._calendar = Calendar(timezone)
         self._pending = Notes(RECORD, MOST_PENDING)
 
     @property
@@ -147,7 +152,7 @@ class NaiveStack(OneTargetStage):
         """Return what the simple forecasts need of a row."""
         values = list(map(x.get, self._columns))
         if self._rule is not None:
-            values[-2] = seconds_of(values[-2], self._rule)
+            values[-2] = self._calendar.local_one(seconds_of(values[-2], self._rule))
         try:
             return np.array([values], np.float64)
         except (TypeError, ValueError):
@@ -160,6 +165,7 @@ class NaiveStack(OneTargetStage):
             column = None if name is NONE else _column(X, name)
             if self._rule is not None and place == len(self._columns) - 2:
                 inputs[:, place] = all_seconds(column, self._rule)
+                inputs[:, place] = self._calendar.local(inputs[:, place])
             elif column is not None:
                 inputs[:, place] = numbers_of(column, name)
         return inputs
@@ -281,6 +287,7 @@ class NaiveStack(OneTargetStage):
                 "linear": list(self._linear),
                 "time": self._time,
                 "day_off": self._day_off,
+                **({"timezone": self._calendar.timezone} if self._calendar else {}),
             }
             return State(header, arrays)
 
@@ -296,7 +303,8 @@ class NaiveStack(OneTargetStage):
         header, arrays = state
         names = {"seasonal", "last", *(() if format <= OLD_FORMAT else NEWER)}
         expected = {INNER, STATE, *(PENDING if format > 1 else (OLDER_PENDING,))}
-        if header.keys() != names or arrays.keys() != expected:
+        given = header.keys() - ({"timezone"} if format > OLD_FORMAT else set())
+        if given != names or arrays.keys() != expected:
             raise ValueError("its parts are not those of a stack with naive forecasts")
         if not isinstance(header.get("linear", []), list):
             raise ValueError("the features of its linear forecasts are no list")

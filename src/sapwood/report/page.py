@@ -28,6 +28,7 @@ from sapwood.report.sections import (
     render_size,
     render_speed,
 )
+from sapwood.report.series import render_series
 from sapwood.report.targets import render_shared_tree, render_target_curves, render_targets
 from sapwood.report.titles import title_of
 from sapwood.report.tree_view import render_tree
@@ -38,6 +39,7 @@ __all__ = ["render", "whole_page", "write_report"]
 TITLES = {
     "result": "Result",
     "horizons": "Horizons",
+    "series": "Series",
     "predictions": "Predictions",
     "intervals": "Prediction intervals",
     "error": "Error over time",
@@ -127,6 +129,7 @@ def render(
         "horizons": f"{render_horizons(horizons)}{render_hours(evaluation.seasonal)}"
         if horizons
         else None,
+        "series": render_series(evaluation.series),
         "rejected": render_rejected(evaluation),
         "columns": render_columns(evaluation.columns) if evaluation.columns else None,
         "hybrid": render_hybrid(model),

@@ -12,7 +12,7 @@ import numpy as np
 from sapwood import validation
 from sapwood.rows import frames
 from sapwood.rows.column import Coded, Column, Values
-from sapwood.rows.times import UNITS, in_seconds, parts_of, seconds_of_array
+from sapwood.rows.times import UNITS, in_seconds, seconds_of_array
 from sapwood.validation import FloatArray, Label
 
 if TYPE_CHECKING:
@@ -110,16 +110,16 @@ def _numbers_made(schema: Schema, items: Items) -> dict[Any, FloatArray]:
         if rule.derived.keys() & given.keys() and rule.time_format in UNITS:
             rule = replace(rule, time_format=None)  # it was encoded before: numbers are seconds
         made[name] = numbers = _numbers(rule, content)
-        parts = parts_of(numbers, rule.parts) if rule.parts else {}
-        made.update({key: parts[own] for key, own in rule.derived.items() if key not in given})
+        made.update({key: own for key, own in rule.derive(numbers).items() if key not in given})
     return made
 
 
 def _numbers(rule: Rule, content: Any) -> FloatArray:
     """Return a column of numbers, booleans or times as doubles, NaN where one is missing."""
-    seconds = _of_times(content)
+    seconds, is_naive = _of_times(content)
     if seconds is not None:
-        return seconds
+        local = is_naive and rule.role == "time" and rule.calendar is not None
+        return rule.calendar.absolute(seconds) if local and rule.calendar else seconds
     array = content if isinstance(content, np.ndarray) else None
     if array is None or array.dtype.kind not in "biuf" or isinstance(array, np.ma.MaskedArray):
         return _of_values(rule, _listed(content))
@@ -132,23 +132,30 @@ def _numbers(rule: Rule, content: Any) -> FloatArray:
     return numbers / per_second
 
 
-def _of_times(content: Any) -> FloatArray | None:
-    """Return the seconds of a column whose type is one of times; None if it is of another."""
+def _of_times(content: Any) -> tuple[FloatArray | None, bool]:
+    """Return the seconds of a column whose type is one of times, and whether it has no zone.
+
+    The seconds are None if it is of another type.
+    """
+    none = None, False
     if isinstance(content, np.ndarray):
         is_plain = content.dtype.kind in "mM" and not isinstance(content, np.ma.MaskedArray)
-        return seconds_of_array(content) if is_plain else None
+        return (seconds_of_array(content), content.dtype.kind == "M") if is_plain else none
     if isinstance(content, list | tuple) or not hasattr(content, "dtype"):
-        return None
+        return none
     if isinstance(content.dtype, np.dtype):
-        return seconds_of_array(np.asarray(content)) if content.dtype.kind in "mM" else None
+        kind = content.dtype.kind
+        return (seconds_of_array(np.asarray(content)), kind == "M") if kind in "mM" else none
     try:
         narwhals: Any = importlib.import_module("narwhals.stable.v2")
     except ImportError:
-        return None
+        return none
     series = narwhals.from_native(content, series_only=True, pass_through=True)
     if not isinstance(series, narwhals.Series) or not series.dtype.is_temporal():
-        return None
-    return None if type(series.dtype).__name__ == "Time" else frames.seconds_of(series)
+        return none
+    name = type(series.dtype).__name__
+    is_naive = name in frames.MOMENTS and getattr(series.dtype, "time_zone", None) is None
+    return none if name == "Time" else (frames.seconds_of(series), is_naive)
 
 
 def _listed(content: Any) -> list[Any]:
@@ -166,7 +173,7 @@ def _of_values(rule: Rule, values: Sequence[Any]) -> FloatArray:
     """Return values one by one, each text once; raise ValueError at the first that is unfit."""
     texts = {value: np.nan for value in values if type(value) is str}
     if rule.role == "time" and len(texts) > MANY:
-        texts = _all_at_once(texts, rule.time_format) or texts
+        texts = _all_at_once(texts, rule) or texts
     numbers = np.empty(len(values))
     known: dict[str, float] = {}
     for row, value in enumerate(values):
@@ -185,17 +192,18 @@ def _of_values(rule: Rule, values: Sequence[Any]) -> FloatArray:
     return numbers
 
 
-def _all_at_once(texts: Mapping[str, float], format: str | None) -> dict[str, float] | None:
+def _all_at_once(texts: Mapping[str, float], rule: Rule) -> dict[str, float] | None:
     """Return the seconds of many texts, NaN of what is none; None without pyarrow."""
     try:
         pa: Any = importlib.import_module("pyarrow")
     except ImportError:
         return None
-    if format in UNITS:
+    if rule.time_format in UNITS:
         return None
     arrow: Any = importlib.import_module("sapwood.streams.arrow")
     times: Any = importlib.import_module("sapwood.streams.times")
-    found, _ = times.seconds_of_text(arrow.tidy(pa.array(list(texts), pa.string())), format)
+    text = arrow.tidy(pa.array(list(texts), pa.string()))
+    found, _ = times.seconds_of_text(text, rule.time_format, rule.calendar)
     return dict(zip(texts, found.tolist(), strict=True))
 
 

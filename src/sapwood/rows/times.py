@@ -23,6 +23,8 @@ __all__ = [
     "PARTS",
     "UNITS",
     "in_seconds",
+    "is_naive",
+    "is_naive_text",
     "parts_of",
     "parts_of_one",
     "seconds_of_array",
@@ -73,6 +75,8 @@ ISO = re.compile(
     r"(?:(?<!^.{10})(Z|([+-])(\d\d)(?::?(\d\d))?))?",
     re.ASCII,
 )
+WITH_ZONE = re.compile(r"^.{13,}(?:Z|[+-]\d\d(?::?\d\d)?)$")
+"""Of a time of ISO 8601 that has a zone; with pyarrow and without."""
 
 
 # -- seconds ---------------------------------------------------------------------------------------
@@ -147,6 +151,19 @@ def _in_nanoseconds(micros: int, value: Any) -> int:
     return int(micros) * 1000 + getattr(value, "nanosecond", 0)
 
 
+def is_naive(value: Any) -> bool:
+    """Whether a value is a date, or a time with a date and without a zone.
+
+    Examples
+    --------
+    >>> is_naive(date(1970, 1, 1)), is_naive(EPOCH), is_naive(time(9, 30)), is_naive(0.0)
+    (True, False, False, False)
+    """
+    if isinstance(value, datetime):
+        return value.tzinfo is None
+    return isinstance(value, date | np.datetime64)
+
+
 # -- text ------------------------------------------------------------------------------------------
 
 
@@ -219,6 +236,23 @@ def _by_fields(fields: dict[str, str], start: datetime) -> float | None:
     except ValueError:
         return None
     return ((moment - start) // MICROSECOND - ahead * 10**6) / 10**6
+
+
+def is_naive_text(text: str, format: str | None) -> bool:
+    """Whether a time that is text has a date and no zone.
+
+    Examples
+    --------
+    >>> is_naive_text("1970-01-01 01:00", None), is_naive_text("1970-01-01T01:00Z", None)
+    (True, False)
+    >>> is_naive_text("9:30", "%H:%M"), is_naive_text("2/1/70", "%d/%m/%y")
+    (False, True)
+    """
+    if format is None:
+        return WITH_ZONE.search(text) is None
+    return (
+        format not in UNITS and bool(DATED & set(found := directives(format))) and "z" not in found
+    )
 
 
 def directives(format: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sapwood.schema import Schema
+from sapwood.schema import Calendar, Schema
 from sapwood.streams.opening import found_files, open_stream
 from sapwood.streams.stream import Stream, StreamError
 from sapwood.streams.text import TextStream
@@ -194,6 +194,9 @@ def survey(name: Any, read_options: dict[str, Any]) -> Source:
         "categorical": list(stream.declared),
         "known": _kinds(stream),
         "known_formats": dict(stream.time_formats),
+        "known_calendars": {
+            name: own.to_header() for name, own in stream.model_schema.calendars.items()
+        },
         "encoding": stream.encoding if getattr(stream, "unit", "row") == "line" else None,
         **{key: read_options.get(key) for key in ("decimal", "thousands", "header", "format")},
     }
@@ -256,4 +259,7 @@ def open_file(path: str, reading: dict[str, Any]) -> Any:
         from sapwood.streams.generators import generator
 
         return generator(path)
-    return open_stream(path, **reading)
+    calendars = {
+        name: Calendar.from_header(own) for name, own in reading.get("known_calendars", {}).items()
+    }
+    return open_stream(path, **{**reading, "known_calendars": calendars})

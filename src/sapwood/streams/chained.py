@@ -49,6 +49,7 @@ def open_chained(
         time_parts=None,
         known=dict(first.features),
         known_formats=dict(first.time_formats),
+        known_calendars=first.model_schema.calendars,
     )
     streams = [first]
     for path in paths[1:]:

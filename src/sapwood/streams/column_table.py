@@ -79,7 +79,7 @@ def describe_columns(
                 else unused.get(name, LEFT_OUT),
                 is_target,
                 None if rule is None else rule.time_format or rule.number_format,
-                () if rule is None else rule.parts,
+                () if rule is None else tuple(rule.derived.values()),
                 next(iter(texts), None),
                 rows - len(texts),
                 len(set(texts)),

@@ -162,9 +162,8 @@ def convert(
     columns: dict[str, Column] = {}
     for rule in schema.rules:
         columns[rule.name] = column = done[rule]
-        if rule.parts and isinstance(column, np.ndarray):
-            parts = times.parts_of(column, rule.parts)
-            columns.update({f"{rule.name}.{part}": values for part, values in parts.items()})
+        if rule.derived and isinstance(column, np.ndarray):
+            columns.update(rule.derive(column))
     ids: dict[str, Column] = {rule.name: done[rule] for rule in schema.ids}
     return Converted(columns, y, seconds, good, faults, ids)
 
@@ -200,7 +199,7 @@ def read_column(rule: Rule, array: pa.Array) -> tuple[Read, Bad]:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if rule.role == "time":
-        return _seconds(array, rule.time_format)
+        return _seconds(array, rule)
     if rule.role == "number" and rule.number_format and pa.types.is_string(array.type):
         return _written_numbers(array, rule.number_format)
     if rule.exact:
@@ -288,8 +287,8 @@ def _booleans(array: pa.Array) -> tuple[FloatArray, Bad]:
     return numbers, dict.fromkeys(bad.tolist(), bad_rows.NO_BOOLEAN)
 
 
-def _seconds(array: pa.Array, time_format: str | None) -> tuple[FloatArray, Bad]:
-    kind = array.type
+def _seconds(array: pa.Array, rule: Rule) -> tuple[FloatArray, Bad]:
+    kind, time_format = array.type, rule.time_format
     if time_format in UNITS and not is_time(kind):
         counts, reasons = _numbers(array)
         others = {
@@ -298,9 +297,11 @@ def _seconds(array: pa.Array, time_format: str | None) -> tuple[FloatArray, Bad]
         return counts / UNITS[time_format], {**reasons, **others}
     if pa.types.is_boolean(kind) or (pa.types.is_integer(kind) and time_format is not None):
         array = array.cast(pa.string())
+    if is_time(array.type):
+        return times.seconds_of(array, rule.calendar), {}
     if not pa.types.is_string(array.type):
         return _numbers(array)
-    seconds, bad = times.seconds_of_text(tidy(array), time_format)
+    seconds, bad = times.seconds_of_text(tidy(array), time_format, rule.calendar)
     return seconds, dict.fromkeys(np.flatnonzero(bad).tolist(), bad_rows.NO_TIME)
 
 

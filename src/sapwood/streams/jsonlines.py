@@ -421,7 +421,12 @@ def _found(
     expected: dict[str, Found | None] = {}
     for name, kind in (read_options.known or {}).items():
         column, _, part = name.rpartition(".")
-        if column and part in PARTS and name not in looks:
+        days = (
+            read_options.known_calendars[column].names
+            if column in read_options.known_calendars
+            else ()
+        )
+        if column and (part in PARTS or part in days) and name not in looks:
             expected[column] = "time"
         else:
             expected.setdefault(name, "text" if kind == "category" else absent)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from sapwood import validation
+from sapwood.schema import Calendar
 from sapwood.storage.atomic import StrPath
 from sapwood.streams.file_search import find_files, would_find
 from sapwood.streams.kafka_address import Address, address_of, is_kafka
@@ -77,6 +78,8 @@ def open_stream(
     sample: bytes | None = None,
     sample_rows: int | None = None,
     kafka_config: StrPath | Mapping[str, str] | None = None,
+    calendar: Calendar | None = None,
+    known_calendars: Mapping[str, Calendar] | None = None,
 ) -> Stream:
     r"""Open a file, several, a folder, the standard input or a topic as a stream of rows.
 
@@ -136,6 +139,11 @@ def open_stream(
     kafka_config : path or mapping, optional
         Further settings of the client of a topic, such as "security.protocol": a file of lines
         "name=value", or a mapping. They are passed to nobody else.
+    calendar : Calendar, optional
+        The time zone and the special days of `time`, or of the first column of times if that is not
+        given: `Calendar.of("Europe/Berlin", "DE", ["school.csv"])`.
+    known_calendars : mapping of str to Calendar
+        Those by which the times of a model that exists already were read.
 
     Raises
     ------
@@ -174,6 +182,8 @@ def open_stream(
         _names("ids", ids),
         _names("keys", keys),
         None if sample_rows is None else validation.whole(sample_rows, "sample_rows", 1, 10**6),
+        calendar,
+        dict(known_calendars or {}),
     )
     if decimal is not None and decimal == thousands:
         raise StreamError(f"decimal and thousands are both {validation.shown(decimal)}: change one")

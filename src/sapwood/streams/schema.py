@@ -7,7 +7,7 @@ from typing import Literal
 
 from sapwood import validation
 from sapwood.rows.words import EXAMPLE
-from sapwood.schema import PARTS, Role, Rule
+from sapwood.schema import PARTS, Calendar, Role, Rule
 from sapwood.streams.stream import Kind, StreamError
 
 __all__ = [
@@ -74,6 +74,11 @@ class ReadOptions:
     sample_rows : int, optional
         How many rows of a text are looked at to find what columns are; 1,000 if not given. A pipe
         is waited for until they have come.
+    calendar : Calendar, optional
+        The time zone and the special days of the column by which rows are in time: `time`, or the
+        first column of times. Not with `known`.
+    known_calendars : mapping of str to Calendar
+        Those by which that model's times were read.
     """
 
     target: str | None = None
@@ -91,6 +96,8 @@ class ReadOptions:
     ids: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     sample_rows: int | None = None
+    calendar: Calendar | None = None
+    known_calendars: Mapping[str, Calendar] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +130,7 @@ class Schema:
         features: dict[str, Kind] = {}
         for rule in self.rules:
             features[rule.name] = "category" if rule.role == "category" else "number"
-            features.update({f"{rule.name}.{part}": "number" for part in rule.parts})
+            features.update(dict.fromkeys(rule.derived, "number"))
         return features
 
     @property
@@ -158,7 +165,9 @@ class Schema:
             if rule.role != "undecided" or rule.name not in looks:
                 return rule
             role = _role(looks[rule.name])
-            return Rule(rule.name, role, late=True, exact=rule.exact and role == "number")
+            exact, calendar = rule.exact and role == "number", rule.calendar
+            calendar = calendar if role == "time" else None
+            return Rule(rule.name, role, late=True, exact=exact, calendar=calendar)
 
         target, time = (rule and decided(rule) for rule in (self.target, self.time))
         return replace(self, rules=tuple(map(decided, self.rules)), target=target, time=time)
@@ -261,7 +270,28 @@ def decide(
             raise StreamError(f"{source} has none of the model's features: {some}")
     if not (rules or ids):
         raise StreamError(f"{source} has no features: no column is left except the target")
+    calendars = _calendars(source, [*filter(None, (time,)), *rules], read_options)
+    rules = [replace(rule, calendar=calendars.get(rule.name)) for rule in rules]
+    time = time and replace(time, calendar=calendars.get(time.name))
     return Schema(tuple(found), tuple(rules), target, time, ids)
+
+
+def _calendars(
+    source: str, rules: Sequence[Rule], read_options: ReadOptions
+) -> dict[str, Calendar]:
+    """Return the calendars of columns, of which the times of rows come first."""
+    times = [rule.name for rule in rules if rule.role in ("time", "undecided")]
+    if read_options.known is not None:
+        known = read_options.known_calendars
+        return {name: known[name] for name in times if name in known}
+    if not read_options.calendar:
+        return {}
+    if not times:
+        raise StreamError(
+            f"{source} has no column of times, for which a time zone or special days are: give its "
+            "format, as by --time-format NAME='%d.%m.%Y %H:%M'"
+        )
+    return {times[0]: read_options.calendar}
 
 
 def _check_names(source: str, found: Mapping[str, Found | None], read_options: ReadOptions) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.rows.labels import Labels
-from sapwood.schema import Rule, Schema
+from sapwood.schema import Calendar, Rule, Schema
 from sapwood.validation import Label
 
 __all__ = [
@@ -344,6 +344,13 @@ class Stream(ABC):
         StreamError
             If no more rows can be read, whatever is done with bad ones.
         """
+
+    @property
+    def calendar(self) -> Calendar | None:
+        """The time zone and the special days of the times of rows; None if they have none."""
+        own: Mapping[Any, Calendar] = self.model_schema.calendars
+        name = self.time if self.time in own else self.clock
+        return own.get(name) if name is not None else None
 
     @property
     @abstractmethod

@@ -13,7 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sapwood.rows.times import DAY, FARTHEST, FIRST, in_seconds, iso_seconds, parts_of
+from sapwood.rows.calendar import Calendar
+from sapwood.rows.times import (
+    DAY,
+    FARTHEST,
+    FIRST,
+    WITH_ZONE,
+    in_seconds,
+    is_naive_text,
+    iso_seconds,
+    parts_of,
+)
 from sapwood.streams.arrow import as_numpy
 from sapwood.streams.stream import FloatArray
 from sapwood.streams.time_format import read_times, seconds_by_text
@@ -30,8 +40,10 @@ ZONED = re.compile(rb"[Z+]|:.*-")
 FINE = re.compile(rb"\.\d{7}")
 
 
-def seconds_of(times: pa.Array) -> FloatArray:
+def seconds_of(times: pa.Array, calendar: Calendar | None = None) -> FloatArray:
     """Return times, dates, times of day or durations in seconds, NaN where one is missing.
+
+    With a calendar, times and dates without a zone are local.
 
     Examples
     --------
@@ -50,10 +62,13 @@ def seconds_of(times: pa.Array) -> FloatArray:
     seconds = counts * float(DAY) if per_second is None else in_seconds(counts, per_second)
     if times.null_count:
         seconds[as_numpy(times.is_null())] = np.nan
-    return seconds
+    is_naive = pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None)
+    return calendar.absolute(seconds) if calendar is not None and is_naive else seconds
 
 
-def seconds_of_text(text: pa.Array, format: str | None) -> tuple[FloatArray, NDArray[np.bool_]]:
+def seconds_of_text(
+    text: pa.Array, format: str | None, calendar: Calendar | None = None
+) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return times that are text in seconds, and which values are none.
 
     Parameters
@@ -62,6 +77,8 @@ def seconds_of_text(text: pa.Array, format: str | None) -> tuple[FloatArray, NDA
         Trimmed; null where a time is missing.
     format : str, optional
         The format as in `datetime.strptime`; ISO 8601 if not given.
+    calendar : Calendar, optional
+        In whose time zone times without a zone are local.
 
     Examples
     --------
@@ -76,7 +93,17 @@ def seconds_of_text(text: pa.Array, format: str | None) -> tuple[FloatArray, NDA
         seconds = seconds_by_text(text, iso_seconds)
     with np.errstate(invalid="ignore"):
         seconds = np.where(seconds >= FIRST, seconds, np.nan)
+    if calendar is not None and calendar.timezone is not None:
+        seconds = np.where(_are_naive(text, format), calendar.absolute(seconds), seconds)
     return seconds, np.isnan(seconds) & as_numpy(text.is_valid())
+
+
+def _are_naive(text: pa.Array, format: str | None) -> NDArray[np.bool_]:
+    """Return which times have a date and no zone."""
+    if format is not None:
+        return np.full(len(text), is_naive_text("", format))
+    zoned = pc.match_substring_regex(text, WITH_ZONE.pattern)
+    return ~as_numpy(zoned.fill_null(False))
 
 
 def is_iso(text: str) -> bool:

@@ -10,6 +10,7 @@ from sapwood.evaluate import prequential
 from sapwood.lags import LaggedModel, Lags, NaiveStack, _forecasts
 from sapwood.lags.naive_stack import OLDER_PENDING, STATE
 from sapwood.model import State
+from sapwood.rows.calendar import Calendar
 
 HOUR = 3600.0
 
@@ -255,3 +256,27 @@ def damaged_arrays(name, value):
 def test_a_state_that_cannot_be_is_rejected(name, value, words):
     with pytest.raises(ValueError, match=words):
         NaiveStack.from_state(damaged_arrays(name, value), 3)
+
+
+def test_linear_forecasts_have_the_hours_of_a_time_zone():
+    """In both halves of a year the series follows the local hour; lags of it are right too."""
+    start = 1_706_745_600.0  # 2024-02-01
+    at = start + HOUR * np.arange(24 * 180.0)
+    rng = np.random.default_rng(4)
+    local = Calendar("Europe/Berlin").local(at)
+    y = np.where(local % 86_400 // HOUR % 24 < 8, 0.0, 10.0) + rng.normal(0, 0.1, len(at))
+    errors = {}
+    for zone in (None, "Europe/Berlin"):
+        model = by_time(timezone=zone)
+        learned = model.predict_learn_many({"at": at, "x": np.zeros(len(at))}, y)
+        change = slice(60 * 24, 64 * 24)  # clocks go forward on day 59
+        errors[zone] = np.abs(learned - y)[change].mean()
+        again = LaggedModel.from_bytes(model.to_bytes())
+        assert again.to_bytes() == model.to_bytes()
+        one = [again.predict_one({"at": each, "x": 0.0}) for each in at[-5:] + 5 * HOUR]
+        many = model.predict_many({"at": at[-5:] + 5 * HOUR, "x": np.zeros(5)})
+        assert one == many.tolist()
+    assert errors["Europe/Berlin"] < errors[None]
+    state = by_time(timezone="Europe/Berlin").model.to_state()
+    with pytest.raises(ValueError, match="is not known"):
+        NaiveStack.from_state(State(state.header | {"timezone": "X/Y"}, state.arrays), 3)
