@@ -494,7 +494,7 @@ class LaggedModel(LaggedIntervals):
             raise ValueError(f"it has lags around a {type(inner).__name__}, which does not learn")
         made = cls(inner, lags)
         if PENDING in wanted:
-            made._pending = restored(arrays[PENDING], lags.features, format)
+            made._pending = restored(arrays[PENDING], made.lags, format)
         return made
 
 
