@@ -443,7 +443,7 @@ class LaggedModel(LaggedIntervals):
             return int(self.model.nbytes) + self.lags.nbytes
 
     def __repr__(self) -> str:
-        return f"<LaggedModel({self.model!r}, {self.lags!r})>"
+        return f"<{self.kind}({self.model!r}, {self.lags!r})>"
 
     # -- files ------------------------------------------------------------------------------------
 
