@@ -47,6 +47,7 @@ KINDS = {
     "HybridRegressor": "sapwood.hybrid.regressor",
     "IntervalRegressor": "sapwood.intervals.regressor",
     "Monitor": "sapwood.drift.monitor",
+    "LaggedClassifier": "sapwood.classify.lagged",
     "LaggedModel": "sapwood.lags.model",
     "LossRegressor": "sapwood.loss.regressor",
     "RecurringRegressor": "sapwood.recurring.regressor",

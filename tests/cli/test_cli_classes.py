@@ -1,6 +1,7 @@
 """Classes on the command line: the numbers of Python, or a line that says why not."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,7 +113,10 @@ def test_bad_rows(file):
     ("given", "words"),
     [
         (["--interval", "1.5"], "--interval: level = 1.5"),
-        (["--lags", "3"], "--lags is for numbers, and the target is a class"),
+        (["--means", "3"], "--means is for numbers, and the target is a class"),
+        (["--lags", "auto"], "--lags auto is for numbers, and the target is a class"),
+        (["--horizon", "3"], "--horizon is for numbers, and the target is a class"),
+        (["--lags", "1h"], "1h before a row needs --time"),
         (["--events", "my.jsonl"], "--events my.jsonl is for what --monitor finds"),
         (["-m", "lightgbm", "--task", "classes"], "model lightgbm: there are 'tree'"),
         (["--delay", "1d"], "--delay 1d: with classes it counts rows"),
@@ -124,6 +128,84 @@ def test_what_there_is_not_for_classes(file, given, words):
     assert ended.code == 2
     assert words in ended.stderr
     assert len(ended.stderr.strip().splitlines()) == 1
+
+
+@pytest.fixture
+def hours(tmp_path, monkeypatch):
+    """A file of two series, whose label mostly follows from the one before it."""
+    monkeypatch.chdir(tmp_path)
+    rng, lines, sky = np.random.default_rng(5), [], {"Bonn": 0, "Kiel": 1}
+    for row in range(ROWS):
+        city = ["Bonn", "Kiel"][row % 2]
+        sky[city] = (sky[city] + (rng.random() < 0.85)) % 3
+        day, hour = divmod(row // 2, 24)
+        at = f"2026-01-{1 + day:02} {hour:02}:00"
+        label = ["clear", "rain", "fog"][sky[city]]
+        lines.append(f"{row},{at},{city},{rng.normal():.2f},{label}")
+    (tmp_path / "hours.csv").write_text("\n".join(["no,at,city,temp,sky", *lines]) + "\n")
+    return "hours.csv"
+
+
+LAGGED = ("-t", "sky", "--id", "no", "--by", "city")
+
+
+@pytest.mark.parametrize(("span", "more"), [("1", ()), ("1h", ("--time", "at"))])
+def test_lags_of_labels(hours, span, more):
+    ended = invoke(
+        *("evaluate", hours, *LAGGED, "--lags", span, "--lags-of", f"temp:{span}", *more),
+        *("--json", "--save", "my.sapwood"),
+        *("--predictions", "told.csv", "--report", "my.html", "--interval", "0.9"),
+    )
+    assert ended.code == 0, ended.stderr
+    plain = invoke("evaluate", hours, "-t", "sky", "--id", "no", "--json").json()
+    assert ended.json()["accuracy"] > plain["accuracy"] + 0.15
+    assert ended.json()["prediction_sets"]["0.9"]["coverage"] > 0.85
+    model = sapwood.load("my.sapwood")
+    assert model.lags.features == [f"sky.lag{span}", f"temp.lag{span}"]
+    assert "no" not in model.features
+    rows = read_csv("told.csv")
+    assert [row["no"] for row in rows] == [str(row) for row in range(ROWS)]
+    assert invoke("inspect", "my.sapwood").stdout.count("sky.lag") > 1
+
+
+def test_predictions_behind_learned_rows_see_labels(hours):
+    ended = invoke("train", hours, *LAGGED, "--lags", "1", "--save", "my.sapwood")
+    assert ended.code == 0, ended.stderr
+    ended = invoke("predict", "my.sapwood", hours, "--target", "sky", "--output", "told.csv")
+    assert ended.code == 0, ended.stderr
+    assert "not known" not in ended.stderr
+    model, rows = sapwood.load("my.sapwood"), read_csv(hours)
+    lags = model.lags
+    for number, (told, row) in enumerate(zip(read_csv("told.csv"), rows, strict=True)):
+        assert told["prediction"] == model.model.predict_one(
+            {**lags.next_row({"city": row["city"], "temp": float(row["temp"])}), "at": row["at"]},
+            record=False,
+        ), number
+        lags.learn_one({"city": row["city"], "temp": float(row["temp"])}, row["sky"])
+    ended = invoke("predict", "my.sapwood", hours, "--target", "temp", "--output", "told.csv")
+    assert ended.code == 2
+    assert "--target temp: the lags of the model are of sky" in ended.stderr
+    ended = invoke("predict", "my.sapwood", hours, "--output", "told.csv")
+    assert "'sky.lag1' is not known from row" in ended.stderr
+
+
+def test_a_run_with_lags_resumes(hours):
+    lines = Path(hours).read_text().splitlines(keepends=True)
+    typed = ("evaluate", hours, *LAGGED, "--lags", "1", "--delay", "3", "--json")
+    whole = invoke(*typed).json()
+    Path(hours).write_text("".join(lines[:400]))
+    assert invoke(*typed, "--checkpoint", "run.check").code == 0
+    Path(hours).write_text("".join(lines))
+    ended = invoke(*typed, "--checkpoint", "run.check")
+    assert "resuming after 399 rows" in ended.stderr
+    assert {**ended.json(), "seconds": 0} == {**whole, "seconds": 0}
+    ended = invoke("train", hours, "-t", "sky", "--lags", "1", "--save", "my.sapwood")
+    assert ended.code == 0, ended.stderr
+    ended = invoke("train", hours, "-m", "my.sapwood", "--save", "more.sapwood")
+    assert ended.code == 0, ended.stderr
+    assert sapwood.load("more.sapwood").rows_learned == 2 * ROWS
+    ended = invoke("train", hours, "-m", "my.sapwood", "--lags", "1", "--save", "more.sapwood")
+    assert "its lags cannot be set any more" in ended.stderr
 
 
 def test_models_of_the_other_task(file):

@@ -8,7 +8,9 @@ import pytest
 
 import sapwood
 from sapwood import export
+from sapwood.classify import LaggedClassifier
 from sapwood.export import ExportError, encode, to_onnx
+from sapwood.lags import Lags
 
 KINDS = {
     "tree": sapwood.HoeffdingTreeClassifier,
@@ -73,3 +75,22 @@ def test_what_cannot_be_exported():
     for write in (export.to_treelite, export.to_sklearn, export.to_shap):
         with pytest.raises(ExportError, match="use to_onnx, or export the regressor inside"):
             write(model)
+
+
+def test_lags_are_features_of_an_exported_classifier():
+    model, X = learned("tree", 3)
+    lagged = LaggedClassifier(sapwood.HoeffdingTreeClassifier(), Lags(1))
+    labels = model.predict_many(X, record=False)
+    lagged.learn_many(X, labels)
+    before = {**X, "y.lag1": [None, *labels[:-1]]}
+    made, (found, shares) = run(lagged, before)
+    assert [lagged.classes[code] for code in found.tolist()] == (
+        lagged.model.predict_many(before, record=False).tolist()
+    )
+    known = lagged.model.predict_proba_many(before, record=False)
+    assert np.allclose(shares, known, rtol=1e-9, atol=1e-12)
+    facts = {each.key: json.loads(each.value) for each in made.metadata_props}
+    assert facts["features"] == ["a", "b", "c", "y.lag1", "a is missing"]
+    with pytest.raises(ExportError, match="calibration"):
+        export.to_shap(lagged)
+    assert repr(lagged).startswith("<LaggedClassifier(<HoeffdingTreeClassifier(")

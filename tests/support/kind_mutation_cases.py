@@ -23,7 +23,7 @@ import typer
 import sapwood
 from mutation_cases import JSON, change_header, number, pick
 from sapwood import EBSTObserver, ModelFileError, QuantizerObserver
-from sapwood.classify import Classifier
+from sapwood.classify import Classifier, LaggedClassifier
 from sapwood.cli.inspect import inspect
 from sapwood.drift import ChangeDetector, Monitor
 from sapwood.hybrid import LightGBM
@@ -175,6 +175,12 @@ KINDS = {
     "classes": lambda: classified(sapwood.HoeffdingTreeClassifier(grace_period=50), 4),
     "classes of a forest": lambda: classified(sapwood.ForestClassifier(members=2), 3),
     "classes, adaptive": lambda: classified(sapwood.AdaptiveTreeClassifier(grace_period=50), 3),
+    "lags of classes": lambda: classified(
+        LaggedClassifier(
+            sapwood.HoeffdingTreeClassifier(grace_period=50), Lags([1, 3], lags_of={"a": 1})
+        ),
+        3,
+    ),
     "monitor": monitor,
     "detector": detector,
 }

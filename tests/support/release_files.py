@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import sapwood
+from sapwood.classify import LaggedClassifier
 from sapwood.drift import ChangeDetector, Monitor
 from sapwood.lags import LaggedModel, Lags, NaiveStack
 from serve_cases import class_rows_of, rows_of, target_rows_of
@@ -43,6 +44,10 @@ def models():
         "tree-classes": (sapwood.HoeffdingTreeClassifier(), class_rows_of),
         "forest-classes": (sapwood.ForestClassifier(members=2), class_rows_of),
         "adaptive-classes": (sapwood.AdaptiveTreeClassifier(), class_rows_of),
+        "lags-classes": (
+            LaggedClassifier(sapwood.HoeffdingTreeClassifier(), Lags([1, 2])),
+            class_rows_of,
+        ),
     }
 
 

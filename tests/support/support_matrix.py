@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 
 import sapwood
+from sapwood.classify import LaggedClassifier
 from sapwood.drift import Monitor
 from sapwood.evaluate import evaluate_classes, prequential
 from sapwood.export import to_onnx, to_shap, to_sklearn, to_treelite
@@ -116,7 +117,8 @@ def prediction_sets(case):
 
 def lags(case):
     names = ["a", "b"] if case.task == "several targets" else "y"
-    model, (X, column) = LaggedModel(case.made(), Lags(1, target=names)), stream(100, 1)
+    around = LaggedClassifier if case.task == "two classes" else LaggedModel
+    model, (X, column) = around(case.made(), Lags(1, target=names)), stream(100, 1)
     model.learn_many(X, case.y(column))
     return True
 
@@ -253,7 +255,7 @@ FEATURES = {
     "delayed labels (`id=`)": delayed_labels,
     "prediction intervals (`IntervalRegressor`)": intervals,
     "prediction sets (`predict_set_one`)": prediction_sets,
-    "lag features (`LaggedModel`)": lags,
+    "lag features (`LaggedModel`, `LaggedClassifier`)": lags,
     "drift alerts (`prequential` or `evaluate_classes` with `monitor=`)": monitor,
     "trial splits for feature interactions": trial_splits,
     "more than 63 categories of a feature": many_categories,
@@ -319,7 +321,8 @@ On the command line, `evaluate`, `train` and `compare` read several targets from
 `train` also from topics of Kafka, with `--monitor`, `--interval`, `--delay` and `--lags`. `--workers`
 and `predict --to` are for one target. Of classes, `evaluate`, `train` and `compare` read files, with
 `--checkpoint`, `--monitor`, `--events`, `--delay` in rows, and `--interval` for prediction sets;
-`--workers`, `--lags`, `--labels`, `--id`, `--time` and the report of `compare` are for numbers.
+`evaluate` and `train` also with `--lags`, `--lags-of`, `--means-of`, `--by`, `--id` and `--time`.
+`--workers`, `--means`, `--horizon`, `--labels` and the report of `compare` are for numbers.
 
 "tree" is `HoeffdingTreeRegressor` or `HoeffdingTreeClassifier`, "forest" is `ForestRegressor` or
 `ForestClassifier`, "adaptive" is `AdaptiveTreeRegressor` or `AdaptiveTreeClassifier`.

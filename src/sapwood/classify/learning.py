@@ -21,9 +21,11 @@ from sapwood.classify.leaves import values_of
 from sapwood.classify.parts import check_rows, part_of, rows_at
 from sapwood.classify.predicting import PredictingClassifier, keys_of
 from sapwood.classify.ratings import ratings_of
-from sapwood.corrector._pending import key_of_id, key_of_row
+from sapwood.corrector._pending import key_of_row
+from sapwood.corrector.tokens import key_of
 from sapwood.rows import frames, targets
 from sapwood.tasks import CLASSES
+from sapwood.validation import Label
 
 __all__ = ["LearningClassifier"]
 
@@ -62,7 +64,7 @@ class LearningClassifier(PredictingClassifier):
         label = y if type(y) is str else class_label(y)
         x = self._encoded_one(x)
         weight = w if type(w) is float else validation.number(w, "w")
-        given = 0 if id is None else key_of_id(id)
+        given = 0 if id is None else key_of(id)
         with self._turns:
             held = self._held
             code = held.codes.get(label)
@@ -102,7 +104,7 @@ class LearningClassifier(PredictingClassifier):
 
     def _leave_unlabelled(self, x: dict[Any, Any], id: Any) -> None:
         """Count a row without a label; its prediction no longer waits for one."""
-        x, given = self._encoded_one(x), 0 if id is None else key_of_id(id)
+        x, given = self._encoded_one(x), 0 if id is None else key_of(id)
         keys = np.array([given or key_of_row(x)], np.uint64)
         with self._turns:
             after = self._held.unlabelled + 1
@@ -360,8 +362,7 @@ class LearningClassifier(PredictingClassifier):
                     aside._decided(ratings, told)[0],
                     told[0],
                 )
-                wider = aside._held.widened(own.classes[: known + 1], self._limit, self._growth)
-                aside._held = wider
+                aside._held = self._widened(aside._held, own.classes[: known + 1])
                 learn(start, start + 1, delayed=True, returns=False, scored=known)
                 known, start = known + 1, start + 1
             if start < end:
@@ -370,6 +371,18 @@ class LearningClassifier(PredictingClassifier):
         after = self._held.unlabelled + unlabelled
         self._held = aside._held._replace(unlabelled=after)
         return predicted, probabilities
+
+    def _widened(self, held: Held, classes: tuple[Label, ...]) -> Held:
+        """Return what knows one class more, the last of some."""
+        try:
+            return held.widened(classes, self._limit, self._growth)
+        except ValueError:
+            if self._limit is None:
+                raise
+            raise ValueError(
+                f"y = {validation.shown(classes[-1])} would be class number {len(classes)}, for "
+                f"which max_bytes = {self._limit} has no room: allow more, or group rare classes"
+            ) from None
 
 
 def _learn_bayes(

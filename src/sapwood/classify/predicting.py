@@ -13,7 +13,8 @@ from sapwood.classify.held import Held, new_pending
 from sapwood.classify.labels import label_array
 from sapwood.classify.leaves import check_leaf, inner_leaf, leaf_bayes, values_of
 from sapwood.classify.ratings import chosen, highest, ratings_of, ratings_of_one
-from sapwood.corrector._pending import key_of_id, key_of_row, keys_of_columns, keys_of_ids
+from sapwood.corrector import tokens
+from sapwood.corrector._pending import key_of_row, keys_of_columns
 from sapwood.regressor import Regressor
 from sapwood.rows import frames
 from sapwood.stages import EncodedBatch, Stage
@@ -251,7 +252,7 @@ class PredictingClassifier(Stage):
 
     def _rated_one(self, x: dict[Any, Any], id: Any, record: bool) -> list[float]:
         """Return how each class is rated for a row."""
-        given, x = 0 if id is None else key_of_id(id), self._encoded_one(x)
+        given, x = 0 if id is None else tokens.key_of(id), self._encoded_one(x)
         held = self._held
         known = len(held.classes)
         ratings, _ = self._rated_in_leaf(x, given, record)
@@ -317,7 +318,7 @@ class PredictingClassifier(Stage):
 
 def keys_of(ids: Any) -> Any:
     """Return the keys of ids, if there are any."""
-    return None if ids is None else keys_of_ids(ids)
+    return None if ids is None else tokens.keys_of(ids)
 
 
 def _of_classifier(error: ValueError, limit: int | None, own: int | None) -> ValueError:

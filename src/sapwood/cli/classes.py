@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from sapwood.classify import Classifier
+from sapwood.classify import LaggedClassifier
 from sapwood.cli import options
 from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.files import is_stdout
 from sapwood.cli.follow import Follower, Output
+from sapwood.cli.horizons import AUTO
 from sapwood.cli.models import make_classifier, saved_model, targets_of
 from sapwood.cli.outputs import BadRowFile, ClassPredictionFile, EventFile, write_curve
 from sapwood.cli.reading import Reading, is_topic, open_named
@@ -36,6 +37,7 @@ __all__ = [
     "ClassReading",
     "Files",
     "evaluate_job",
+    "is_classifier",
     "is_of_classes",
     "print_class_counts",
     "print_classes",
@@ -44,6 +46,11 @@ __all__ = [
 
 MOST_HINTED, LEAST_HINTED = 20, 100  # values of a target, in so many rows
 MOST_SHOWN = 12  # classes of a confusion matrix in the terminal
+
+
+def is_classifier(model: Any) -> bool:
+    """Whether a model predicts classes."""
+    return getattr(model, "task", None) == "classes"
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ def is_of_classes(
         return learning.task == "classes"
     model = saved_model(learning.model)
     if model is not None:
-        return isinstance(model, Classifier)
+        return is_classifier(model)
     looked_at = learning.model.partition(":")[0] in ("tree", "adaptive", "forest")
     if not looked_at or len(reading.target) != 1 or "-" in name or is_topic([*name]):
         return False
@@ -148,7 +155,7 @@ class ClassJob:
         scoring = scoring or Scoring()
         self._check(reading, learning, targets, scoring)
         saved = saved_model(learning.model)
-        if saved is not None and not isinstance(saved, Classifier):
+        if saved is not None and not is_classifier(saved):
             raise UsageError(f"--task classes: {learning.model} holds a {type(saved).__name__}")
         if saved is not None and learning.set_:
             raise UsageError(
@@ -156,7 +163,7 @@ class ClassJob:
             )
         self.target = self._target(reading, saved, learning.model)
         own = {each.name: getattr(reading, each.name) for each in fields(Reading)}
-        own |= {"target": [], "model": saved, "label": self.target}
+        own |= {"target": [], "model": saved, "label": self.target, "keys": tuple(learning.by)}
         self.stream = self._open(name, ClassReading(**own))
         model: Any = saved
         if saved is None:
@@ -164,6 +171,11 @@ class ClassJob:
             given = settings(learning.set_, "--set")
             declared = [each for each in self.stream.declared if str(each) != self.target]
             model = make_classifier(learning.model, given, features, declared)
+        lags = learning.made(self.target, self.stream.clock)
+        if lags is not None and saved is not None:
+            raise UsageError(f"{learning.model} is a saved model: its lags cannot be set any more")
+        if lags is not None:
+            model = LaggedClassifier(model, lags)
         self._take_schema(model, is_new=saved is None)
         try:
             self.run = ClassRun(
@@ -187,6 +199,9 @@ class ClassJob:
             "delay": targets.delay,
             "window": scoring.window,
             "on_bad_row": targets.on_bad_row,
+            **({"lags": repr(lags)} if lags is not None else {}),
+            **({"ids": list(reading.id)} if reading.id else {}),
+            **({"time": reading.time} if reading.time else {}),
             **({"once_in": scoring.once_in} if scoring.monitor else {}),
             **({"calendar": self.stream.calendar.fingerprint} if self.stream.calendar else {}),
             **({"interval": list(learning.interval)} if learning.interval else {}),
@@ -215,10 +230,10 @@ class ClassJob:
             "--transform": learning.transform,
             "--loss": learning.loss,
             "--labels": targets.labels,
-            "--lags": learning.wants_lags,
-            "--time": reading.time,
-            "--id": reading.id,
             "--series": scoring.series,
+            "--horizon": targets.horizon,
+            "--lags auto": learning.lags == AUTO,
+            "--means": learning.means,
         }
         for option, value in given.items():
             if value:
@@ -277,11 +292,13 @@ class ClassJob:
         """
         if outputs.events is not None and self.run.drift is None:
             raise UsageError(f"--events {outputs.events} is for what --monitor finds: add it")
-        show_columns(terminal, self.stream)
+        show_columns(terminal, self.stream, getattr(self.model, "lags", None))
         files: list[Output] = []
         if outputs.predictions is not None:
             files.append(
-                ClassPredictionFile(outputs.predictions, self.stream.unit, self.run.sets.levels)
+                ClassPredictionFile(
+                    outputs.predictions, self.stream.unit, self.run.sets.levels, self.stream.ids
+                )
             )
         if outputs.bad_rows is not None:
             files.append(BadRowFile(outputs.bad_rows))

@@ -171,12 +171,14 @@ class PredictionFile(GrowingFile):
 
 
 class ClassPredictionFile(GrowingFile):
-    """The predicted class of each row, its probability, and the actual class."""
+    """The predicted class of each row with its ids, its probability, and the actual class."""
 
-    def __init__(self, path: Path, unit: "Unit", levels: Sequence[float] = ()) -> None:
+    def __init__(
+        self, path: Path, unit: "Unit", levels: Sequence[float] = (), ids: Sequence[str] = ()
+    ) -> None:
         names = list(numbers_by_name(unit, np.zeros(0, np.int64)))
         sets = [f"set_{level:g}" for level in levels]
-        super().__init__(path, [*names, "actual", "prediction", "probability", *sets])
+        super().__init__(path, [*ids, *names, "actual", "prediction", "probability", *sets])
         self._unit = unit
 
     def write(self, step: "ClassStep") -> None:
@@ -187,7 +189,9 @@ class ClassPredictionFile(GrowingFile):
         count = len(rows.labels)
         numbers = numbers_by_name(self._unit, rows.chunk.numbers[:count]).values()
         highest = rows.probabilities.max(axis=1).tolist() if len(rows.classes) else [0.0] * count
+        ids = (column[:count] for column in rows.chunk.ids.values())
         written = zip(
+            *(each.tolist() if isinstance(each, np.ndarray) else each for each in ids),
             *(each.tolist() for each in numbers),
             rows.labels,
             rows.predicted(),

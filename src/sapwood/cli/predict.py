@@ -12,6 +12,7 @@ import typer
 
 from sapwood import load
 from sapwood.cli import options
+from sapwood.cli.classes import ClassReading, is_classifier
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files, is_stdout
 from sapwood.cli.models import check_levels
@@ -87,7 +88,7 @@ def predict(
         _check_lagged(loaded, writing)
         if interval:
             check_levels(loaded.model if hasattr(loaded, "lags") else loaded, interval)
-        reading = Reading(**vars(writing), model=loaded)
+        reading = _reading(writing, loaded)
         if to is not None and not is_topic(stream):
             reading = replace(reading, kafka_config=None)  # it is for predictions alone
         saving = None
@@ -97,7 +98,12 @@ def predict(
                 reading = replace(reading, sample=saving.file.sample())
         rows = reading.open(stream)
         report_missing(terminal, loaded, rows)
-        request = _Request(loaded, tuple(sorted(set(interval))), options.limits(minimum, maximum))
+        request = _Request(
+            loaded,
+            tuple(sorted(set(interval))),
+            options.limits(minimum, maximum),
+            label=getattr(reading, "label", None),
+        )
         if request.class_columns and to is not None:
             raise UsageError(f"--to {to}: {model} predicts classes, name a file by --output")
         if request.class_columns and request.limits is not None:
@@ -115,6 +121,19 @@ def predict(
                 "`sapwood forecast`, whose predictions become lags"
             )
         terminal.say(f"rows: {read:,} read, {read - rejected:,} predicted, {rejected:,} rejected")
+
+
+def _reading(writing: Writing, loaded: Any) -> Reading:
+    """Return how the rows for a model are read; labels of classes are read for its lags."""
+    if not (writing.target and is_classifier(loaded)):
+        return Reading(**vars(writing), model=loaded)
+    label = writing.target[0]
+    if label != loaded.lags.target:
+        raise UsageError(
+            f"--target {label}: the lags of the model are of {loaded.lags.target}: name that, or "
+            "none"
+        )
+    return ClassReading(**{**vars(writing), "target": []}, model=loaded, label=label)
 
 
 def _check_lagged(loaded: Any, writing: Writing) -> None:
@@ -175,6 +194,7 @@ class _Request:
     levels: tuple[float, ...]
     limits: tuple[float, float] | None = None
     lost: str | None = None  # lags that were not known, in words
+    label: str | None = None  # the column of classes, if lags are taken of it
 
     @property
     def targets(self) -> tuple[Any, ...]:
@@ -184,7 +204,7 @@ class _Request:
     @property
     def class_columns(self) -> list[str]:
         """The columns of a classifier: the class, and the probability of each; none of others."""
-        if getattr(self.model, "task", None) != "classes":
+        if not is_classifier(self.model):
             return []
         return ["prediction", *(f"probability {label}" for label in self.model.classes)]
 
@@ -193,13 +213,19 @@ class _Request:
 
         What a model with lags remembers goes on by them.
         """
-        columns, y = chunk.part(0, rows)
+        given: Any
+        columns, given = chunk.part(0, rows)
+        if self.label is not None:
+            given = columns[self.label]
+            columns = {name: each for name, each in columns.items() if name != self.label}
+        elif chunk.y is None:
+            given = None
         columns = EncodedColumns(columns)  # the stream has read them by the model's schema
         if not hasattr(self.model, "lags"):
             return self._held(self._columns_of(self.model, columns))
-        plan = self.model.lags.plan(columns, None if chunk.y is None else y)
+        plan = self.model.lags.plan(columns, given)
         found = self._columns_of(self.model.model, plan.features)
-        if self.lost is None and chunk.y is None:
+        if self.lost is None and given is None:
             self.lost = lost_lags(plan, self.model.lags)
         plan.push()
         return self._held(found)

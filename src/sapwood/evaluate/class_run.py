@@ -137,10 +137,13 @@ class ClassRun:
             name: column[:rows] for name, column in chunk.columns.items() if name != self.target
         }
         sets: Sets = []
-        if self.delay or self.sets.levels:
-            p = self._one_by_one(columns, labels, sets)
-        else:
-            p = self.model.predict_proba_learn_many(EncodedColumns(columns), labels)
+        try:
+            if self.delay or self.sets.levels:
+                p = self._one_by_one(columns, labels, sets)
+            else:
+                p = self.model.predict_proba_learn_many(EncodedColumns(columns), labels)
+        except ValueError as error:
+            raise StreamError(f"{self.stream.name}: {error}") from error
         chosen = self.model.decide(p).tolist()
         own = PredictedRows(chunk, labels, self.model.classes, p, chosen, sets)
         has_label = np.array([label is not None for label in labels], np.bool_)
@@ -176,7 +179,7 @@ class ClassRun:
             told.append(self.model.predict_proba_one(row, id=number))
             if self.sets.levels:
                 own = [
-                    self.model.predict_set_one(row, level, record=False)
+                    self.model.predict_set_one(row, level, id=number, record=False)
                     for level in self.sets.levels
                 ]
                 sets.append(own)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.classify import Classifier
+from sapwood.classify import Classifier, LaggedClassifier
 from sapwood.corrector._layer import (
     FIRST_WINDOW,
     MOST_RECORDS,
@@ -254,7 +254,7 @@ def _flattened(tree: Any) -> FlatTree:
 
 def reject_classifier(model: Any) -> None:
     """Raise if a model is a classifier: its trees predict ratings, which are not calibrated."""
-    if isinstance(model, Classifier):
+    if isinstance(model, Classifier | LaggedClassifier):
         raise ExportError(
             f"tree = {shown(model)}: its trees rate classes, and calibration makes probabilities of "
             "that; use to_onnx, or export the regressor inside (model.model), which predicts the "

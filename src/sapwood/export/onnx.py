@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.classify import Classifier
+from sapwood.classify import Classifier, LaggedClassifier
 from sapwood.export.flat import (
     CODES,
     ExportError,
@@ -86,6 +86,7 @@ def to_onnx(tree: Readable, path: StrPath | None = None) -> Any:
     True
     """
     graph = _Graph(needed("onnx", "onnx", "to_onnx"))
+    tree = tree.model if isinstance(tree, LaggedClassifier) else tree
     if isinstance(tree, Classifier):
         model, facts = _classifier_of(graph, tree)
     else:

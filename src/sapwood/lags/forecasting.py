@@ -78,10 +78,14 @@ def _predicted(model: Any, row: dict[Any, Any], intervals: bool) -> tuple[Any, A
 def lost_lags(plan: LaggedRows, lags: Lags) -> str | None:
     """Return a sentence if lags of the target are known for the first of some rows alone."""
     for name, column in plan.lags.items():
-        if name not in lags.own_features or not len(column) or np.isnan(column[0]):
+        if column.dtype == object:  # labels of classes
+            is_lost = np.array([label is None for label in column.tolist()], np.bool_)
+        else:
+            is_lost = np.isnan(column)
+        if name not in lags.own_features or not len(column) or is_lost[0]:
             continue
-        if np.isnan(column[-1]):
-            first = int(np.flatnonzero(np.isnan(column))[0]) + 1
+        if is_lost[-1]:
+            first = int(np.flatnonzero(is_lost)[0]) + 1
             return (
                 f"{validation.shown(name)} is not known from row {first} of {len(column)} on, as "
                 "the targets of the rows before are not"

@@ -537,6 +537,11 @@ class Lags:
         return {name for name, (place, *_) in self._features.items() if place in own}
 
     @property
+    def label_features(self) -> set[Label]:
+        """The names of the features that are labels of classes, not numbers."""
+        return set()
+
+    @property
     def columns(self) -> list[Label]:
         """The columns that are looked at, but for the target."""
         time = [] if self._time is None else [self._time.name]

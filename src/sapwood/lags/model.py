@@ -443,7 +443,7 @@ class LaggedModel(LaggedIntervals):
             return int(self.model.nbytes) + self.lags.nbytes
 
     def __repr__(self) -> str:
-        return f"<LaggedModel({self.model!r}, {self.lags!r})>"
+        return f"<{self.kind}({self.model!r}, {self.lags!r})>"
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -494,7 +494,7 @@ class LaggedModel(LaggedIntervals):
             raise ValueError(f"it has lags around a {type(inner).__name__}, which does not learn")
         made = cls(inner, lags)
         if PENDING in wanted:
-            made._pending = restored(arrays[PENDING], lags.features, format)
+            made._pending = restored(arrays[PENDING], made.lags, format)
         return made
 
 

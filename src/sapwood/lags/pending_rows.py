@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.corrector.tokens import is_id
-from sapwood.lags.lags import Ticket
+from sapwood.lags.lags import Lags, Ticket
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.rows.encoder import is_rows
 from sapwood.streams.memory import columns_of
-from sapwood.validation import Label
 
 __all__ = ["MOST_PENDING", "Pending", "packed", "plain", "restored", "rows_of"]
 
@@ -31,11 +30,12 @@ def packed(pending: Mapping[int, Pending]) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(waiting).encode(), np.uint8)
 
 
-def restored(array: NDArray[Any], names: list[Label], format: int) -> dict[int, Pending]:
+def restored(array: NDArray[Any], lags: Lags, format: int) -> dict[int, Pending]:
     """Return the pending rows, if they are valid."""
     saved = json.loads(array.tobytes())
     if not isinstance(saved, list) or len(saved) > MOST_PENDING:
         raise ValueError("the pending rows are not as they were saved")
+    names, labels = lags.features, lags.label_features
     pending: dict[int, Pending] = {}
     for entry in saved:
         if not isinstance(entry, list) or len(entry) != 4:
@@ -46,9 +46,10 @@ def restored(array: NDArray[Any], names: list[Label], format: int) -> dict[int, 
             known = [given.get(name) for name in names]
         if not isinstance(known, list) or len(known) != len(names):
             raise ValueError("a pending row has not all of its lags")
-        if not all(lag is None or type(lag) is float for lag in known):
+        of = {name: lag for name, lag in zip(names, known, strict=True) if lag is not None}
+        if not all(type(lag) is (str if name in labels else float) for name, lag in of.items()):
             raise ValueError("a pending row has a lag that is no number")
-        if not all(lag is None or -np.inf < lag < np.inf for lag in known):
+        if not all(type(lag) is str or -np.inf < lag < np.inf for lag in of.values()):
             raise ValueError("a pending row has a lag that is not finite")
         if type(key) is not int or not is_id(key) or key >= 2**64 or not isinstance(series, list):
             raise ValueError("a pending row is not as it was saved")

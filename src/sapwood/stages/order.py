@@ -9,14 +9,15 @@ __all__ = ["check_order"]
 
 REPEATED = {
     "LaggedModel": "a row has one past: name all lags in one Lags",
+    "LaggedClassifier": "a row has one past: name all lags in one Lags",
     "IntervalRegressor": (
         "a prediction has one interval at each level: name all levels in one IntervalRegressor"
     ),
 }
 CLASSES = {
     "LaggedModel": (
-        "and a class has no number that could be a lag: give earlier values as features of the "
-        "rows, as by sapwood.lags.Lags(lags_of=...).transform_one"
+        "and a class has no number that could be a lag: put a sapwood.classify.LaggedClassifier "
+        "around it, whose lags are labels"
     ),
     "IntervalRegressor": (
         "and intervals are around numbers: its uncertainty is what predict_proba_one returns"
@@ -36,7 +37,8 @@ def check_order(kind: str, model: Any) -> None:
     """
     inner, around = model, ""
     while True:
-        if isinstance(inner, StoredModel) and hasattr(type(inner), "predict_proba_one"):
+        of_classes = isinstance(inner, StoredModel) and hasattr(type(inner), "predict_proba_one")
+        if of_classes and kind in CLASSES:
             raise ValueError(
                 f"the model is a {around}{type(inner).__name__}, which predicts classes, "
                 f"{CLASSES[kind]}"

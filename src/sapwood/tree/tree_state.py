@@ -394,7 +394,7 @@ def fill_kernel(
     kernel.set_name_bytes(occupied if name_bytes is None else name_bytes)
     _restore_leaves(kernel, models, watching, watches, observers)
     _restore_trial(kernel, arrays, leaves, kinds, is_own=is_own)
-    _fit_memory(kernel, is_older)
+    _fit_memory(kernel, has_grown=is_older or is_own)
     if pending is not None:
         _restore_pending(kernel, pending)
 
@@ -410,10 +410,13 @@ def _pages(
     return models, watches
 
 
-def _fit_memory(kernel: TreeKernel, is_older: bool) -> None:
-    """Raise if a kernel occupies more than it may; that of an older file may need less first."""
-    if is_older and kernel.max_bytes and _memory.nbytes(kernel) > kernel.max_bytes:
-        _memory.rank_now(kernel, 0)  # as this release keeps more of each feature
+def _fit_memory(kernel: TreeKernel, has_grown: bool) -> None:
+    """Raise if a kernel occupies more than it may.
+
+    One that has grown, as its file is older or as it has one class more, may need less first.
+    """
+    if has_grown and kernel.max_bytes and _memory.nbytes(kernel) > kernel.max_bytes:
+        _memory.rank_now(kernel, 0)
     _memory.check_bound(kernel)
 
 

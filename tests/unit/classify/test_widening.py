@@ -183,3 +183,28 @@ def test_pages_of_classes_are_checked_as_one_target_after_the_other(rows):
         assert is_good((damaged, leaves, kinds, model, of_targets)) == expected, at
         seen.add(expected)
     assert seen == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit"),
+    [(sapwood.HoeffdingTreeClassifier, 800_000), (sapwood.ForestClassifier, 7_000_000)],
+)
+def test_leaves_make_room_for_new_classes_within_the_memory(kind, limit):
+    rng = np.random.default_rng(1)
+    X = rng.random((8000, 8))
+    y = (X[:, 0] * 3).astype(int)
+    model, states = kind(max_bytes=limit), []
+    model.learn_many(X, y)
+
+    def learn_new_classes():
+        for new in range(3, 1000):
+            states.append(model.to_bytes())
+            model.learn_one(dict.fromkeys(range(8), 0.5), new)
+            assert model.nbytes <= limit
+
+    with pytest.raises(ValueError, match=f"y = .* max_bytes = {limit} has no room: allow more"):
+        learn_new_classes()
+    assert len(states) > 12  # 4 to 6 where leaves go on watching
+    assert model.to_bytes() == states[-1]
+    model.learn_many(X[:500], y[:500])
+    assert model.nbytes <= limit

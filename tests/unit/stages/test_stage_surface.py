@@ -270,7 +270,7 @@ def lagged(model):
         (lambda: lagged(lagged(tree())), "name all lags in one Lags"),
         (lambda: lagged(IntervalRegressor(lagged(tree()))), "name all lags in one Lags"),
         (lambda: IntervalRegressor(sapwood.HoeffdingTreeClassifier()), "predict_proba_one"),
-        (lambda: lagged(sapwood.ForestClassifier(members=2)), "lags_of"),
+        (lambda: lagged(sapwood.ForestClassifier(members=2)), "LaggedClassifier"),
         (lambda: HybridRegressor(lagged(tree())), "put it around the hybrid"),
         (lambda: HybridRegressor(IntervalRegressor(tree())), "put it around the hybrid"),
     ],

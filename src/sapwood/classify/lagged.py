@@ -1,0 +1,424 @@
+"""Lags around a classifier: earlier labels and earlier numbers as features of a row."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sapwood import validation
+from sapwood.classify.classifier import Classifier
+from sapwood.classify.labels import class_label, coded, is_missing, label_array, label_values
+from sapwood.corrector._pending import key_of_row
+from sapwood.corrector.tokens import EMPTY, RowToken, RowTokens, key_of, keys_of
+from sapwood.lags.lags import LaggedRows, Lags
+from sapwood.lags.model import LaggedModel
+from sapwood.lags.pending_rows import rows_of
+from sapwood.stages.order import check_order
+from sapwood.stages.stage import passed_on, rows_learned
+from sapwood.validation import Label
+
+__all__ = ["LaggedClassifier"]
+
+FloatArray = NDArray[np.float64]
+
+
+class ClassLags(Lags):
+    """Lags whose target is a class: labels are remembered by their places among the classes.
+
+    A lag of the label is a category: the label as text.
+    """
+
+    _classifier: Classifier | None = None
+
+    @classmethod
+    def around(cls, lags: Lags, classifier: Classifier) -> Self:
+        """Return a copy of some lags for a classifier.
+
+        Raises
+        ------
+        ValueError
+            If they have means of labels, or remember labels that the classifier has not learned.
+        """
+        if not isinstance(lags.target, str):
+            raise ValueError(
+                f"target = {validation.shown(lags.target)}: classes are those of one target"
+            )
+        if lags.parameters["means"]:
+            raise ValueError(
+                f"means = {validation.shown(lags.parameters['means'])}: labels of classes have no "
+                "mean; give lags=, or means_of= columns of numbers"
+            )
+        made = cls.from_state(*lags.to_state())
+        made._classifier = classifier
+        made._check_past()
+        return made
+
+    def _check_past(self) -> None:
+        """Raise ValueError unless the remembered labels can be places among the classes."""
+        if None not in self._sources:
+            return
+        depth, place = self._history.depth, self._sources.index(None)
+        codes = self._history.values[:, place * depth : (place + 1) * depth]
+        codes = codes[~np.isnan(codes)]
+        if ((codes < 0) | (codes != np.floor(codes)) | (codes >= max(1, len(self._texts)))).any():
+            raise ValueError("the lags remember labels that the classifier has not learned")
+
+    @property
+    def _codes(self) -> Mapping[Label, int]:
+        return {} if self._classifier is None else self._classifier._held.codes
+
+    @property
+    def _texts(self) -> list[str]:
+        return [str(label) for label in self._codes]
+
+    @property
+    def label_features(self) -> set[Label]:
+        """The names of the features that are labels of classes."""
+        return self.own_features
+
+    def next_row(self, x: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Return the next row with its lags, None where one is not known."""
+        row, texts = super().next_row(x), self._texts
+        for name in self.own_features:
+            code = row[name]
+            row[name] = texts[int(code)] if code is not None and code < len(texts) else None
+        return row
+
+    def plan(self, X: Any, y: Any = None) -> LaggedRows:
+        """Return rows with their lags, and let them become past only when `push` is called."""
+        values, texts = None, self._texts
+        if y is not None:
+            y = label_values(y)
+            is_known = np.array([not is_missing(label) for label in y], np.bool_)
+            known = [label for label, there in zip(y, is_known, strict=True) if there]
+            own = coded(known, self._codes)
+            values, texts = np.full(len(y), np.nan), [str(label) for label in own.classes]
+            values[is_known] = own.codes
+        plan = super().plan(X, values)
+        names = np.array([*texts, None], object)
+        labels: dict[Label, Any] = {
+            name: names[np.where(codes < len(texts), codes, len(texts)).astype(np.int64)]
+            for name, codes in plan.lags.items()
+            if name in self.own_features
+        }
+        return plan._replace(lags={**plan.lags, **labels})
+
+    def _labels_one(self, y: Any) -> list[float]:
+        """Return the place of a label among the classes; nothing is changed."""
+        if is_missing(y):
+            return [math.nan]
+        return [float(self._codes.get(class_label(y), len(self._codes)))]
+
+
+class _NotOffered:
+    """A method of models of numbers that a classifier has not."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, stage: Any, owner: type | None = None) -> Any:
+        raise AttributeError(
+            f"a LaggedClassifier has no {self._name}: its model predicts classes, not numbers"
+        )
+
+
+class LaggedClassifier(LaggedModel):
+    """A classifier whose rows get their lags, which are remembered and saved along with it.
+
+    Parameters
+    ----------
+    model : HoeffdingTreeClassifier, AdaptiveTreeClassifier or ForestClassifier
+        It learns rows that have lags.
+    lags : Lags
+        What is known of earlier rows; it is copied. Lags of the target are categories: the labels
+        of earlier rows, as text. Lags and means of other columns are numbers.
+
+    Notes
+    -----
+    Ids, delayed labels and the order of rows are as of `sapwood.lags.LaggedModel`: a row that is
+    predicted with an id becomes past at once, any other row when it is learned. A row without a
+    label becomes past too, with an unknown label.
+
+    Examples
+    --------
+    >>> import sapwood
+    >>> from sapwood.classify import LaggedClassifier
+    >>> from sapwood.lags import Lags
+    >>> model = LaggedClassifier(sapwood.HoeffdingTreeClassifier(), Lags([1, 2], target="light"))
+    >>> for number in range(900):
+    ...     model.learn_one({}, ["green", "yellow", "red"][number % 3])
+    >>> model.predict_one({})
+    'green'
+    >>> model.model.features
+    ['light.lag1', 'light.lag2']
+    """
+
+    kind = "LaggedClassifier"
+    format = 5
+    task: ClassVar[str] = "classes"
+
+    def __init__(self, model: Classifier, lags: Lags) -> None:
+        super().__init__(model, lags)
+        if not isinstance(model, Classifier):
+            raise ValueError(
+                f"model = {validation.shown(model)}: a classifier of Sapwood is expected; lags of "
+                "numbers are those of sapwood.lags.LaggedModel"
+            )
+        self._lags = ClassLags.around(lags, model)
+
+    @property
+    def model(self) -> Any:
+        """The classifier inside, whose rows have their lags."""
+        return self._model
+
+    @model.setter
+    def model(self, model: Any) -> None:
+        check_order(self.kind, model)
+        if not isinstance(model, Classifier):
+            raise ValueError(f"model = {validation.shown(model)}: a classifier is expected")
+        with self._turn():
+            known = self._model.classes
+            if model.classes[: len(known)] != known:
+                raise ValueError(
+                    f"the first classes of the new model are not those of the old one, {known}: "
+                    "the lags remember labels in that order"
+                )
+            lags = ClassLags.around(self._lags, model)
+            self._set_model(model)
+            self._lags = lags
+
+    several_targets: ClassVar[bool] = False
+    classes = passed_on("The labels seen so far, in the order of their first rows.")
+    classes_ = passed_on("The same as `classes`, as an array.")
+    class_weights = passed_on("The weight of the rows of each class that were learned.")
+    rows_unlabelled = passed_on("How many rows without a label there were.")
+    decide = passed_on("Return the predicted classes for some probabilities.")
+    predict = learn = forecast = forecast_path = of_target = _NotOffered()
+
+    # -- learning ---------------------------------------------------------------------------------
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, *, id: Any = None) -> None:
+        """Learn one row with its lags, and let it become past.
+
+        Parameters
+        ----------
+        x, y, w, id
+            As for the classifier inside; x is without lags.
+        """
+        self._learn_row(x, y, w, 0 if id is None else key_of(id))
+
+    def _learn_row(self, x: dict[Any, Any], y: Any, w: float, key: int) -> None:
+        x = self._encoded_one(x)
+        with self._turns:
+            if key in self._pending:
+                self._learn_pending_one(x, y, w, key)
+                return
+            row, plan = self._lags.plan_one(x, y)
+            own = key or key_of_row(x) or EMPTY
+            learn = lambda: self._let_learn(row, y, w, own)  # noqa: E731
+            self._both(learn, plan.push, lambda: plan.is_due)
+
+    def _let_learn(self, row: dict[Any, Any], y: Any, w: float, key: int) -> None:
+        self._model.learn_one(row, y, w, id=RowToken(key))
+
+    def _both(
+        self, learn: Callable[[], Any], finish: Callable[[], Any], is_due: Callable[[], bool]
+    ) -> Any:
+        """Let the classifier learn, and the lags after it; rows without a label count too."""
+        before, turn = self._progress, self._turns
+        turn.unfinished = finish, lambda: self._progress != before and is_due()
+        try:
+            found = learn()
+        except Exception:
+            turn.settle()
+            raise
+        finish()
+        turn.unfinished = None
+        return found
+
+    @property
+    def _progress(self) -> tuple[float | None, int]:
+        with self._model._turn():  # which finishes what an interruption left undone there
+            return rows_learned(self._model), self._model.rows_unlabelled
+
+    def learn_many(self, X: Any, y: Any, w: ArrayLike | None = None, *, ids: Any = None) -> None:
+        """Learn rows that follow each other: the same as `learn_one` in a loop.
+
+        Parameters
+        ----------
+        X, y, w, ids
+            As for the classifier inside; X is without lags.
+        """
+        self._learned("learn_many", X, y, w, ids)
+
+    def predict_learn_many(
+        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
+    ) -> Any:
+        """Predict the class of each row before it is learned.
+
+        Parameters
+        ----------
+        X, y, w, delayed, ids
+            As for the classifier inside; X is without lags.
+        """
+        return self._learned("predict_learn_many", X, y, w, ids, delayed=delayed)
+
+    def predict_proba_learn_many(
+        self, X: Any, y: Any, w: ArrayLike | None = None, *, delayed: bool = False, ids: Any = None
+    ) -> FloatArray:
+        """Return the probabilities of classes of each row before it is learned.
+
+        Parameters
+        ----------
+        X, y, w, delayed, ids
+            As for the classifier inside; X is without lags.
+        """
+        found: FloatArray = self._learned("predict_proba_learn_many", X, y, w, ids, delayed=delayed)
+        return found
+
+    def _learned(self, method: str, X: Any, y: Any, w: Any, ids: Any, **how: Any) -> Any:
+        """Call a method of the classifier that learns, with rows that have their lags."""
+        y, keys = label_values(y), None if ids is None else keys_of(ids)
+        with self._turn():
+            if self._are_pending(keys):
+                return self._learned_each(method, X, y, w, keys)
+
+            def learn(rows: Any, y: Any, keys: Any) -> Any:
+                return getattr(self._model, method)(rows, y, w, ids=RowTokens(keys), **how)
+
+            return self._learn_rows(learn, X, y, keys)
+
+    def _learned_each(self, method: str, X: Any, y: Any, w: Any, keys: Any) -> Any:
+        """Learn rows of which some are past already, one by one."""
+        weights, rows = validation.weights(w, len(y)).tolist(), rows_of(self._encoded(X))
+        if not len(rows) == len(y) == len(keys):
+            raise ValueError(
+                f"X has {len(rows)} rows, y {len(y)} values and there are {len(keys)} ids: the "
+                "lengths must agree"
+            )
+        found: list[dict[Label, float]] = []
+        for x, label, weight, key in zip(rows, y, weights, keys.tolist(), strict=True):
+            if method != "learn_many":
+                found.append(self.predict_proba_one(x, id=RowToken(key), record=False))
+            self._learn_row(x, label, weight, key)
+        if method == "learn_many":
+            return None
+        classes = self._model.classes
+        table = [[p.get(label, 0.0) for label in classes] for p in found]
+        probabilities = np.array(table).reshape(len(found), len(classes))
+        if method == "predict_proba_learn_many":
+            return probabilities
+        codes = self._model.decide(probabilities)
+        unknown = np.array([not p for p in found], np.bool_)
+        return label_array(tuple(classes), np.where(unknown, -1, codes))
+
+    # -- predicting -------------------------------------------------------------------------------
+
+    def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> Any:
+        """Predict the class of the next row; with an id, the row becomes past.
+
+        Parameters
+        ----------
+        x, id, record
+            As for the classifier inside; x is without lags.
+        """
+        return self._asked_one("predict_one", x, id, record)
+
+    def predict_proba_one(
+        self, x: dict[Any, Any], *, id: Any = None, record: bool = True
+    ) -> dict[Label, float]:
+        """Return the probability of each class for the next row; with an id, it becomes past.
+
+        Parameters
+        ----------
+        x, id, record
+            As for the classifier inside; x is without lags.
+        """
+        found: dict[Label, float] = self._asked_one("predict_proba_one", x, id, record)
+        return found
+
+    def predict_set_one(
+        self, x: dict[Any, Any], level: float = 0.9, *, id: Any = None, record: bool = True
+    ) -> list[Label]:
+        """Return the classes that the next row may be of; with an id, it becomes past.
+
+        Parameters
+        ----------
+        x, level, id, record
+            As for the classifier inside; x is without lags.
+        """
+        found: list[Label] = self._asked_one("predict_set_one", x, id, record, level)
+        return found
+
+    def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> NDArray[Any]:
+        """Predict the classes of the next rows; with ids, they become past.
+
+        Parameters
+        ----------
+        X, ids, record
+            As for the classifier inside; X is without lags.
+        """
+        found: NDArray[Any] = self._asked_many("predict_many", X, ids, record)
+        return found
+
+    def predict_proba_many(self, X: Any, *, ids: Any = None, record: bool = True) -> FloatArray:
+        """Return the probabilities of classes for the next rows; with ids, they become past.
+
+        Parameters
+        ----------
+        X, ids, record
+            As for the classifier inside; X is without lags.
+        """
+        found: FloatArray = self._asked_many("predict_proba_many", X, ids, record)
+        return found
+
+    def predict_set_many(
+        self, X: Any, level: float = 0.9, *, ids: Any = None, record: bool = True
+    ) -> NDArray[np.bool_]:
+        """Return the prediction sets of the next rows; with ids, they become past.
+
+        Parameters
+        ----------
+        X, level, ids, record
+            As for the classifier inside; X is without lags.
+        """
+        found: NDArray[np.bool_] = self._asked_many("predict_set_many", X, ids, record, level)
+        return found
+
+    def _asked_one(self, method: str, x: Any, id: Any, record: bool, *arguments: Any) -> Any:
+        """Call a method of the classifier with the next row, which has its lags."""
+
+        def ask(row: dict[Any, Any], key: int) -> Any:
+            own = RowToken(key) if key else None
+            return getattr(self._model, method)(row, *arguments, id=own, record=record)
+
+        return self._ask(x, 0 if id is None else key_of(id), record, ask)
+
+    def _asked_many(self, method: str, X: Any, ids: Any, record: bool, *arguments: Any) -> Any:
+        """Call a method of the classifier with the next rows, which have their lags."""
+        with self._turn():
+            if ids is None:
+                plan, keys = self._planned(X)
+                own = {} if keys is None else {"ids": RowTokens(keys)}
+                call = getattr(self._model, method)
+                return call(plan.in_kind, *arguments, record=record, **own)
+            rows, keys = rows_of(self._encoded(X)), keys_of(ids).tolist()
+            if len(rows) != len(keys):
+                raise ValueError(
+                    f"ids has {len(keys)} values and X has {len(rows)} rows: the lengths must agree"
+                )
+            single = method.replace("_many", "_one")
+            found = [
+                self._asked_one(single, x, RowToken(key), record, *arguments)
+                for x, key in zip(rows, keys, strict=True)
+            ]
+            classes = tuple(self._model.classes)
+            if method == "predict_many":
+                codes = {label: code for code, label in enumerate(classes)}
+                return label_array(classes, np.array([codes.get(each, -1) for each in found], int))
+            if method == "predict_set_many":
+                table: Any = [[label in own for label in classes] for own in found]
+                return np.array(table, np.bool_).reshape(len(found), len(classes))
+            return np.array([[*each.values()] for each in found]).reshape(len(found), len(classes))
