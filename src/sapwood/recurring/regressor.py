@@ -23,15 +23,15 @@ __all__ = ["RecurringRegressor"]
 FloatArray = NDArray[np.float64]
 
 USUAL_BYTES = 128 << 20
-ONE = "recurring concepts are of one target; use a model for each"
+ONE = "RecurringRegressor predicts one target; use a model for each"
 
 
 class RecurringRegressor(OneTargetStage):
     """A model for recurring concepts: it keeps retired models, and one may return after a drift alert.
 
-    At a drift alert of the absolute errors, the model is copied to a pool, and continues. For 500
-    rows, the models of the pool learn copies of the rows, and their errors are compared. One that is
-    surely better replaces the model in use.
+    At a drift alert of the absolute errors, a copy of the model is kept in a pool, and the model
+    continues. For 500 rows, copies of the models of the pool learn the same rows, and their errors
+    are compared. One that is better by 4 standard deviations replaces the model in use.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class RecurringRegressor(OneTargetStage):
     Notes
     -----
     It helps if concepts return, such as the modes of a machine, and if labels arrive soon. Until a
-    retired model returns, it predicts the same as the model inside. While retired models are tried,
-    a row costs as many times as much as there are models. The errors are looked at every 25 rows, so the alert and
-    the return are up to 25 rows late each. The rule counts each row once, whatever its weight.
+    retired model returns, the predictions are those of the model inside. While four retired models
+    are tried, a row costs about five times as much. The detector looks at the errors every 25 rows,
+    so an alert and a return may each be 25 rows late. The weights of rows do not count for it.
 
     References
     ----------
