@@ -33,7 +33,12 @@ directives = {
 
 
 class BuildKernels(build_ext):
-    """Compile with the flags that the compiler at hand knows."""
+    """Compile with the flags that the compiler at hand knows, several modules at a time."""
+
+    def finalize_options(self):
+        """Use all cores: editable builds forget options that are given to `setup`."""
+        super().finalize_options()
+        self.parallel = self.parallel or cores
 
     def build_extensions(self):
         """Choose flags, then compile as ever."""
@@ -74,9 +79,11 @@ class BuildKernels(build_ext):
 # Cython's memoryview runtime, compiled once instead of into every kernel.
 shared_runtime = "sapwood._cyutility"
 
+# The longest first, so that no core waits for the others in the end.
+sources = sorted(Path("src").rglob("*.pyx"), key=lambda source: (-source.stat().st_size, source))
 extensions = [
     Extension(".".join(source.relative_to("src").with_suffix("").parts), [str(source)])
-    for source in sorted(Path("src").rglob("*.pyx"))
+    for source in sources
 ]
 extensions.append(Extension(shared_runtime, ["src/sapwood/_cyutility.c"]))
 cores = os.cpu_count() or 1
@@ -92,5 +99,4 @@ setup(
         shared_utility_qualified_name=shared_runtime,
     ),
     cmdclass={"build_ext": BuildKernels},
-    options={"build_ext": {"parallel": cores}},
 )

@@ -71,19 +71,22 @@ def test_the_state_itself_is_good(state):
     assert not refused_or_harmless(packed(*state))
 
 
+@pytest.mark.parametrize(
+    "end", [0, pytest.param(-1, marks=pytest.mark.long)], ids=["first", "last"]
+)
 @pytest.mark.parametrize("table", ["nodes", "leaves"])
-def test_every_field_of_a_record(state, table):
+def test_every_field_of_a_record(state, table, end):
     header, arrays = state
     refused = 0
+    place = range(len(arrays[table]))[end]
     for field in arrays[table].dtype.names:
         kind = arrays[table].dtype[field].kind
-        for place in {0, len(arrays[table]) - 1}:
-            for value in {"i": (*INTEGERS, place), "u": (0, 2**64 - 1), "f": FLOATS}[kind]:
-                changed = arrays[table].copy()
-                changed[field][place] = value
-                if changed.tobytes() != arrays[table].tobytes():
-                    refused += refused_or_harmless(packed(header, arrays, **{table: changed}))
-    assert refused > 50
+        for value in {"i": (*INTEGERS, place), "u": (0, 2**64 - 1), "f": FLOATS}[kind]:
+            changed = arrays[table].copy()
+            changed[field][place] = value
+            if changed.tobytes() != arrays[table].tobytes():
+                refused += refused_or_harmless(packed(header, arrays, **{table: changed}))
+    assert refused > 25
 
 
 @pytest.mark.parametrize("name", ["stream", "layer", "notes", "levels", "models", "watches"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sapwood
-from cli_cases import run
+from cli_cases import invoke
 from hybrid_cases import small, stream
 from sapwood.evaluate import prequential
 from sapwood.report import render
@@ -81,7 +81,7 @@ def test_in_scikit_learn_the_batch_learner_is_fitted_on_all_rows():
 
 def test_it_is_evaluated_trained_and_used(csv, tmp_path):
     report, saved = tmp_path / "report.html", tmp_path / "model.sapwood"
-    found = run(
+    found = invoke(
         "evaluate",
         csv,
         "-t",
@@ -105,17 +105,17 @@ def test_it_is_evaluated_trained_and_used(csv, tmp_path):
     assert "Online and batch model" in page
     assert "hybrid-weights" in page
     assert re.search(r"The latest \d+ of \d+ refits", page)
-    run("train", csv, "-t", "y", "-m", "hybrid:online=tree,refit=300", "--save", saved)
+    invoke("train", csv, "-t", "y", "-m", "hybrid:online=tree,refit=300", "--save", saved)
     model = sapwood.load(saved)
     assert type(model.model) is sapwood.HoeffdingTreeRegressor
     assert [refit.row for refit in model.refits] == [300, 600, 900]
-    shown = run("inspect", saved).stdout
+    shown = invoke("inspect", saved).stdout
     assert "hybrid of a HoeffdingTreeRegressor and a batch model: lightgbm" in shown
     assert re.search(r"weights: online \d+ %, corrector \d+ %, batch \d+ %", shown)
     assert "refits: 3, the last after 900 rows, on 900 of them, used from row 922 on" in shown
-    own = json.loads(run("inspect", saved, "--json").stdout)["hybrid"]
+    own = json.loads(invoke("inspect", saved, "--json").stdout)["hybrid"]
     assert (own["batch"], own["refits"], own["weights"]) == ("lightgbm", 3, model.weights)
-    out = run("predict", saved, csv)
+    out = invoke("predict", saved, csv)
     assert len(out.stdout.splitlines()) >= 1200
 
 
@@ -126,11 +126,11 @@ def test_a_lightgbm_file_is_corrected(csv, tmp_path):
     path = tmp_path / "booster.txt"
     lightgbm.train(own, data, 20).save_model(path)
     saved = tmp_path / "model.sapwood"
-    run("train", csv, "-t", "y", "-m", "hybrid", "--batch", path, "--save", saved)
+    invoke("train", csv, "-t", "y", "-m", "hybrid", "--batch", path, "--save", saved)
     model = sapwood.load(saved)
     assert model.refits == []
     assert model.staleness["drift_events"]
-    shown = run("inspect", saved).stdout
+    shown = invoke("inspect", saved).stdout
     assert "fitted" in shown
     assert "refits: never" in shown
     assert "drift events" in shown
@@ -147,7 +147,7 @@ def test_a_lightgbm_file_is_corrected(csv, tmp_path):
     ],
 )
 def test_what_is_wrong_is_said(csv, options, message):
-    found = run("evaluate", csv, "-t", "y", *options)
+    found = invoke("evaluate", csv, "-t", "y", *options)
     assert found.code == 2
     assert message in found.stderr
 
@@ -157,10 +157,10 @@ def test_a_run_is_resumed_from_its_checkpoint(csv, tmp_path):
     part = tmp_path / "part.csv"
     part.write_text("\n".join(lines[:551]) + "\n", encoding="utf-8")
     options = ["-t", "y", "-m", "hybrid", "-s", "members=3", "-s", "min_rows=100", "--json"]
-    whole = json.loads(run("evaluate", csv, *options).stdout)
-    run("evaluate", part, *options, "--checkpoint", checkpoint)
+    whole = json.loads(invoke("evaluate", csv, *options).stdout)
+    invoke("evaluate", part, *options, "--checkpoint", checkpoint)
     part.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found = json.loads(run("evaluate", part, *options, "--checkpoint", checkpoint).stdout)
+    found = json.loads(invoke("evaluate", part, *options, "--checkpoint", checkpoint).stdout)
     assert found["total"]["rmse"] == whole["total"]["rmse"]
 
 
