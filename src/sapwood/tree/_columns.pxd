@@ -55,6 +55,9 @@ cdef bint sample_row(
     const TargetPrediction* predictions,
 ) noexcept nogil
 cdef void widen_ranges(TreeTables tables, const double* row) noexcept nogil
+cdef double error_of(
+    TreeTables tables, const double* y, const TargetPrediction* predictions
+) noexcept nogil
 cdef void weigh_units(
-    TreeTables tables, const double* raw, double y, const TargetPrediction* prediction
+    TreeTables tables, const double* raw, const double* y, const TargetPrediction* predictions
 ) noexcept nogil

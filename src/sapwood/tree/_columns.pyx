@@ -3,7 +3,7 @@
 See _facts.pxd for what a column is worth, and _units.pxd for columns that come in other units.
 """
 
-from libc.math cimport NAN, fabs
+from libc.math cimport NAN, fabs, sqrt
 
 from sapwood.tree._experts cimport MARGIN
 from sapwood.tree._facts cimport (
@@ -16,9 +16,14 @@ from sapwood.tree._prediction cimport (
     set_levels, with_encodings,
 )
 from sapwood.tree._records cimport EXPERTS, LEAF, RATES, TargetPart, centres_at, scales_at
-from sapwood.tree._target_records cimport coefficients_of, model_of, terms_doubles
+from sapwood.tree._target_records cimport (
+    TargetStream, coefficients_of, model_of, terms_doubles,
+)
 from sapwood.tree._units cimport CALM, KINDS, SAMPLED, Unrest, find_map
 from sapwood.tree._walk cimport find_shares, leaf_of, step_down
+
+# A squared error of one of several targets counts for no more than this many times its variance.
+cdef double MOST_SHARE = 1e6
 
 
 cdef bint sample_row(
@@ -244,39 +249,73 @@ cdef inline void predict_aside(
         mix_experts(tables, targets, leaf, target, predictions + target)
 
 
-cdef double say_aside(TreeTables tables, const double* values) noexcept nogil:
-    """What the tree predicts for a row that is not there, of its only target."""
-    cdef TargetPrediction other
-    predict_aside(tables, 1, values, &other)
-    return other.tree
+cdef double error_of(
+    TreeTables tables, const double* y, const TargetPrediction* predictions
+) noexcept nogil:
+    """The absolute error of a tree; of several targets, as it was in units of their deviations.
+
+    That is the root of the mean, over the targets of a row, of squares as shares of the variance.
+    NaN if no variance is known.
+    """
+    cdef const TargetStream* stream
+    cdef double total = 0.0, share, error
+    cdef Py_ssize_t target, count = 0
+    if tables.targets == 1:
+        return fabs(y[0] - predictions.tree)
+    for target in range(tables.targets):
+        stream = tables.target_streams + target
+        if y[target] == y[target] and stream.m2 > 0.0:
+            error = y[target] - predictions[target].tree
+            share = error * error * (stream.weight / stream.m2)
+            total += share if share < MOST_SHARE else MOST_SHARE
+            count += 1
+    return sqrt(total / count) if count > 0 else NAN
+
+
+cdef double error_aside(
+    TreeTables tables, const double* values, const double* y, double scale, double shift
+) noexcept nogil:
+    """The absolute error with other values of a row, and with the only y in other units."""
+    cdef TargetPrediction one
+    cdef TargetPrediction* instead
+    if tables.targets == 1:
+        predict_aside(tables, 1, values, &one)
+        one.tree = scale * one.tree + shift
+        return error_of(tables, y, &one)
+    instead = predictions_in(tables, room_aside(tables), &one)
+    predict_aside(tables, tables.targets, values, instead)
+    return error_of(tables, y, instead)
 
 
 cdef void weigh_units(
-    TreeTables tables, const double* raw, double y, const TargetPrediction* prediction
+    TreeTables tables, const double* raw, const double* y, const TargetPrediction* predictions
 ) noexcept nogil:
     """See how the tree would have erred had units changed in one way or another."""
     cdef Unrest* unrest = tables.unrest
-    cdef double now = prediction.tree, as_is = prediction.tree, gain
+    cdef double now = error_of(tables, y, predictions), as_is = now, gain
     cdef int kind
+    if now != now:
+        return
     if tables.units[0].state != CALM:
-        now = prediction.saying.prediction
+        now = fabs(y[0] - predictions.saying.prediction)
     if tables.holding:
-        as_is = say_aside(tables, raw)
-    now, as_is = y - now, fabs(y - as_is)
+        as_is = error_aside(tables, raw, y, 1.0, 0.0)
     unrest.in_force += now * now
     unrest.as_is += as_is * as_is
     for kind in range(KINDS):
-        now = fabs(y - say_in_units(tables, raw, kind))
+        now = error_in_units(tables, raw, y, kind)
         gain = as_is - now
         unrest.weighed[kind] += now * now
         unrest.gain[kind] += gain
         unrest.square[kind] += gain * gain
 
 
-cdef double say_in_units(TreeTables tables, const double* raw, int kind) noexcept nogil:
-    """What the tree would say of a row if the units of suspects had changed in some way."""
+cdef double error_in_units(
+    TreeTables tables, const double* raw, const double* y, int kind
+) noexcept nogil:
+    """The absolute error if the units of suspects had changed in some way."""
     cdef double* values = tables.permuted
-    cdef double scale, shift, said
+    cdef double scale, shift
     cdef Py_ssize_t feature
     for feature in range(tables.features):
         values[feature] = raw[feature]
@@ -284,7 +323,6 @@ cdef double say_in_units(TreeTables tables, const double* raw, int kind) noexcep
             tables.units + 1 + feature, kind, &scale, &shift
         ):
             values[feature] = (raw[feature] - shift) / scale
-    said = say_aside(tables, values)
-    if tables.units[0].state != CALM and find_map(tables.units, kind, &scale, &shift):
-        said = scale * said + shift
-    return said
+    if tables.units[0].state == CALM or not find_map(tables.units, kind, &scale, &shift):
+        scale, shift = 1.0, 0.0
+    return error_aside(tables, values, y, scale, shift)

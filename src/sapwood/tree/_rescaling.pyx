@@ -16,7 +16,9 @@ from sapwood.tree._records cimport (
     scales_at, terms_of,
 )
 from sapwood.tree._tables cimport TreeTables, slots_between
-from sapwood.tree._watch cimport Grid, KeptRow, Slot
+from sapwood.tree._target_records cimport model_of
+from sapwood.tree._units cimport CALM, FIRST_PATIENCE, ColumnUnits
+from sapwood.tree._watch cimport Grid, KeptRow, Slot, slot_at
 
 # What centres, thresholds and borders of slots may be, and the width of slots at least.
 cdef double FARTHEST = 1e299
@@ -30,15 +32,15 @@ cdef bint fits_column(
     TreeTables tables, Py_ssize_t feature, double scale, double shift
 ) noexcept nogil:
     """Whether all that is known of a column stays within bounds in other units."""
-    cdef Py_ssize_t leaf, node
+    cdef Py_ssize_t leaf, node, model
     cdef const double* page
     for node in range(tables.node_count):
         if is_cut(tables, node, feature):
             if not fabs(scale * tables.nodes[node].threshold) + fabs(shift) < FARTHEST:
                 return False
     for leaf in range(tables.leaf_count):
-        if tables.linear:
-            page = tables.models[leaf]
+        for model in range(models_of(tables)):
+            page = model_of(tables.models[leaf], tables.features, tables.separate, model)
             if not (
                 fabs(scale * page[centres_at(tables.features) + feature]) + fabs(shift) < FARTHEST
                 and page[scales_at(tables.features) + feature] / scale < FARTHEST
@@ -61,9 +63,6 @@ cdef bint fits_page(
     TreeTables tables, const double* page, Py_ssize_t feature, double scale, double shift
 ) noexcept nogil:
     cdef const Grid* grid = <const Grid*>page + feature
-    cdef const KeptRow* kept = <const KeptRow*>(
-        <const Slot*>(<const Grid*>page + tables.features) + tables.slot_starts[feature]
-    )
     cdef Py_ssize_t row
     if grid.inverse > 0.0:
         return (
@@ -71,9 +70,27 @@ cdef bint fits_page(
             and scale * grid.width > NARROWEST
         )
     for row in range(<Py_ssize_t>grid.kept):
-        if not fabs(scale * kept[row].x) + fabs(shift) < FARTHEST:
+        if not fabs(scale * kept_x(tables, page, feature, row)[0]) + fabs(shift) < FARTHEST:
             return False
     return True
+
+
+cdef inline double* kept_x(
+    TreeTables tables, const double* page, Py_ssize_t feature, Py_ssize_t row
+) noexcept nogil:
+    """The value of a column in a row that is kept while there is no grid: it is after the sums."""
+    cdef const Slot* slots = slot_at(
+        <const Slot*>(<const Grid*>page + tables.features), tables.slot_size,
+        tables.slot_starts[feature],
+    )
+    return <double*>slot_at(slots, tables.slot_size + 1, row) + tables.slot_size
+
+
+cdef inline Py_ssize_t models_of(TreeTables tables) noexcept nogil:
+    """How many models of a leaf have centres and scales of their own."""
+    if not tables.linear:
+        return 0
+    return tables.targets if tables.separate else 1
 
 
 cdef bint fits_target(TreeTables tables, double scale, double shift) noexcept nogil:
@@ -129,19 +146,34 @@ cdef void rescale_column(
     tables.facts[feature].last = scale * tables.facts[feature].last + shift
     rescale_range(tables.facts + feature, scale, shift)
     coarsen(tables, feature, scale, shift)
+    move_units(tables.units + 1 + feature, scale, shift)
+
+
+cdef void move_units(ColumnUnits* units, double scale, double shift) noexcept nogil:
+    """Let what is known of a column be in other units, and let it be no suspect."""
+    units.low, units.high = scale * units.low + shift, scale * units.high + shift
+    units.mean, units.last = scale * units.mean + shift, scale * units.last + shift
+    units.variance *= scale * scale
+    units.step *= scale
+    units.lately = units.step
+    units.state = CALM
+    units.run = units.still = 0.0
+    units.patience = FIRST_PATIENCE
 
 
 cdef void rescale_terms(
     TreeTables tables, Py_ssize_t feature, double scale, double shift
 ) noexcept nogil:
     """Let linear models know a column in other units."""
-    cdef Py_ssize_t leaf
+    cdef Py_ssize_t leaf, model
     cdef double* page
-    for leaf in range(tables.leaf_count if tables.linear else 0):
-        page = tables.models[leaf] + centres_at(tables.features) + feature
-        if page[tables.features] > 0.0:  # its scale, without which there is no centre
-            page[0] = scale * page[0] + shift
-            page[tables.features] /= scale
+    for leaf in range(tables.leaf_count):
+        for model in range(models_of(tables)):
+            page = model_of(tables.models[leaf], tables.features, tables.separate, model)
+            page += centres_at(tables.features) + feature
+            if page[tables.features] > 0.0:  # its scale, without which there is no centre
+                page[0] = scale * page[0] + shift
+                page[tables.features] /= scale
 
 
 cdef void rescale_range(ColumnFacts* facts, double scale, double shift) noexcept nogil:
@@ -175,9 +207,7 @@ cdef void move_grid(
 ) noexcept nogil:
     """Lay the slots of a column where its values are now, or move rows that are still kept."""
     cdef Grid* grid = <Grid*>page + feature
-    cdef KeptRow* kept = <KeptRow*>(
-        <Slot*>(<Grid*>page + tables.features) + tables.slot_starts[feature]
-    )
+    cdef double* x
     cdef Py_ssize_t row
     if grid.inverse > 0.0:
         grid.low = scale * grid.low + shift
@@ -185,11 +215,12 @@ cdef void move_grid(
         grid.inverse = 1.0 / grid.width
         return
     for row in range(<Py_ssize_t>grid.kept):
-        kept[row].x = scale * kept[row].x + shift
+        x = kept_x(tables, page, feature, row)
+        x[0] = scale * x[0] + shift
 
 
 cdef void rescale_target(TreeTables tables, double scale, double shift) noexcept nogil:
-    """Let y be in other units, for all who know of it but the last layer."""
+    """Let the only y be in other units, for all who know of it but the last layer."""
     cdef double square = scale * scale
     cdef Py_ssize_t node, leaf, feature, place
     cdef NodeRecord* record
@@ -306,7 +337,7 @@ cdef void rescale_note(TreeNote* note, double scale, double shift) noexcept nogi
 
 def in_other_units(TreeTables tables not None, Py_ssize_t feature, double scale, double shift):
     """Let a column, or y (-1), be in other units, if all stays within bounds; whether it does."""
-    if not -1 <= feature < tables.features or not tables.slots:
+    if not -(tables.targets == 1) <= feature < tables.features or not tables.slots:
         raise IndexError(feature)
     if feature < 0:
         if fits_target(tables, scale, shift):

@@ -169,7 +169,7 @@ cdef class TreeTables:
         self.set_rules(growth, memory)
         self.layer_rules = layer_rules()
         self.set_layer(fresh_layer() if self.tracking else np.zeros(0))
-        self.watching_units = self.tracking and self.slots > 0
+        self.watching_units = self.slots > 0
         self.set_unrest(np.zeros(1, UNREST_RECORD), np.zeros(MOST_CHANGES, CHANGE_RECORD))
         self.set_tables(
             Columns(np.zeros(0, dtype=np.bool_), self.slots),
@@ -336,7 +336,6 @@ cdef class TreeTables:
         self.target_leaf_table, self.target_leaves = records.leaves, records.leaf_records
         self.target_node_table, self.target_nodes = records.nodes, records.node_records
         self.target_trial_table, self.target_trials = records.trials, records.trial_records
-        self.watching_units = False  # as changes of units are followed with one target alone
 
     @property
     def level_table(self):

@@ -1,8 +1,9 @@
 """What is done about columns that seem to be in other units; the rules are those of _units.pxd."""
 
 from sapwood.tree._tables cimport TreeTables
+from sapwood.tree._target_records cimport TargetPrediction
 
 cdef void mind_units(
-    TreeTables tables, const double* row, double y, double error, bint is_odd, bint errs,
-    bint is_sampled,
+    TreeTables tables, const double* row, const double* y, const TargetPrediction* predictions,
+    bint is_odd, bint errs, bint is_sampled,
 ) noexcept nogil

@@ -1,12 +1,18 @@
 """Suspects are found, watched, and cleared or followed; the rules are those of _units.pxd.
 
+All trees that watch by slots follow changes of features; of y, those of one target that have an
+error-correction layer.
+
 Nothing here needs memory, or can fail: a row is learned with all that follows from it.
 """
 
 from libc.math cimport fabs
 
 from sapwood.corrector._layer cimport start_layer
-from sapwood.tree._rescaling cimport fits_column, fits_target, rescale_column, rescale_target
+from sapwood.tree._columns cimport error_of
+from sapwood.tree._rescaling cimport (
+    fits_column, fits_target, move_units, rescale_column, rescale_target,
+)
 from sapwood.tree._units cimport (
     AT_REST, BEYOND, BOTH, CALM, CLOSE, COLLECTED, COLLECTING, ERRING, FIRST_PATIENCE,
     JOINING, KINDS, MOST_CHANGES, NEXT_TO, RUN, SCALE, SHIFT, STILL, UNIT_MEMORY, WEIGHED, WEIGHING,
@@ -19,43 +25,49 @@ cdef double MORE = 0.9
 
 
 cdef inline bint is_number(TreeTables tables, Py_ssize_t column) noexcept nogil:
-    """Whether a column is y, which is 0, or a feature that is a number."""
-    return column == 0 or not (
-        tables.is_category[column - 1] or tables.places[column - 1] >= 0
-    )
+    """Whether a column is a feature that is a number, or y, which is 0, if its units matter."""
+    if column == 0:
+        return watches_target(tables)
+    return not (tables.is_category[column - 1] or tables.places[column - 1] >= 0)
+
+
+cdef inline bint watches_target(TreeTables tables) noexcept nogil:
+    """Whether changes of the units of y are followed."""
+    return tables.tracking and tables.targets == 1
 
 
 cdef void mind_units(
-    TreeTables tables, const double* row, double y, double error, bint is_odd, bint errs,
-    bint is_sampled,
+    TreeTables tables, const double* row, const double* y, const TargetPrediction* predictions,
+    bint is_odd, bint errs, bint is_sampled,
 ) noexcept nogil:
     """Look at a row that was learned, as it came.
 
     Parameters
     ----------
     row, y
-        The row.
-    error
+        The row, with the y of each target.
+    predictions
         Of the tree, before it was learned.
     is_odd, errs, is_sampled
         Why it is looked at: it is unusual, the error of what was said was large, or it is a sample;
         or those before it call for it.
     """
     cdef Unrest* unrest = tables.unrest
-    cdef bint found = False
+    cdef bint found = False, has_target = watches_target(tables)
+    cdef double own = y[0] if has_target else 0.0
     if unrest.phase != AT_REST:
-        go_on(tables, row, y)
+        go_on(tables, row, own)
         return
-    if errs:
-        found = finds_stillness(tables, y)
-        is_odd |= is_beyond(tables.units, y)
+    if errs and has_target:
+        found = finds_stillness(tables, own)
+        is_odd |= is_beyond(tables.units, own)
     if is_odd or unrest.stirred > 0.0:
-        found |= find_suspects(tables, row, y)
+        found |= find_suspects(tables, row, own)
     if is_sampled and not found:
-        sample_error(unrest, error)
-        found = sample_all(tables, row, y)
+        sample_error(unrest, error_of(tables, y, predictions))
+        found = sample_all(tables, row, own)
     if found:
-        begin(tables, y)
+        begin(tables, own)
 
 
 cdef bint find_suspects(TreeTables tables, const double* row, double y) noexcept nogil:
@@ -106,7 +118,9 @@ cdef bint finds_stillness(TreeTables tables, double y) noexcept nogil:
 
 
 cdef inline void sample_error(Unrest* unrest, double error) noexcept nogil:
-    """Know one more error of the tree."""
+    """Know one more error of the tree, if there is one."""
+    if error != error:
+        return
     unrest.errors += 1.0 if unrest.errors < UNIT_MEMORY else 0.0
     unrest.error += (error * error - unrest.error) / unrest.errors
 
@@ -118,7 +132,7 @@ cdef bint sample_all(TreeTables tables, const double* row, double y) noexcept no
     cdef double x
     cdef bint found = False
     # The error-correction layer knows the y before this one.
-    if not is_beyond(tables.units, y):
+    if watches_target(tables) and not is_beyond(tables.units, y):
         sample_value(tables.units, y, fabs(y - tables.layer.transfer.known[1]))
     for column in range(1, tables.features + 1):
         units, x = tables.units + column, row[column - 1]
@@ -276,7 +290,8 @@ cdef void follow_all(TreeTables tables, int kind) noexcept nogil:
             rescale_column(tables, column - 1, scale, shift)
         else:
             follow_target(tables, scale, shift)
-        move_units(tables.units + column, scale, shift)
+            move_units(tables.units, scale, shift)
+        tables.units[column].last = tables.units[column].new_mean
         tables.units[column].wait = tables.rows + FIRST_PATIENCE
         remember(tables, UnitChange(tables.rows, column - 1, scale, shift))
 
@@ -290,18 +305,6 @@ cdef void follow_target(TreeTables tables, double scale, double shift) noexcept 
     tables.unrest.error *= scale * scale
     rescale_target(tables, scale, shift)
     start_layer(tables.layer, tables.layer_rules, tables.unrest.level)
-
-
-cdef void move_units(ColumnUnits* units, double scale, double shift) noexcept nogil:
-    """Let what is known of a column be in other units, and let it be no suspect."""
-    units.low, units.high = scale * units.low + shift, scale * units.high + shift
-    units.mean, units.last = scale * units.mean + shift, units.new_mean
-    units.variance *= scale * scale
-    units.step *= scale
-    units.lately = units.step
-    units.state = CALM
-    units.run = units.still = 0.0
-    units.patience = FIRST_PATIENCE
 
 
 cdef void remember(TreeTables tables, UnitChange change) noexcept nogil:

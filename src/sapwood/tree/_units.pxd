@@ -1,7 +1,9 @@
 """Columns, or y, that come in other units from some row on: noticed, proved by errors, followed.
 
-A tree with a last layer keeps of each number, and of y, the range, the faded mean and variance and
-the usual step of a sample of its values, one row in SAMPLED. A column is *suspected* if several
+A tree that watches by slots keeps of each number the range, the faded mean and variance and the
+usual step of a sample of its values, one row in SAMPLED; and so of y, if it has one target and an
+error-correction layer. Errors are those of the tree; of several targets, the root of the mean of
+squares as shares of each one's variance. A column is *suspected* if several
 rows in turn lie beyond twice its range, or if it has come to a near standstill: its steps have
 become far smaller than they were, or several rows are next to one sample; y also if it hardly moves
 any more while errors are large. Then there is *unrest*: for COLLECTED

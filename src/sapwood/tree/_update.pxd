@@ -79,15 +79,15 @@ cdef inline void learn_targets(
             NULL if notes == NULL else notes + target, predictions + target, &errs,
         )
     is_sampled = see_columns(tables, leaf, row, added + 1, w, predictions)
-    if targets == 1 and tables.alert and tables.unrest.phase == WEIGHING:
-        weigh_units(tables, raw, y[0], predictions)
+    if tables.alert and tables.unrest.phase == WEIGHING:
+        weigh_units(tables, raw, y, predictions)
     if is_beyond:
         widen_ranges(tables, row)
         predict_experts(tables, targets, leaf, row, tables.scratch, predictions, True)
         for target in range(targets):
             hold_experts(tables, targets, leaf, target, predictions[target].experts)
     if tables.linear:
-        is_odd = targets == 1 and tables.rows >= FIRST_LOOK and (
+        is_odd = tables.rows >= FIRST_LOOK and (
             predictions.unusual * record.rows > <double>FAR_OUT * terms_of(tables.features)
         )
     for target in range(targets):
@@ -115,8 +115,8 @@ cdef inline void learn_targets(
     for target in range(targets):
         if rows_of(tables, targets, target) <= EARLY and y[target] == y[target]:
             move_origin_if_far(tables, targets, leaf, target, y[target])
-    if targets == 1 and (is_sampled | is_odd | errs | tables.alert) and tables.watching_units:
-        mind_units(tables, raw, y[0], y[0] - predictions.tree, is_odd, errs, is_sampled)
+    if (is_sampled | is_odd | errs | tables.alert) and tables.watching_units:
+        mind_units(tables, raw, y, predictions, is_odd, errs, is_sampled)
         tables.alert = tables.unrest.stirred > 0.0
 
 

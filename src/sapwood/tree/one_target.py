@@ -67,6 +67,7 @@ def arrays_of_target(kernel: "TreeKernel", place: int) -> dict[str, Array]:
         "layer": np.array_split(arrays["layer"], targets)[place].copy(),
         "levels": arrays["levels"].reshape(targets, -1, 2)[place].copy(),
         "facts": _facts(arrays, targets, place),
+        **_units(arrays, place),
         "models": _models(arrays["models"], kernel, place),
         "watches": _watches(
             arrays["watches"], kernel, place, leaves["weight"][leaves["watching"] != 0]
@@ -92,6 +93,26 @@ def _facts(arrays: dict[str, Array], targets: int, place: int) -> Array:
     # Samples are of all rows, of which the target may have seen few.
     facts["rises"] = np.minimum(facts["rises"], arrays["target_streams"][place]["rows"])
     return facts
+
+
+def _units(arrays: dict[str, Array], place: int) -> dict[str, Array]:
+    """Return what is known of units, which is of all rows, of which the target may have seen few.
+
+    Errors are in units of the target's deviation there.
+    """
+    known = arrays["target_streams"][place]
+    rows, variance = known["rows"], known["m2"] / max(known["weight"], 1.0)
+    units, unrest, changes = (arrays[name].copy() for name in ("units", "unrest", "changes"))
+    for name in ("samples", "run", "still", "seen", "inside"):
+        units[name] = np.minimum(units[name], rows)
+    units["wait"] = np.maximum(0.0, rows + units["wait"] - arrays["stream"][STREAM.index("rows")])
+    for name in unrest.dtype.names:
+        if name in ("error", "as_is", "in_force") or name.startswith(("weighed_", "square_")):
+            unrest[name] *= variance
+        elif name.startswith("gain_"):
+            unrest[name] *= np.sqrt(variance)
+    changes["row"] = np.minimum(changes["row"], rows)
+    return {"units": units, "unrest": unrest, "changes": changes}
 
 
 def _models(pages: Array, kernel: "TreeKernel", place: int) -> Array:

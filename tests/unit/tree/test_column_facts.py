@@ -132,14 +132,16 @@ def test_costs_of_columns_are_those_of_rows_that_are_predicted_anew(leaf):
     samples = np.tile(X[0], (32, 1))
     for number in range(rows):
         bits = hashed(number)
+        # While units may have changed, rows are neither tried nor kept.
+        calm = not tree._kernel.unrest_table["stirred"][0]
         stride = 8 if number < 2048 else 16 if number < 4096 else 32
-        if number and bits % stride == 0:
+        if number and calm and bits % stride == 0:
             chosen = samples[(bits >> 48) % 32]
             own = costs_of(tree, chosen, X[number], y[number])
             times, keep = stride / 8, 1 - 1 / max(2048 // stride, 64)
             cost, weight = cost + times * own, weight + times
             late, faded = late * keep + times * own, faded * keep + times
-        if bits % 64 == 1:
+        if calm and bits % 64 == 1:
             samples[(bits >> 16) % 32] = X[number]
         known = {str(c): X[number, c] for c in range(4)} | {"4": "abc"[int(X[number, 4])]}
         tree.learn_one(known, y[number])

@@ -51,11 +51,19 @@ def mixed_columns(rows, seed=3):
 
 @pytest.mark.parametrize("leaf", ["adaptive", "mean"])
 @pytest.mark.parametrize("scale", [2.0**-10, 2.0**5])
-@pytest.mark.parametrize("column", ["a", "b", None])
-def test_a_tree_in_other_units_is_what_it_would_have_become(column, scale, leaf):
+@pytest.mark.parametrize(
+    ("column", "targets"), [("a", 1), ("b", 1), (None, 1), ("a", 2), ("b", 2), ("numbers", 2)]
+)
+def test_a_tree_in_other_units_is_what_it_would_have_become(column, targets, scale, leaf):
     """To the last bit, as nothing is rounded by powers of 2; and it goes on so."""
     columns, y = mixed_columns(3000)
     more, z = mixed_columns(500, seed=4)
+    if column == "numbers":  # without categories, targets share their terms
+        column = "a"
+        columns, more = ({name: each[name] for name in "ab"} for each in (columns, more))
+    if targets > 1:
+        y = np.stack([y, np.where(np.arange(3000) % 7 == 0, np.nan, np.abs(y) - 2.0)], 1)
+        z = np.stack([z, -z], 1)
     tree, other = Tree(track=None, leaf=leaf), Tree(track=None, leaf=leaf)
     tree.learn_many(columns, y)
     feature = -1 if column is None else tree.features.index(column)
@@ -64,9 +72,11 @@ def test_a_tree_in_other_units_is_what_it_would_have_become(column, scale, leaf)
     if column is not None:
         columns[column], more[column] = scale * columns[column], scale * more[column]
     other.learn_many(columns, times * y)
-    assert tree.predict_many(more).tobytes() == other.predict_many(more).tobytes()
-    said = tree.predict_learn_many(more, times * z)
-    assert said.tobytes() == other.predict_learn_many(more, times * z).tobytes()
+    assert repr(tree.predict_many(more)) == repr(other.predict_many(more))
+    said = [each.predict_learn_many(more, times * z) for each in (tree, other)]
+    if targets > 1:
+        said = [np.concatenate(list(each.values())) for each in said]
+    assert said[0].tobytes() == said[1].tobytes()
     assert tree.n_leaves == other.n_leaves > 5
     assert tree.to_text() == other.to_text()
 
@@ -227,12 +237,127 @@ def test_nothing_else_is_taken_for_other_units(kind):
         assert tree.unit_changes == []
 
 
-def test_trees_without_a_last_layer_or_with_observers_take_all_as_it_is():
+def test_trees_with_observers_take_all_as_it_is():
+    tree = Tree(observer=sapwood.QuantizerObserver(radius=0.1))
+    tree.learn_many(*changed(3, 1000.0, 0.0))
+    assert tree.unit_changes == []
+    assert not tree._kernel.watching_units
+
+
+@pytest.mark.parametrize("case", ["no layer", "two targets", "adaptive", "forest"])
+def test_y_is_followed_by_trees_of_one_target_with_a_layer_alone(case):
+    X, y = changed(-1, 1000.0, 0.0)
+    trees = learned(MORE[case](), X, y if case != "two targets" else two_of(y))
+    assert [tree.unit_changes for tree in trees] == [[]] * len(trees)
+    assert all(not tree._kernel.columns.unit_table["samples"][0] for tree in trees)
+
+
+# -- several targets and ensembles -------------------------------------------------------------------
+
+
+MORE = {
+    "no layer": lambda: Tree(track=None),
+    "two targets": Tree,
+    "adaptive": lambda: sapwood.AdaptiveTreeRegressor(threads=1),
+    "forest": lambda: sapwood.ForestRegressor(members=3, threads=1),
+    "adaptive, two targets": lambda: sapwood.AdaptiveTreeRegressor(threads=1),
+}
+
+
+def two_of(y):
+    """Two targets; the second has another sign and scale, and is missing in some rows."""
+    return np.stack([y, np.where(np.arange(len(y)) % 5 == 0, np.nan, 7.0 - 0.01 * y)], 1)
+
+
+def learned(model, X, y):
+    """Let a model learn; return its trees."""
+    for start in range(0, len(y), 500):
+        model.learn_many(X[start : start + 500], y[start : start + 500])
+    if isinstance(model, Tree):
+        return [model]
+    return [model.member(place) for place in range(model._kernel.members)]
+
+
+@pytest.mark.parametrize("case", MORE)
+@pytest.mark.parametrize(("scale", "shift"), [(1000.0, 0.0), (0.001, 0.0), (1.0, 100.0)])
+def test_units_of_features_are_followed(case, scale, shift):
+    X, y = changed(3, scale, shift)
+    is_several = "two" in case
+    y = two_of(y) if is_several else y
+    model = MORE[case]()
+    trees = learned(model, X[: BEFORE + 400], y[: BEFORE + 400])
+    # The member of a forest that never splits errs so much that it may take any values as they are.
+    for tree in trees[:-1] if case == "forest" else trees:
+        (found,) = tree.unit_changes
+        assert (found.column, found.scale) == ("3", scale)
+        assert found.shift == pytest.approx(shift, abs=0.2)
+        assert found.row <= BEFORE + 128 + COLLECTED + WEIGHED
+    now = model.predict_many(X[BEFORE + 400 :])
+    y = y[BEFORE + 400 :]
+    for target in range(2 if is_several else 1):
+        actual, said = (y[:, target], now[:, target]) if is_several else (y, now)
+        known = ~np.isnan(actual)
+        assert r2(actual[known], said[known]) > 0.8
+
+
+def test_equal_targets_are_followed_as_one_of_them():
     X, y = changed(3, 1000.0, 0.0)
-    for tree in (Tree(track=None), Tree(observer=sapwood.QuantizerObserver(radius=0.1))):
-        tree.learn_many(X, y)
-        assert tree.unit_changes == []
-        assert not tree._kernel.watching_units
+    one, many = Tree(track=None), Tree(track=None)
+    one.learn_many(X, y)
+    many.learn_many(X, np.stack([y, y, y], 1))
+    assert one.unit_changes == many.unit_changes != []
+    assert one.n_leaves == many.n_leaves
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", ["two targets", "adaptive", "forest"])
+def test_nothing_else_is_taken_for_other_units_of_these(kind, case):
+    X, y = friedman(9_000, 1)
+    X, y = awkward(kind, np.random.default_rng(1), X, y)
+    trees = learned(MORE[case](), X, two_of(y) if case == "two targets" else y)
+    assert [tree.unit_changes for tree in trees] == [[]] * len(trees)
+
+
+@pytest.mark.parametrize("case", ["two targets", "adaptive", "forest", "adaptive, two targets"])
+def test_rows_of_these_by_batches_or_one_by_one_and_from_files(case):
+    """Through all phases: at rest, while values are collected, while maps are weighed, and after."""
+    X, y = changed(3, 1000.0, 0.0, rows=BEFORE + 200)
+    y = two_of(y) if "two" in case else y
+    whole, parts = MORE[case](), MORE[case]()
+    learned(whole, X[:BEFORE], y[:BEFORE])
+    learned(parts, X[:BEFORE], y[:BEFORE])
+    single, phases = type(whole).from_bytes(whole.to_bytes()), set()
+    whole.learn_many(X[BEFORE:], y[BEFORE:])
+    for start in range(BEFORE, len(y), 37):
+        parts.learn_many(X[start : start + 37], y[start : start + 37])
+        parts = type(parts).from_bytes(parts.to_bytes())
+        tree = parts._kernel if isinstance(parts, Tree) else parts._kernel.trees[0]
+        phases.add(int(tree.unrest_table["phase"][0]))
+    for row in range(BEFORE, len(y)):
+        x = dict(zip(single.features, X[row].tolist(), strict=True))
+        if "two" in case:
+            single.learn_one(x, dict(zip(single.targets, y[row].tolist(), strict=True)))
+        else:
+            single.learn_one(x, float(y[row]))
+    assert phases == {0, 1, 2}
+    assert whole.to_bytes() == parts.to_bytes() == single.to_bytes()
+
+
+def test_one_of_several_targets_is_predicted_the_same_while_units_change():
+    X, y = changed(3, 1000.0, 0.0, rows=BEFORE + 140)
+    y = two_of(y)
+    tree = Tree()
+    tree.learn_many(X[: BEFORE - 1], y[: BEFORE - 1])
+    for row in range(BEFORE - 1, len(y)):
+        tree.learn_many(X[row : row + 1], y[row : row + 1])
+        if row % 10 == 0:
+            said = tree.predict_many(X[-50:])
+            for place, name in enumerate(tree.targets):
+                alone = tree.of_target(name)
+                np.testing.assert_array_equal(alone.predict_many(X[-50:]), said[:, place])
+                alone.learn_many(X[-50:], y[-50:, 0])
+                assert Tree.from_bytes(alone.to_bytes()).to_bytes() == alone.to_bytes()
+    assert tree.unit_changes == tree.of_target(tree.targets[0]).unit_changes != []
 
 
 def test_workers_stay_in_the_units_of_the_snapshot():

@@ -103,25 +103,22 @@ def check_samples(samples: Array, kinds: tuple[BoolArray, BoolArray, BoolArray])
     check_all(np.isnan(samples[:, is_unknown]), "sample {} has what was never seen")
 
 
-def check_units(units: Array, is_number: BoolArray, limits: Limits, watching_units: bool) -> None:
+def check_units(units: Array, watched: BoolArray, limits: Limits) -> None:
     """Check what is known of the units of y, which come first, and of each feature.
 
     Parameters
     ----------
     units : array
         The records.
-    is_number : array
-        Of each feature whether it is a number.
+    watched : array
+        Of each whether changes of its units are followed.
     limits : Limits
         What bounds their numbers.
-    watching_units : bool
-        Whether it follows changes of units at all.
     """
     UNITS.check(units, limits)
-    has_none = ~np.append(True, is_number) if watching_units else np.ones(len(units), np.bool_)
     # Numbers, as NumPy calls it a TypeError if memory fails while records are compared.
     blank = (units.view(np.float64).reshape(len(units), -1) == 0).all(axis=1)
-    check_all(blank | ~has_none, "units {} are those of no number")
+    check_all(blank | watched, "units {} are those of no number")
     check_all(units["low"] <= units["high"], "the range of units {} is wrong")
 
 

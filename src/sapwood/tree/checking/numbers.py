@@ -55,7 +55,8 @@ def check_numbers(
     watching = np.flatnonzero(leaves["watching"])
     FACTS.check(arrays["facts"], limits)
     check_samples(arrays["samples"], kinds)
-    check_units(arrays["units"], ~(kinds[0] | kinds[2]), limits, kernel.watching_units)
+    watched = np.append(kernel.tracking and targets == 1, ~(kinds[0] | kinds[2]))
+    check_units(arrays["units"], watched & kernel.watching_units, limits)
     check_unrest(arrays["unrest"], arrays["units"])
     check_changes(arrays["changes"], limits)
     if targets > 1:
