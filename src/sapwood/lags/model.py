@@ -18,7 +18,15 @@ from sapwood.corrector.tokens import (
 from sapwood.lags.forecasting import Path, lost_lags, recursive_path
 from sapwood.lags.intervals import LaggedIntervals
 from sapwood.lags.lags import LaggedRows, Lags, Ticket
-from sapwood.lags.pending_rows import MOST_PENDING, Pending, packed, plain, restored, rows_of
+from sapwood.lags.pending_rows import (
+    MOST_PENDING,
+    Pending,
+    packed,
+    pending_bytes,
+    plain,
+    restored,
+    rows_of,
+)
 from sapwood.model import Model, State, from_bytes, is_all_or_nothing
 from sapwood.row_methods import RowMethods, array_for
 from sapwood.rows import targets
@@ -440,7 +448,8 @@ class LaggedModel(LaggedIntervals):
     def nbytes(self) -> int:
         """Bytes of the model, and of what is remembered of earlier rows."""
         with self._turn():
-            return int(self.model.nbytes) + self.lags.nbytes
+            own = self.lags.nbytes + pending_bytes(self._pending)
+            return int(self.model.nbytes) + own
 
     def __repr__(self) -> str:
         return f"<LaggedModel({self.model!r}, {self.lags!r})>"
