@@ -280,15 +280,18 @@ def test_a_batch_keeps_the_predictions_of_ids_that_wait(stage, kind):
         ("learn_one", 1),
         ("learn_many", 7),
         ("delayed", 1),
+        ("delayed_many", 13),
         pytest.param("learn_many", 1, marks=pytest.mark.long),
+        pytest.param("delayed_many", 1, marks=pytest.mark.long),
     ],
 )
 def test_an_interruption_leaves_all_stages_before_or_after_the_row(stage, way, step):
     rows, y = series(60)
     start = STAGES[stage](ForestRegressor(members=2, threads=1))
     start.learn_many(columns(rows[:40]), y[:40])
-    if way == "delayed":
-        start.predict_one(rows[40], id="a")
+    late = {"delayed": 1, "delayed_many": 3}.get(way, 0)
+    for row in range(40, 40 + late):
+        start.predict_one(rows[row], id=row)
     data, line = start.to_bytes(), 1 - step
     while True:
         line += step
@@ -296,19 +299,22 @@ def test_an_interruption_leaves_all_stages_before_or_after_the_row(stage, way, s
         actions = {
             "learn_one": lambda m=model: m.learn_one(rows[40], y[40]),
             "learn_many": lambda m=model: m.learn_many(columns(rows[40:43]), y[40:43]),
-            "delayed": lambda m=model: m.learn_one(rows[40], y[40], id="a"),
+            "delayed": lambda m=model: m.learn_one(rows[40], y[40], id=40),
+            "delayed_many": lambda m=model: m.learn_many(
+                columns(rows[40:43]), y[40:43], ids=range(40, 43)
+            ),
         }
         reached = interrupted_at(line, actions[way])
         model.predict_one(rows[45])  # which finishes what was left undone
         if isinstance(model.model, Stage):
             model.model.predict_one(rows[45] if stage == "interval(lags)" else {"x": 1.0})
         learned, *stages = state_of(model)
-        if way == "delayed" and "lags" in stage:  # the row became past when it was predicted
-            stages.remove(41)
+        if late and "lags" in stage:  # rows became past when they were predicted
+            stages.remove(40 + late)
         assert all(count == learned for count in stages), (line, learned, stages)
         if not reached:
             break
-    assert learned == (43 if way == "learn_many" else 41)
+    assert learned == (43 if "many" in way else 41)
     assert line > 20
 
 
