@@ -338,9 +338,10 @@ def array_for(predicting: bool | FloatArray, shape: tuple[int, ...]) -> FloatArr
 
 
 def whole_batch(learn: Callable[[int], None], rows_done: Callable[[], int]) -> None:
-    """Learn a batch in several steps: an interruption, as by Ctrl-C, waits for the last of them.
+    """Learn a batch in several steps; what is raised between them is raised after the last one.
 
-    Stages around a model rely on a batch being learned as a whole, or not at all.
+    Stages around a model rely on a batch being learned as a whole, or not at all. Only a second
+    interruption, as by Ctrl-C, ends it in between.
 
     Parameters
     ----------
@@ -351,8 +352,6 @@ def whole_batch(learn: Callable[[int], None], rows_done: Callable[[], int]) -> N
     """
     try:
         learn(0)
-    except Exception:
-        raise
     except BaseException:
         if done := rows_done():
             learn(done)
