@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
 from sapwood.corrector.tokens import key_of
-from sapwood.row_methods import RowMethods, array_for, documented_by
+from sapwood.row_methods import RowMethods, array_for, documented_by, whole_batch
 from sapwood.rows import frames, missing_flags, targets
 from sapwood.rows._dict_row import Gaps, RowReader
 from sapwood.rows.encoder import EncodedRows
@@ -213,6 +213,8 @@ class RowLearning(RowMethods):
         """Learn rows that were read, if their y and weights are good; `own` is of the kernel."""
         names, values = self._fitting(y)
         predictions = None if predicting is False else array_for(predicting, values.shape)
+        if predictions is not None:
+            predictions.fill(np.nan)  # of rows that were not predicted yet
         flat = values.reshape(-1)
         bad = self._kernel.check(flat, weights, *([len(names)] if names else []))
         if bad >= 0:
@@ -220,12 +222,18 @@ class RowLearning(RowMethods):
         if len(plan.starts(self._is_limited)) > 1 and not self._has_room(plan, names, weights):
             # Either all new names and labels fit, or no row is learned: a copy finds out.
             copy = self.copy()
-            copy._learn_parts(plan.for_features(copy._features), names, values, weights)
-        self._learn_parts(plan, names, values, weights, predictions=predictions, **own)
+            copy._learn_parts(0, plan.for_features(copy._features), names, values, weights)
+        before = self._kernel.rows
+
+        def learn(done: int) -> None:
+            self._learn_parts(done, plan, names, values, weights, predictions=predictions, **own)
+
+        whole_batch(learn, lambda: int(self._kernel.rows - before))
         return predictions
 
     def _learn_parts(
         self,
+        done: int,
         plan: EncodedRows,
         names: tuple[Label, ...],
         values: FloatArray,
@@ -236,19 +244,28 @@ class RowLearning(RowMethods):
         regions: NDArray[np.int32] | None = None,
         ids: NDArray[np.uint64] | None = None,
     ) -> None:
-        """Learn rows part by part: what is new is registered at the row that brings it."""
+        """Learn rows part by part: what is new is registered at the row that brings it.
+
+        The first `done` rows were learned already: whole parts, or the first row of a turn too,
+        which may have been predicted alone.
+        """
         register: Callable[[], SchemaMigration | None] | None
         given = {"regions": regions, "ids": ids}
         arrays = {name: array for name, array in given.items() if array is not None}
         for span, is_turn, rows in plan.parts(self._is_limited):
+            if done >= (len(values) if span.stop is None else span.stop):
+                continue
             part, register = span, partial(self._registration, rows, names)
             matrix = rows.matrix
-            if is_turn and predictions is not None:
+            if done > span.start:
+                part, matrix, register = slice(done, span.stop), matrix[done - span.start :], None
+            elif is_turn and predictions is not None:
                 # The first row is predicted before anything new is registered, and then learned.
                 first = slice(part.start, part.start + 1)
                 own = {name: array[first] for name, array in arrays.items()}
                 row = rows.first_row_before()
-                self._kernel.predict(row, predictions[first].reshape(-1), asked=asked, **own)
+                if np.isnan(predictions[first]).any():
+                    self._kernel.predict(row, predictions[first].reshape(-1), asked=asked, **own)
                 own.pop("regions", None)
                 self._kernel.learn(
                     matrix[:1], values[first].reshape(-1), weights[first], None, register, **own

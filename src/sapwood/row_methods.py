@@ -16,7 +16,7 @@ from sapwood.deprecation import deprecated
 from sapwood.rows import frames, targets
 from sapwood.validation import Label
 
-__all__ = ["RegionMethods", "RowMethods", "array_for", "documented_by"]
+__all__ = ["RegionMethods", "RowMethods", "array_for", "documented_by", "whole_batch"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -335,6 +335,27 @@ class RegionMethods(RowMethods):
 def array_for(predicting: bool | FloatArray, shape: tuple[int, ...]) -> FloatArray:
     """Return the array for the predictions of `RowMethods._learn_many`: the given or a new one."""
     return np.empty(shape) if isinstance(predicting, bool) else predicting.reshape(shape)
+
+
+def whole_batch(learn: Callable[[int], None], rows_done: Callable[[], int]) -> None:
+    """Learn a batch in several steps; what is raised between them is raised after the last one.
+
+    Stages around a model rely on a batch being learned as a whole, or not at all. Only a second
+    interruption, as by Ctrl-C, ends it in between.
+
+    Parameters
+    ----------
+    learn : callable
+        Learns all rows but the first ones, of which it gets the number.
+    rows_done : callable
+        Returns how many rows were learned.
+    """
+    try:
+        learn(0)
+    except BaseException:
+        if done := rows_done():
+            learn(done)
+        raise
 
 
 def _keys(ids: Any) -> Any:

@@ -21,7 +21,7 @@ from sapwood.hybrid.refits import FitFailedWarning
 from sapwood.hybrid.schedule import Schedule
 from sapwood.hybrid.view import HybridView
 from sapwood.model import State
-from sapwood.row_methods import array_for
+from sapwood.row_methods import array_for, whole_batch
 from sapwood.rows import frames, targets
 from sapwood.rows.features import Features
 from sapwood.validation import Label
@@ -240,23 +240,31 @@ class HybridRegressor(HybridView):
                 before = self._features.names
                 core, known, matrix, values = self._planned(rows, y, weights)
             found = array_for(predicting, values.shape)
-            start = 0
-            while start < rows.count:
-                end = min(rows.count, start + core.rows_until_event())
-                part, some = slice(start, end), rows.part(start, end)
-                width = len({*before, *some.names()})  # features of later rows come after these
-                learning = Learning(
-                    core,
-                    some,
-                    np.ascontiguousarray(matrix[part, :width]),
-                    y=values[part],
-                    w=weights[part],
-                    mode=mode,
-                    out=found[part] if mode is not Mode.LEARN else None,
-                )
+            first = core.rows
 
-                self._take_in(learning, known)
-                start = end
+            def learn(start: int) -> None:
+                while start < rows.count:
+                    end = min(rows.count, start + core.rows_until_event())
+                    part, some = slice(start, end), rows.part(start, end)
+                    width = len({*before, *some.names()})  # features of later rows come after
+                    learning = Learning(
+                        core,
+                        some,
+                        np.ascontiguousarray(matrix[part, :width]),
+                        y=values[part],
+                        w=weights[part],
+                        mode=mode,
+                        out=found[part] if mode is not Mode.LEARN else None,
+                    )
+                    self._take_in(learning, known)
+                    start = end
+
+            def rows_done() -> int:
+                with self._turn():  # which finishes the part that was interrupted
+                    self._advanced()
+                return core.rows - first
+
+            whole_batch(learn, rows_done)
         return found
 
     def _take_in(self, learning: Learning, known: Any) -> None:

@@ -18,9 +18,17 @@ from sapwood.corrector.tokens import (
 from sapwood.lags.forecasting import Path, lost_lags, recursive_path
 from sapwood.lags.intervals import LaggedIntervals
 from sapwood.lags.lags import LaggedRows, Lags, Ticket
-from sapwood.lags.pending_rows import MOST_PENDING, Pending, packed, plain, restored, rows_of
+from sapwood.lags.pending_rows import (
+    MOST_PENDING,
+    Pending,
+    packed,
+    pending_bytes,
+    plain,
+    restored,
+    rows_of,
+)
 from sapwood.model import Model, State, from_bytes, is_all_or_nothing
-from sapwood.row_methods import RowMethods, array_for
+from sapwood.row_methods import RowMethods, array_for, whole_batch
 from sapwood.rows import targets
 from sapwood.stages.order import check_order
 from sapwood.stages.stage import offered, passed_on, rows_learned
@@ -333,17 +341,26 @@ class LaggedModel(LaggedIntervals):
                 "the lengths must agree"
             )
         predicting, regions = arrays
-        before = array_for(predicting, y.values.shape)
-        for place, (x, key) in enumerate(zip(rows, keys.tolist(), strict=True)):
-            if predicting is not False:
-                found, region = self._place_one(x, key, False)
-                before[place] = plain(found)
-                if regions is not None:
-                    regions[place] = region
-            label = y.values[place].tolist()
-            if y.names:
-                label = dict(zip(y.names, label, strict=True))
-            self._learn_row(x, label, weights[place], key)
+        before, known = array_for(predicting, y.values.shape), rows_learned(self._model)
+
+        def learn(done: int) -> None:
+            for place, x in enumerate(rows[done:], done):
+                key = int(keys[place])
+                if predicting is not False:
+                    found, region = self._place_one(x, key, False)
+                    before[place] = plain(found)
+                    if regions is not None:
+                        regions[place] = region
+                label = y.values[place].tolist()
+                if y.names:
+                    label = dict(zip(y.names, label, strict=True))
+                self._learn_row(x, label, weights[place], key)
+
+        def rows_done() -> int:
+            with self._turn():  # which finishes the row that was interrupted
+                return int((rows_learned(self._model) or 0) - (known or 0))
+
+        whole_batch(learn, rows_done)
         return before
 
     # -- forecasts --------------------------------------------------------------------------------
@@ -440,7 +457,8 @@ class LaggedModel(LaggedIntervals):
     def nbytes(self) -> int:
         """Bytes of the model, and of what is remembered of earlier rows."""
         with self._turn():
-            return int(self.model.nbytes) + self.lags.nbytes
+            own = self.lags.nbytes + pending_bytes(self._pending)
+            return int(self.model.nbytes) + own
 
     def __repr__(self) -> str:
         return f"<{self.kind}({self.model!r}, {self.lags!r})>"

@@ -14,12 +14,19 @@ from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.rows.encoder import is_rows
 from sapwood.streams.memory import columns_of
 
-__all__ = ["MOST_PENDING", "Pending", "packed", "plain", "restored", "rows_of"]
+__all__ = ["MOST_PENDING", "Pending", "packed", "pending_bytes", "plain", "restored", "rows_of"]
 
 MOST_PENDING = 100_000  # rows with ids that wait for their labels; the oldest go first
+ROW_BYTES, LAG_BYTES = 400, 34  # that such a row takes at most: its objects, and each of its lags
 
 Pending = tuple[list[float | None], Ticket]
 """The lags of a row that waits for its label, and what it is found by in its series."""
+
+
+def pending_bytes(pending: Mapping[int, Pending]) -> int:
+    """Return how many bytes the rows that wait for their labels take at most."""
+    known, _ = next(iter(pending.values()), ([], None))
+    return len(pending) * (ROW_BYTES + LAG_BYTES * len(known))
 
 
 def packed(pending: Mapping[int, Pending]) -> NDArray[np.uint8]:

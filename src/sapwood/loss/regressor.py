@@ -71,7 +71,7 @@ class LossRegressor(OneTargetStage):
     Notes
     -----
     It is an option for experts: `TransformedRegressor` predicts real counts better. Rows are
-    learned one by one, in Python.
+    learned one by one, in Python, and a batch on a copy of the model: learn small batches by rows.
 
     References
     ----------

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sapwood import validation
 from sapwood.model import State, from_bytes
 from sapwood.regressor import Regressor
+from sapwood.row_methods import array_for
 from sapwood.rows.encoded import EncodedColumns, EncodedRow
 from sapwood.sparse._rows import SparseRows, key_of_name
 from sapwood.sparse._weights import LEAST_BYTES, SparseWeights
@@ -195,7 +196,7 @@ class SparseRegressor(OneTargetStage):
         with self._turn():
             own = key or int(self._tokens(read)[0])
             labelled = np.array([label]), np.array([weight])
-            self._learn_all([x], read, labelled, inner, learn)
+            self._learn_all([x], read, labelled, inner, learn, found=np.empty(1))
 
     def _learn_many(
         self,
@@ -214,7 +215,7 @@ class SparseRegressor(OneTargetStage):
         if len(rows) != len(labels):
             raise ValueError(f"X has {len(rows)} rows and y has {len(labels)}: they must agree")
         read = self._read(rows)
-        inner = np.empty(len(rows))
+        inner, found = np.empty(len(rows)), array_for(predicting, labels.shape)
 
         def learn(linear: FloatArray, arrivals: Sequence[Arrival]) -> None:
             batch = self._inner_rows(self._chosen.names, arrivals, rows, linear)
@@ -224,12 +225,8 @@ class SparseRegressor(OneTargetStage):
 
         with self._turn():
             own = self._tokens(read) if keys is None else keys
-            if not rows:
-                return inner
-            found = self._learn_all(rows, read, (labels, weights), inner, learn)
-        if not isinstance(predicting, bool):
-            predictions = predicting.reshape(-1)
-            predictions[:] = found
+            if rows:
+                self._learn_all(rows, read, (labels, weights), inner, learn, found=found)
         return found
 
     def _learn_all(
@@ -239,10 +236,10 @@ class SparseRegressor(OneTargetStage):
         labelled: tuple[FloatArray, FloatArray],
         inner: FloatArray,
         learn: Callable[[FloatArray, Sequence[Arrival]], None],
-    ) -> FloatArray:
+        *,
+        found: FloatArray,
+    ) -> None:
         """Let the weights learn rows, and then the model inside, or neither of them.
-
-        Returns what both predict just before each row.
 
         Parameters
         ----------
@@ -252,9 +249,11 @@ class SparseRegressor(OneTargetStage):
             Gets from `learn` what the model inside predicts just before each row.
         learn : callable
             Lets the model inside learn, given linear predictions and the names that come.
+        found : array
+            Gets what both predict just before each row.
         """
         weights, turn, known = self._weights, self._turns, rows_learned(self._model)
-        linear, found, chosen = np.empty(len(rows)), np.empty(len(rows)), self._chosen
+        linear, chosen = np.empty(len(rows)), self._chosen
 
         def settle() -> None:
             if rows_learned(self._model) == known:
@@ -272,7 +271,6 @@ class SparseRegressor(OneTargetStage):
             turn.settle()
             raise
         turn.settle()
-        return found
 
     def _learn_weights(
         self,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sapwood.corrector._pending import key_of_id, key_of_row, keys_of_columns, keys_of_ids
+from sapwood.corrector._pending import keys_of_columns, keys_of_ids
 from sapwood.streams.memory import columns_of
 from sapwood.validation import Label
 
@@ -85,8 +85,3 @@ class EncodedBatch(NamedTuple):
     def with_columns(self, columns: Mapping[Label, Any]) -> Self:
         """Return the same rows with other columns, as a stage hands them to the one inside."""
         return type(self)(dict(columns), self.token)  # as `_replace` would count rows
-
-
-def token_of(x: Mapping[Any, Any], id: Any) -> int:
-    """Return the token of one row: the key of its id, or of the row itself."""
-    return key_of_row(x) if id is None else key_of_id(id)

@@ -153,10 +153,10 @@ class TransformedRegressor(OneTargetStage):
 
     def _labels(self, y: FloatArray) -> list[FloatArray]:
         """Return the targets of the models inside, if y has a transform."""
-        least = LEAST[self._name]
-        bad = np.flatnonzero((y < least) | ((self._name == "log1p") & (y == least)))
-        if len(bad):
-            place, bound = int(bad[0]), "above" if self._name == "log1p" else "at least"
+        least, is_open = LEAST[self._name], self._name == "log1p"
+        bad = y <= least if is_open else y < least
+        if bad.any():
+            place, bound = int(np.argmax(bad)), "above" if is_open else "at least"
             raise ValueError(
                 f"y = {y[place]:g} at position {place}: {self._name} needs y {bound} {least:g}; drop "
                 "the row, shift the target, or use the model without a transform"

@@ -399,6 +399,49 @@ def test_learners(batch):
     assert hybrid._core.batch.is_flat
 
 
+def pipeline():
+    linear = pytest.importorskip("sklearn.linear_model")
+    compose = pytest.importorskip("sklearn.pipeline").make_pipeline
+    impute = pytest.importorskip("sklearn.impute").SimpleImputer
+    return compose(impute(), linear.Ridge())
+
+
+def boosted(library, name):
+    return getattr(pytest.importorskip(library), name)(n_estimators=10, n_jobs=1, random_state=1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pipeline,
+        lambda: boosted("xgboost", "XGBRegressor"),
+        lambda: boosted("lightgbm", "LGBMRegressor"),
+    ],
+    ids=["pipeline", "xgboost", "lightgbm"],
+)
+@pytest.mark.filterwarnings("ignore:.*attach:sapwood.hybrid.FitFailedWarning")
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_estimators_of_other_libraries(make):
+    """Numbers, missing values and categories reach them; a file continues once they are given."""
+    X, y = stream(700)
+    columns = {"a": X[:, 0], "b": np.where(X[:, 1] > 0.8, np.nan, X[:, 1]), "c": X[:, 2]}
+    columns["k"] = np.where(X[:, 3] > 0, "high", "low")
+    y = y + (X[:, 3] > 0)
+    hybrid = small(batch=make())
+    found = hybrid.predict_learn_many({n: c[:600] for n, c in columns.items()}, y[:600])
+    assert [fit.error for fit in hybrid.refits if fit.error] == []
+    assert len(hybrid.refits) > 2
+    assert np.mean((found - y[:600])[300:] ** 2) < 0.8 * np.var(y[300:600])
+    again = HybridRegressor.from_bytes(hybrid.to_bytes())
+    if again._core.lost:
+        again.attach(make())
+    rest = {n: c[600:] for n, c in columns.items()}
+    assert (
+        again.predict_learn_many(rest, y[600:]).tolist()
+        == hybrid.predict_learn_many(rest, y[600:]).tolist()
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "same"),
     [

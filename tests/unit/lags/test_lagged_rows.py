@@ -1,6 +1,7 @@
 """Rows that lack features, ids that are given again, rows without ids, and bytes of series."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -188,6 +189,25 @@ def test_a_label_finds_its_prediction_though_its_lags_have_changed(nesting, inne
 
 
 # -- bytes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lags", [Lags([1, 2], by="s"), Lags(list(range(1, 25)), [24], by="s")])
+def test_nbytes_count_the_rows_that_wait_for_their_labels(lags):
+    model = LaggedModel(tree(), lags)
+    model.learn_many({"s": ["a"] * 50, "x": np.arange(50.0)}, np.arange(50.0))
+    model.predict_one({"s": "a", "x": 0.0}, id=0)
+    before = model.nbytes - model.lags.nbytes
+    tracemalloc.start()
+    for number in range(1, 3001):
+        model.predict_one({"s": "a", "x": 0.5 * number}, id=number)
+    pending = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    counted = model.nbytes - model.lags.nbytes - before
+    assert 0.8 * pending < counted < 3 * pending
+    assert from_bytes(model.to_bytes()).nbytes == model.nbytes == model.copy().nbytes
+    for number in range(3001):
+        model.learn_one({"s": "a", "x": 0.5 * number}, 1.0, id=number)
+    assert model.nbytes == model.model.nbytes + model.lags.nbytes
 
 
 def test_nbytes_count_the_names_of_series_and_stay_after_loading():

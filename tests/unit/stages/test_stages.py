@@ -280,15 +280,18 @@ def test_a_batch_keeps_the_predictions_of_ids_that_wait(stage, kind):
         ("learn_one", 1),
         ("learn_many", 7),
         ("delayed", 1),
+        ("delayed_many", 13),
         pytest.param("learn_many", 1, marks=pytest.mark.long),
+        pytest.param("delayed_many", 1, marks=pytest.mark.long),
     ],
 )
 def test_an_interruption_leaves_all_stages_before_or_after_the_row(stage, way, step):
     rows, y = series(60)
     start = STAGES[stage](ForestRegressor(members=2, threads=1))
     start.learn_many(columns(rows[:40]), y[:40])
-    if way == "delayed":
-        start.predict_one(rows[40], id="a")
+    late = {"delayed": 1, "delayed_many": 3}.get(way, 0)
+    for row in range(40, 40 + late):
+        start.predict_one(rows[row], id=row)
     data, line = start.to_bytes(), 1 - step
     while True:
         line += step
@@ -296,59 +299,83 @@ def test_an_interruption_leaves_all_stages_before_or_after_the_row(stage, way, s
         actions = {
             "learn_one": lambda m=model: m.learn_one(rows[40], y[40]),
             "learn_many": lambda m=model: m.learn_many(columns(rows[40:43]), y[40:43]),
-            "delayed": lambda m=model: m.learn_one(rows[40], y[40], id="a"),
+            "delayed": lambda m=model: m.learn_one(rows[40], y[40], id=40),
+            "delayed_many": lambda m=model: m.learn_many(
+                columns(rows[40:43]), y[40:43], ids=range(40, 43)
+            ),
         }
         reached = interrupted_at(line, actions[way])
         model.predict_one(rows[45])  # which finishes what was left undone
         if isinstance(model.model, Stage):
             model.model.predict_one(rows[45] if stage == "interval(lags)" else {"x": 1.0})
         learned, *stages = state_of(model)
-        if way == "delayed" and "lags" in stage:  # the row became past when it was predicted
-            stages.remove(41)
+        if late and "lags" in stage:  # rows became past when they were predicted
+            stages.remove(40 + late)
         assert all(count == learned for count in stages), (line, learned, stages)
         if not reached:
             break
-    assert learned == (43 if way == "learn_many" else 41)
+    assert learned == (43 if "many" in way else 41)
     assert line > 20
 
 
-AROUND = {
-    "transform": lambda: sapwood.TransformedRegressor(HoeffdingTreeRegressor(), "sqrt"),
+def hybrid():
+    pytest.importorskip("lightgbm")
+    online = ForestRegressor(members=2, threads=1)
+    batch = sapwood.hybrid.LightGBM(rounds=2)
+    return sapwood.HybridRegressor(
+        online, batch, refit=9.0, min_rows=42, lag=1, correct=False, background=False
+    )
+
+
+INNER = {
+    "tree": HoeffdingTreeRegressor,
+    "transform": lambda: sapwood.TransformedRegressor(HoeffdingTreeRegressor(), "auto"),
     "loss": lambda: sapwood.LossRegressor(HoeffdingTreeRegressor(), "poisson"),
     "recurring": lambda: sapwood.RecurringRegressor(HoeffdingTreeRegressor()),
     "lags": lambda: LaggedModel(HoeffdingTreeRegressor(), Lags([1, 3])),
+    "sparse": lambda: sapwood.SparseRegressor(HoeffdingTreeRegressor()),
+    "hybrid": hybrid,
+}
+STEPS = {
+    "tree": 11,
+    "transform": 61,
+    "loss": 61,
+    "recurring": 61,
+    "lags": 31,
+    "sparse": 13,
+    "hybrid": 499,
 }
 
 
 @pytest.mark.parametrize(
     ("inner", "step"),
-    [
-        ("transform", 1),
-        ("loss", 29),
-        ("recurring", 1),
-        ("lags", 1),
-        pytest.param("loss", 1, marks=pytest.mark.long),
-    ],
+    [*STEPS.items(), *(pytest.param(inner, 1, marks=pytest.mark.long) for inner in STEPS)],
 )
 def test_an_interrupted_batch_gives_intervals_of_its_own_predictions(inner, step):
-    """Their state is that of before the batch or that of after it, to the last bit."""
+    """Their state is that of before the batch or that of after it, to the last bit.
+
+    The batch is learned in parts, as features come with its second and third row, and a fit is used
+    after the third.
+    """
     rows, y = series(60)
     y = np.abs(np.round(y)).tolist()
-    start = IntervalRegressor(AROUND[inner]())
+    rows[41], rows[42], rows[43] = ({**rows[40 + n], "z": 1.0, "k": "ab"[n % 2]} for n in (1, 2, 3))
+    del rows[41]["k"]
+    start = IntervalRegressor(INNER[inner]())
     start.learn_many(columns(rows[:40]), y[:40])
     data, states, found = start.to_bytes(), {40: start._bounds.overall.tobytes()}, set()
-    start.learn_many(columns(rows[40:43]), y[40:43])
-    states[43] = start._bounds.overall.tobytes()
+    start.learn_many(rows[40:44], y[40:44])
+    states[44] = start._bounds.overall.tobytes()
     line, reached = 1 - step, True
     while reached:
         line += step
         model = IntervalRegressor.from_bytes(data)
-        reached = interrupted_at(line, lambda m=model: m.learn_many(columns(rows[40:43]), y[40:43]))
+        reached = interrupted_at(line, lambda m=model: m.learn_many(rows[40:44], y[40:44]))
         model.predict_one(rows[45])  # which finishes what was left undone
         learned = int(model.rows_learned)
         assert model._bounds.overall.tobytes() == states[learned], line
         found.add(learned)
-    assert found == {40, 43}
+    assert found == {40, 44}
 
 
 # -- random programs -------------------------------------------------------------------------------
