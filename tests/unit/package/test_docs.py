@@ -64,6 +64,16 @@ def test_every_link_of_a_page_leads_somewhere(page):
         assert not anchor or anchor in anchors(target), link
 
 
+REFERENCE = re.compile(r"Pattern\s+Recognition\s+Letters|quantizer-observer\.md|paper\.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_that_uses_the_paper_refers_to_it(page):
+    text = prose(page)
+    if page != DOCS / "index.md" and re.search(r"Quantizer Observer|Mastelini", text):
+        assert REFERENCE.search(text)
+
+
 # -- what a page installs --------------------------------------------------------------------------
 
 INSTALLS = re.compile(r"^`(pip install [^`]+)`", re.MULTILINE)
