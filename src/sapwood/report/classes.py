@@ -236,7 +236,10 @@ def _settings(evaluation: ClassEvaluation, model: Any, settings: Mapping[str, st
     parameters = {} if model is None else model.parameters
     versions = {name: metadata.version(name) for name in ("sapwood", "numpy", "matplotlib")}
     groups: dict[str, Mapping[str, Any]] = {
-        "Model": {"kind": model_name(evaluation.model), **{k: repr(v) for k, v in parameters.items()}},
+        "Model": {
+            "kind": model_name(evaluation.model),
+            **{k: repr(v) for k, v in parameters.items()},
+        },
         "Evaluation": {
             "stream": evaluation.stream,
             "target": evaluation.target,
