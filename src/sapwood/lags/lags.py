@@ -1,4 +1,4 @@
-"""Lags and rolling means: what was known when a row came, as features of it."""
+"""Lags and rolling means: values known when a row arrives, as its features."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
