@@ -303,6 +303,8 @@ def test_the_pages_of_commands_name_every_option(site_pages):
         for parameter in loaded(name).params:
             if parameter.param_type_name == "option" and not parameter.hidden:
                 assert all(f"`{option}`" in page for option in parameter.opts), parameter.name
+        rows = [line for line in page.splitlines() if line.startswith("| ")]
+        assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {3}, name
 
 
 def test_generated_pages_are_written_and_old_ones_removed(site_pages, tmp_path):
