@@ -27,7 +27,8 @@ exclude_patterns = ["_build", "gallery"]
 templates_path = ["_templates"]
 suppress_warnings = ["ref.python"]  # a type of a parameter that several classes have
 language = "en"
-smartquotes_action = "qe"  # options keep their two hyphens
+smartquotes = False  # options keep their hyphens, and commands their quotes
+toc_object_entries_show_parents = "hide"
 
 # -- Markdown -------------------------------------------------------------------------------------
 
@@ -95,9 +96,17 @@ def skip_foreign(*event: Any) -> bool | None:
     return True if defined_in and not str(defined_in).startswith("sapwood") else None
 
 
+def set_dashes(app: Any, doctree: Any) -> None:
+    """Put dashes between parameters and their descriptions."""
+    for node in list(doctree.findall(lambda node: node.astext() == " -- ")):
+        if not node.children:
+            node.parent.replace(node, type(node)(" \N{EN DASH} "))
+
+
 def setup(app: Any) -> None:
     """Write the generated pages before Sphinx looks for documents."""
     from site_pages import write_pages
 
     write_pages(HERE / "reference")
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("doctree-read", set_dashes)

@@ -144,7 +144,8 @@ def _is_flag(option: Any) -> bool:
 
 def _names(option: Any) -> str:
     names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
-    return names if _is_flag(option) else f"{names} `{option.metavar or 'VALUE'}`"
+    value = (option.metavar or "VALUE").replace("|", "\\|")
+    return names if _is_flag(option) else f"{names} `{value}`"
 
 
 def _default(option: Any) -> str:

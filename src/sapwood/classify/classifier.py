@@ -64,7 +64,7 @@ class Classifier(LearningClassifier):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the model occupies, and predictions that wait for their labels."""
+        """Bytes that the model and its pending predictions occupy."""
         with self._turn():
             held = self._held
             names = sum(map(sys.getsizeof, held.classes)) + sys.getsizeof(held.codes)

@@ -82,14 +82,14 @@ class PredictingClassifier(Stage):
         return self._held.model
 
     def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> Any:
-        """Predict the class of one row; the prediction is kept until its label comes.
+        """Predict the class of one row; the prediction is pending until its label arrives.
 
         Parameters
         ----------
         x : dict
             The features, as for `learn_one`.
         id : str, int, or tuple of such, optional
-            By which `learn_one` will find the prediction when the label comes; see there.
+            By which `learn_one` will find the prediction when the label arrives; see there.
         record : bool
             Whether the prediction is kept; if not, the model is not scored by it. To get both the
             class and probabilities of a row, keep one of them.

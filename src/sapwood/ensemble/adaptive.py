@@ -26,12 +26,13 @@ __all__ = ["AdaptiveTreeRegressor"]
 
 
 class AdaptiveTreeRegressor(TreeViews, Ensemble):
-    """One readable tree that follows a stream which changes, at twice the price of a tree.
+    """One readable tree that adapts to concept drift, at twice the cost of a tree.
 
-    Next to the tree there is a challenger that began later. From 250 rows on predictions are mixed,
-    by the errors of both lately; the challenger takes over once its errors have been plainly
-    smaller. One that does not is reset after 8,000 rows, the next after 16,000, and so on up to
-    64,000. An error-correction layer uses recent errors.
+    A candidate tree that started later learns the same rows. Once it has learned 250 rows, the
+    prediction is a weighted mean of both trees, with weights from their recent errors. The
+    candidate replaces the main tree once its errors are significantly smaller. A candidate that
+    has not replaced the main tree is reset after 8,000 rows, the next one after 16,000, and so on
+    up to 64,000. An error-correction layer uses recent errors.
 
     Parameters
     ----------

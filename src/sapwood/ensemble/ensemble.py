@@ -378,7 +378,7 @@ class Ensemble(Regressor):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all trees occupy, the one that waits among them, and the names of features.
+        """Bytes that all trees, including the candidate, and the names of features occupy.
 
         Each tree counts an equal part of the names.
         """
@@ -485,7 +485,7 @@ class Ensemble(Regressor):
         return "\n\n".join(parts)
 
     def explain(self, x: dict[Any, Any], target: Label | None = None) -> Any:
-        """Return how the prediction for a row comes about; `print` it to read it.
+        """Explain the prediction for a row; `print` the result to read it.
 
         Parameters
         ----------

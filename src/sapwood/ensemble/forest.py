@@ -37,13 +37,14 @@ USUAL_BYTES = 64 << 20
 
 
 class ForestRegressor(Ensemble):
-    """A forest of trees that learns from a stream: more accurate than a tree, and follows changes.
+    """A forest of trees that learns from a stream: more accurate than a tree, adapts to drift.
 
-    Most members learn each row as often as a Poisson variable of mean 6 says, each its own. One
-    counts each row once, and one never splits. What they say is combined by weights that are
-    learned from their errors, around their mean. A further tree waits, and takes the place of the
-    worst member if it errs less, although it is younger: so the forest follows a stream that
-    changes. An error-correction layer uses recent errors.
+    Most members learn each row with a weight of their own, drawn from a Poisson distribution of
+    mean 6. One member learns each row with weight 1, and one never splits. The prediction is a
+    weighted mean of the members; the weights are learned from their errors. A candidate tree
+    learns without predicting, and replaces the member with the largest recent error once its own
+    error is smaller. So the forest adapts to concept drift. An error-correction layer uses recent
+    errors.
 
     Parameters
     ----------
@@ -58,13 +59,13 @@ class ForestRegressor(Ensemble):
         Of the members, as for `sapwood.HoeffdingTreeRegressor`; the grace period of those with
         random weights is twice as long.
     observer : observer, optional
-        As for the tree. By default members with random weights have 16 slots for each number, the
+        As for the tree. By default members with random weights have 16 bins for each number, the
         other ones 32.
     track : {"auto", None}
         Whether there is an error-correction layer.
     max_bytes : int, optional
-        What all trees together may occupy, the one that waits among them: 64 MiB by default, which
-        is enough for some 2,400 features. None for no limit.
+        What all trees together may occupy, including the candidate: 64 MiB by default, which is
+        enough for some 2,400 features. None for no limit.
     categorical : iterable of str or int
         Names of features that are categories although their values are numbers.
     no_splits : iterable of str or int
@@ -183,9 +184,9 @@ class ForestRegressor(Ensemble):
     def merge(self, other: "HoeffdingTreeRegressor | ForestRegressor") -> "ForestRegressor":
         """Return a forest that has the members of two models which have learned different rows.
 
-        Until labels tell more, members weigh by the rows that their model has learned. All of
-        them go on learning; of the trees that wait neither is kept, and error correction is reset.
-        Both models stay as they are.
+        At first, the weights of members are proportional to the rows that their model has
+        learned; labels then change the weights. All members continue to learn. The candidate trees
+        are dropped, and error correction is reset. Both models stay as they are.
 
         Parameters
         ----------

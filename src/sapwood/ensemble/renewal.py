@@ -1,7 +1,7 @@
-"""Who is replaced: the rules by which a tree that waits takes the place of another.
+"""The rules by which a candidate tree replaces another.
 
-Both are asked by the kernel after every so many rows. They build what is new aside; then the
-kernel takes all of it over in one step. Whatever breaks off before that is done again.
+The kernel calls both at fixed numbers of rows. They build new trees aside; then the kernel takes
+over all of them in one step. What was interrupted before this step is repeated.
 """
 
 from abc import ABC, abstractmethod
@@ -39,8 +39,8 @@ def mean_square(kernel: EnsembleKernel, compared: bool = False) -> NDArray[np.fl
     kernel : EnsembleKernel
         Of the ensemble.
     compared : bool
-        Whether trees are to be compared with the one that waits: then only those targets count of
-        which it has learned something.
+        Whether trees are to be compared with the candidate: then only the targets count that it has
+        learned.
     """
     shares = kernel.error_shares()
     if compared:
@@ -68,7 +68,7 @@ class _Cast(NamedTuple):
         return cls(list(kernel.trees), kernel.tree_table.copy(), kernel.tables.error_table.copy())
 
     def let_last_take(self, place: int) -> None:
-        """Let the tree that waits have the place of another."""
+        """Let the candidate replace another tree."""
         self.trees[place], self.table[place] = self.trees[-1], self.table[-1]
         if len(self.errors):
             self.errors[place] = self.errors[-1]
@@ -91,7 +91,7 @@ class Renewal(ABC):
     share_memory : callable
         Is called with the ensemble, to let each tree have a part of the memory.
     tell : callable
-        Is told what has happened.
+        Called with each event.
     """
 
     fresh: Callable[[EnsembleKernel, int, int], Renewed]
@@ -126,7 +126,7 @@ class Renewal(ABC):
             kernel.end_look(kernel.lifetime, kernel.events)
 
     def _tell_splits(self, kernel: EnsembleKernel) -> None:
-        """Tell which trees have grown since it was last looked."""
+        """Report which trees have grown since the last check."""
         leaves = np.array([tree.leaf_count for tree in kernel.trees])
         grown = np.flatnonzero(leaves != kernel.tree_table["leaves"])
         kernel.tree_table["leaves"] = leaves
@@ -163,7 +163,7 @@ class Renewal(ABC):
         self.tell(event)
 
     def _restart(self, kernel: EnsembleKernel, age: float, lifetime: float) -> None:
-        """Let another tree wait."""
+        """Start another candidate."""
         event = self._event("restarted", kernel, kernel.members, age)
         cast = _Cast.of(kernel)
         cast.put(kernel.members, self.fresh(kernel, self._number(kernel), kernel.members))
@@ -171,7 +171,7 @@ class Renewal(ABC):
         self.tell(event)
 
     def _begin_anew(self, kernel: EnsembleKernel, age: float) -> None:
-        """Let the tree that waits be the first, and all others begin."""
+        """Let the candidate be the first member, and replace all others by empty trees."""
         event = self._event("reset", kernel, 0, age)
         cast = _Cast.of(kernel)
         cast.let_last_take(0)
@@ -208,14 +208,14 @@ class Renewal(ABC):
 
 
 class Reserve(Renewal):
-    """Of a forest: a young tree that errs less than the worst member takes its place."""
+    """Of a forest: a younger tree with a smaller error replaces the worst member."""
 
     shortest, longest = 2_000.0, 16_000.0
     youngest: ClassVar[float] = 1_000.0
     far_more: ClassVar[float] = 2.0
 
     def beaten(self, kernel: EnsembleKernel, age: float) -> int | None:
-        """Return the worst member, if the reserve is old enough and errs less."""
+        """Return the worst member, if the candidate is old enough and its error is smaller."""
         if age < self.youngest:
             return None
         errors = mean_square(kernel, compared=True)

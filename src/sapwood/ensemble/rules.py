@@ -25,7 +25,7 @@ MOST_COPIES = 48  # as in _draws.pxd
 
 @dataclass(frozen=True, slots=True)
 class EnsembleRules:
-    """How what trees say becomes one prediction, and when it is looked who should be replaced.
+    """How predictions of trees are combined, and when replacements are considered.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class EnsembleSummary:
 
 @dataclass(frozen=True)
 class EnsembleExplanation:
-    """How a prediction came about; `print` it to read it.
+    """The explanation of a prediction; `print` it to read it.
 
     Parameters
     ----------
@@ -83,11 +83,11 @@ class EnsembleExplanation:
     heaviest : int
         Which of them has the largest weight.
     path : Explanation, optional
-        How that one comes to its prediction; None of a target of which none knows anything yet.
+        The explanation of its prediction; None of a target that no member has learned yet.
     together : float
-        What all of them say by their weights.
+        The weighted mean of their predictions.
     prediction : float
-        What is predicted: the same, and what recent errors add.
+        The prediction: the same with error correction.
     """
 
     members: Sequence[tuple[str, float, float]]

@@ -29,7 +29,7 @@ MEANS = len(MEASURES)
 
 
 class _Tables(NamedTuple):
-    """What `_baselines` remembers; it says what is where."""
+    """The state of `_baselines`, which documents its layout."""
 
     known: FloatArray
     week: FloatArray
@@ -146,7 +146,7 @@ class BaselineScores(Recorder):
         return found
 
     def point(self, time: float) -> tuple[float, ...]:
-        """Return what stands beside a point of the learning curve, as `BESIDE` says."""
+        """Return further values of a point of the learning curve: see `BESIDE`."""
         *lines, own = self._tables.means.tolist()
         told = [time, own[0], own[2]]
         for mae, square, faded_mae, faded_square in lines:

@@ -1,4 +1,4 @@
-"""Checkpoints: a run's whole state in one checked file, and the one before it as a reserve."""
+"""Checkpoints: the whole state of a run in one checked file, and the previous state in another."""
 
 import contextlib
 import os
@@ -84,7 +84,7 @@ class CheckpointFile:
     """A file for the latest state of a run, and another, ``FILE.previous``, for the one before.
 
     Either is there as a whole or not at all, and carries a checksum. A new state is first written
-    beside them; then the latest becomes the previous one, and the new one the latest. Whenever the
+    to a third file; then the latest becomes the previous one, and the new one the latest. Whenever the
     process or the machine dies, at least one good state is left, and a damaged latest one is
     never let replace a good previous one.
 
@@ -106,7 +106,7 @@ class CheckpointFile:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """The files that may be there beside the checkpoint itself, now or later."""
+        """The other files of the checkpoint, which may exist now or later."""
         return self.previous, self._next, self._lock
 
     @contextlib.contextmanager
@@ -140,7 +140,7 @@ class CheckpointFile:
     def load(self, like: Any = None) -> Saved | None:
         """Return the newest good state; None if there is none at all.
 
-        `warning` then says whether a newer one could not be read, and why.
+        `warning` then states whether a newer one could not be read, and why.
 
         Parameters
         ----------

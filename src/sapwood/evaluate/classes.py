@@ -40,7 +40,7 @@ class PredictedRows:
 
 @dataclass
 class ClassEvaluation:
-    """What came of an evaluation."""
+    """The result of an evaluation of a classifier."""
 
     stream: str
     target: str

@@ -14,7 +14,7 @@ __all__ = ["Curve"]
 INTERVAL = 100
 POINTS = 400
 NOTHING = (np.nan,) * len(BESIDE.names or ())
-"""What stands beside a point if nothing is known."""
+"""The further values of a point if nothing is known."""
 
 
 class Curve(Recorder):
@@ -46,7 +46,7 @@ class Curve(Recorder):
                 table[: self._count] = table[1::2].copy()
 
     def results(self, end: Moment) -> dict[str, Any]:
-        """Return the points, the seconds and speed at each, and what is beside them.
+        """Return the points, the seconds and speed at each, and their further values.
 
         The last point is the end of the stream, wherever that is.
         """

@@ -64,10 +64,10 @@ class Waiting:
     ticket : Ticket, optional
         By which lags know the row.
     due : float
-        When its label comes; minus infinity as long as no row had a time.
+        When its label arrives; minus infinity as long as no row had a time.
     bounds : list of float
-        The lower and the upper bound of each level that the model told; none if it tells none. Of
-        several targets, those of one after the other.
+        The lower and the upper bound of each level of the prediction intervals, if the model has
+        some. Of several targets, those of one after the other.
     """
 
     x: dict[str, Any]

@@ -13,7 +13,7 @@ __all__ = ["as_html", "as_text"]
 
 LONGEST = 80  # letters of a name
 MEAN = "mean, in units of deviations"
-MOST = 10  # changes that are told
+MOST = 10  # drift events that are listed
 CELL = "text-align:right;padding:0.15em 0.8em"
 HEAD = "text-align:left;padding:0.15em 0.8em 0.15em 0"
 
@@ -53,7 +53,7 @@ def as_text(found: "Evaluation") -> str:
 
 
 def _bounds(found: "Evaluation", of_what: str) -> list[str]:
-    """Return a line for each level of bounds, if the model tells some."""
+    """Return a line for each level of the prediction intervals, if there are any."""
     return [
         f"prediction intervals {level:g}{of_what}: coverage {each.total.coverage:.4f}, "
         f"mean width {number(each.total.width, 5)}, "

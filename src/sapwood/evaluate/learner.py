@@ -28,7 +28,7 @@ TELLING = (
     "predict_intervals_many",
     "predict_learn_intervals",
 )
-"""What a model has that tells bounds."""
+"""The methods of a model with prediction intervals."""
 
 
 def checked_limits(minimum: float | None, maximum: float | None) -> tuple[float, float] | None:
@@ -54,7 +54,7 @@ def checked_limits(minimum: float | None, maximum: float | None) -> tuple[float,
 
 
 class Learner:
-    """A model, the time that it took, and what it tells of itself.
+    """A model, the time that it took, and its size.
 
     Parameters
     ----------
@@ -192,12 +192,12 @@ class Learner:
 
     @property
     def leaves(self) -> int | None:
-        """How many leaves the model has, if it tells."""
+        """How many leaves the model has, if that is known."""
         return _count(self.model, "n_leaves")
 
     @property
     def nbytes(self) -> int | None:
-        """How many bytes the model occupies, if it tells."""
+        """How many bytes the model occupies, if that is known."""
         return _count(self.model, "nbytes")
 
 

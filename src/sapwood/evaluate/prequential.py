@@ -116,7 +116,7 @@ class Prequential(Tally):
         chunks = self.stream.chunks(self.position, most_rows)
         while True:
             self.waiting = True
-            self.before_wait()  # from here on, whoever wants to stop the run interrupts it
+            self.before_wait()  # from here on, a request to stop interrupts the run
             chunk = next(chunks, None)
             self.waiting = False
             if chunk is None:
@@ -149,7 +149,7 @@ class Prequential(Tally):
 
     @contextmanager
     def _hearing(self) -> Iterator[list[dict[str, Any]]]:
-        """Give a list that gets what happens to the trees of a model meanwhile, if that tells."""
+        """Give a list that gets the events of the trees of a model meanwhile, if it has any."""
         events: list[dict[str, Any]] = []
         listen = getattr(readable_part(self.learner.model), "listen", None)
         stop = None if listen is None else listen(events.append)
@@ -352,8 +352,8 @@ class Prequential(Tally):
             self.rows_without_target += end - start
 
     def _check_refused(self) -> None:
-        """Raise what is being handled, unless rows that are refused have changed nothing."""
-        # Our models refuse a batch before anything is changed; others may have learned a part.
+        """Raise the current exception, unless rejected rows have changed nothing."""
+        # Our models reject a batch before anything changes; others may have learned a part.
         if not is_all_or_nothing(self.learner.model):
             raise  # noqa: PLE0704 - it is called while an exception is handled
 
@@ -405,7 +405,7 @@ class Prequential(Tally):
     def _predict_one(
         self, chunk: Chunk, place: int, x: dict[str, Any], moment: float, step: Step
     ) -> Waiting | None:
-        """Predict a row whose label comes later; return None if it is refused."""
+        """Predict a row whose label arrives later; return None if the row is rejected."""
         ticket = None
         row = self._row_of(chunk, place) if chunk.bad else self.rows_read + place
         try:
@@ -436,7 +436,7 @@ class Prequential(Tally):
         return found
 
     def _bounds(self, rows: list[Waiting]) -> FloatArray | None:
-        """Return the bounds that were told of rows, if the model tells some."""
+        """Return the issued prediction intervals of rows, if the model has some."""
         if not self.learner.levels:
             return None
         targets = (len(self.stream.targets),) if self.stream.targets else ()
@@ -456,7 +456,7 @@ class Prequential(Tally):
         self._learn_late(row, after, step)
 
     def _learn_arrived(self, rows: Iterator[Waiting], after: int, step: Step) -> None:
-        """Learn rows whose labels came after so many rows of a chunk."""
+        """Learn rows whose labels arrived after so many rows of a chunk."""
         for row in rows:
             self._learn_late(row, after, step)
 
@@ -487,7 +487,7 @@ class Prequential(Tally):
 
 
 def _check_lags(lags: Lags, stream: Stream) -> None:
-    """Complain of lags of what a stream has not; one in memory tells its features only later."""
+    """Reject lags of columns that a stream lacks; one in memory knows its features only later."""
     if not stream.features:
         return
     for name in lags.columns:

@@ -48,7 +48,7 @@ class Ranking:
     ranks : tuple of float
         Their average ranks; 1 is the best.
     tests : Tests, optional
-        In the same order; None if there are too few streams or models to say.
+        In the same order; None if there are too few streams or models for tests.
     """
 
     models: tuple[str, ...]

@@ -15,7 +15,7 @@ WIDTH = 64
 
 
 class RefusalLog:
-    """Counts of refused rows by reason, and by place in bins that widen with the stream."""
+    """Counts of rejected rows by reason, and by place in bins that widen with the stream."""
 
     def __init__(self) -> None:
         self.reasons: Counter[str] = Counter()

@@ -284,7 +284,7 @@ class Evaluation:
     model_seconds : float
         The model's own part of it.
     leaves, model_bytes : int, optional
-        The size of the model at the end, if it can tell.
+        The size of the model at the end, if it is known.
     target_mean, target_deviation : float
         Of all scored rows.
     unscored : int

@@ -1,4 +1,4 @@
-"""How far predictions are from what came: over all rows, faded, and in a window."""
+"""Errors of predictions: over all rows, exponentially weighted, and in a window."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -69,9 +69,9 @@ class Predicted(NamedTuple):
     predictions : array of float
         What was predicted, of the shape of y.
     ids : dict of columns
-        What tells them apart, if the stream has such columns.
+        Their identifiers, if the stream has such columns.
     bounds : array of float, shape (rows, levels, 2), optional
-        The bounds around predictions, if the model tells some; of several targets, of shape (rows,
+        The prediction intervals, if the model has some; of several targets, of shape (rows,
         targets, levels, 2).
     """
 
@@ -93,11 +93,11 @@ class Step:
     predicted : list of Predicted
         Rows in order.
     bad : list of BadRow
-        The rows that were refused.
+        The rows that were rejected.
     alarms : list of DriftEvent
         What a monitor has found to be changed.
     events : list of dict
-        What has happened to the trees of a model, if that tells.
+        The events of the trees of a model, if it has any.
     """
 
     done: int
@@ -276,7 +276,7 @@ class Tally:
         return self.rows_read + place + bisect_right(chunk.bad, place, key=lambda bad: bad.after)
 
     def _refused(self, source: str, number: int, error: Exception, after: int) -> BadRow:
-        """Return what tells of a row that the model has refused."""
+        """Return the report of a row that the model has rejected."""
         unit = self.stream.unit
         return BadRow(source, unit, number, REFUSED, remedy=str(error), after=after)
 
@@ -288,7 +288,7 @@ class Tally:
         step.bad.append(bad)
 
     def _note_refused(self, step: Step) -> None:
-        """Remember the first row that was refused."""
+        """Remember the first row that was rejected."""
         if self.first_refused is None and step.bad:
             self.first_refused = str(step.bad[0])
 

@@ -1,4 +1,4 @@
-"""Rows that came without their labels, which may come later under the same id."""
+"""Rows that arrived without their labels, which may arrive later with the same id."""
 
 from collections.abc import Sequence
 from typing import Any, Self

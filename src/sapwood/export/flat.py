@@ -422,12 +422,12 @@ def encode(tree: Readable, X: Any) -> FloatArray:
     Returns
     -------
     ndarray of float64, shape (rows, features)
-        The columns are `tree.features`, in the order in which the model came to know them, among
+        The columns are `tree.features`, in the order in which the model first saw them, among
         them flags of missing values ("age is missing"), which it derives itself. A number is as it
         was, a category is its code (from 0 in the order in which they were learned), and NaN is a
         value that is missing, or a category that was never learned. Where a feature has more than
-        63 categories, a category is a number, its level: the mean y of its rows, shrunk towards the
-        mean of all; a category that was never learned has the latter. If the tree has cut that
+        63 categories, a category is a number, its target encoding: the mean y of its rows, shrunk to the
+        mean of all; a category that was never learned has the latter. If the tree has split that
         feature by its codes before there were so many, these follow in a column of their own,
         behind all others: 63 is that of all from the 64th on. To an ensemble all categories are
         codes, as its trees have levels of their own.

@@ -30,7 +30,7 @@ def to_sklearn(tree: Readable) -> Any:
     Raises
     ------
     ExportError
-        If leaves are linear models, or a split on categories is not a cut between their codes.
+        If leaves are linear models, or a split on categories is not one between their codes.
 
     Notes
     -----

@@ -32,7 +32,7 @@ def to_shap(tree: Readable) -> dict[str, Any]:
     Raises
     ------
     ExportError
-        If leaves are linear models, a split on categories is not a cut between their codes, or
+        If leaves are linear models, a split on categories is not one between their codes, or
         the prediction of an ensemble is not the sum of its trees' predictions.
 
     Notes

@@ -1,4 +1,4 @@
-"""How a prediction came about, as numbers and as an account to read."""
+"""Explanations of predictions, as numbers and as text."""
 
 import math
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class Contribution(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a prediction came about; `print` it to read it.
+    """The explanation of a prediction; `print` it to read it.
 
     Examples
     --------

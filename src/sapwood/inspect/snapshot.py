@@ -150,7 +150,7 @@ def explain(
     x: Mapping[Any, Any],
     row: NDArray[np.float64],
 ) -> Explanation:
-    """Return how the prediction for a row comes about.
+    """Explain the prediction for a row.
 
     Parameters
     ----------

@@ -319,7 +319,7 @@ def _of_columns(picture: TreePicture, shares: FloatArray) -> dict[str, float]:
 
 
 class UnitChange(NamedTuple):
-    """A column, or y, that came in other units from some row on, as a tree has noticed.
+    """A detected change of units, of a column or of y.
 
     Examples
     --------

@@ -257,7 +257,7 @@ class IntervalRegressor(IntervalLearning):
 
     @offered
     def explain(self, x: Mapping[Any, Any], *arguments: Any, **own: Any) -> Any:
-        """Return how the prediction for a row comes about, as the model explains it."""
+        """Explain the prediction for a row, as the model inside does."""
         return self.model.explain(self._encoded_one(x), *arguments, **own)
 
     def merge(self, other: Any, *more: Any) -> NoReturn:

@@ -151,7 +151,7 @@ def planned(history: History, keys: Sequence[Key] | None, rows: int, most: int) 
     Parameters
     ----------
     history : History
-        What came before.
+        The values of earlier rows.
     keys : sequence of keys, optional
         The series of each row; None if there is but one.
     rows : int
@@ -203,7 +203,7 @@ class _Series:
     Parameters
     ----------
     history : History
-        What came before.
+        The values of earlier rows.
     most : int
         How many series are remembered at most.
 

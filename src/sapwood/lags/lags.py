@@ -1,4 +1,4 @@
-"""Lags and rolling means: what was known when a row came, as features of it."""
+"""Lags and rolling means: values known when a row arrives, as its features."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -310,7 +310,7 @@ class Lags:
         return row, Ticket(self._key_of(x), plan.push())
 
     def label(self, ticket: Ticket, y: Any) -> None:
-        """Tell the label of an earlier row; nothing is changed if that row has been forgotten.
+        """Learn the label of an earlier row; nothing changes if that row has been evicted.
 
         Of several targets, those that are missing stay unknown.
         """

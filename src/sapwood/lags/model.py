@@ -237,7 +237,7 @@ class LaggedModel(LaggedIntervals):
 
     @offered
     def explain(self, x: Mapping[Any, Any], *arguments: Any, **own: Any) -> Any:
-        """Return how the prediction for the next row comes about."""
+        """Explain the prediction for the next row."""
         with self._turn():
             row = self.lags.transform_one(self._encoded_one(x))
             return self.model.explain(row, *arguments, **own)

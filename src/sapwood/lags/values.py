@@ -113,7 +113,7 @@ def finite(value: float, what: str, row: int | None) -> float:
 
 
 def part_of_key(value: Any) -> str | int | float | None:
-    """Return what a series is told by; whole numbers are themselves, whatever their type."""
+    """Return a part of the key of a series; whole numbers are themselves, whatever their type."""
     try:
         plain = validation.plain(value)
         if isinstance(plain, float):

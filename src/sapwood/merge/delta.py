@@ -218,7 +218,7 @@ def _last_shard(delta: Delta) -> int:
 
 
 def _in_order(parts_at: Array, parts: Array) -> dict[str, Array]:
-    """Return parts by leaf, feature and content, whatever order they came in."""
+    """Return parts by leaf, feature and content, whatever their order was."""
     keys = [*parts.T[::-1], parts_at[:, 1], parts_at[:, 0]]
     order = np.lexsort(keys)
     return {"parts_at": parts_at[order], "parts": parts[order]}

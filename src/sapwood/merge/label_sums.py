@@ -2,7 +2,7 @@
 
 The level of a category is a mean that remembers so many rows (see `sapwood/tree/_levels.pxd`). A
 worker counts the weight of its rows of each category, and sums of y, and these add; the tree then
-takes them in as rows that came at once.
+takes them in as rows that arrived at once.
 """
 
 from typing import Any
@@ -179,7 +179,7 @@ def _squares(pairs: Array, weight: Array, total: Array, square: Array) -> Array:
 
 
 def _joined(pairs: Array, weight: Array, total: Array, most: float) -> Array:
-    """Return means that remember no more than so much, with some rows that came at once."""
+    """Return means that remember no more than so much, with some rows that arrived at once."""
     both = np.minimum(pairs[:, 0] + weight, most)
     share = np.minimum(weight / both, 1.0)
     mean = pairs[:, 1] + (total / weight - pairs[:, 1]) * share

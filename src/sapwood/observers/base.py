@@ -28,7 +28,7 @@ class TableObserver(CopiedByBytes, Watch):
 
     @abstractmethod
     def _thresholds(self, keys: FloatArray, table: FloatArray) -> FloatArray:
-        """Return the cut after each of some neighbouring elements but the last."""
+        """Return the split point after each of some neighbouring elements but the last."""
 
     @abstractmethod
     def _parameters(self) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class TableObserver(CopiedByBytes, Watch):
         """Merge keys and rows of another observer of the same kind into a copy of the store."""
 
     def best_split(self) -> Split | None:
-        """Return the cut of the largest merit, the first of equals.
+        """Return the split point of the largest merit, the first of equals.
 
         Returns
         -------
@@ -55,7 +55,7 @@ class TableObserver(CopiedByBytes, Watch):
         return Split(float(threshold), merit, self._one(left), self._one(right))
 
     def candidates(self) -> Candidates:
-        """Return the thresholds and merits of all cuts, ascending in the threshold.
+        """Return the thresholds and merits of all split points, ascending in the threshold.
 
         Returns
         -------

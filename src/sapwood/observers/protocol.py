@@ -12,14 +12,14 @@ __all__ = ["Candidates", "Observer", "Split"]
 
 
 class Split(NamedTuple):
-    """A cut of a feature: rows with ``x < threshold`` go left, the others right.
+    """A split point of a feature: rows with ``x < threshold`` go left, the others right.
 
     Attributes
     ----------
     threshold : float
-        Where the feature is cut.
+        The split point.
     merit : float
-        Reduction of the variance (population form) that the cut brings. With several targets,
+        Reduction of the variance (population form) by the split. With several targets,
         the mean over the targets of the reduction divided by the target's variance.
     left, right : Moments, or a list of Moments with several targets
         The statistics of y on either side.
@@ -32,7 +32,7 @@ class Split(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """All cuts that an observer can propose, ascending."""
+    """All split points that an observer can propose, ascending."""
 
     thresholds: NDArray[np.float64]
     merits: NDArray[np.float64]
@@ -40,7 +40,7 @@ class Candidates(NamedTuple):
 
 @runtime_checkable
 class Observer(Protocol):
-    """Watches one feature together with the target, and proposes where to cut it."""
+    """Summarises one feature and the target, and proposes split points."""
 
     def update(self, x: float, y: float | Sequence[float], w: float = 1.0) -> None:
         """Watch one observation."""
@@ -49,10 +49,10 @@ class Observer(Protocol):
         """Watch many observations: the same as `update` in a loop."""
 
     def best_split(self) -> Split | None:
-        """Return the cut of the largest merit, or None if there is nothing to cut."""
+        """Return the split point of the largest merit, or None if there is none."""
 
     def candidates(self) -> Candidates:
-        """Return all cuts and their merits."""
+        """Return all split points and their merits."""
 
     def merge(self, other: Self) -> None:
         """Become what watching both streams would have made."""

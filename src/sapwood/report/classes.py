@@ -28,7 +28,7 @@ from sapwood.report.html import (
 )
 from sapwood.report.page import whole_page
 from sapwood.report.rules import render_class_rules
-from sapwood.report.titles import file_name
+from sapwood.report.titles import file_name, model_name
 from sapwood.storage.atomic import StrPath, write_atomically
 
 __all__ = ["render_classes", "write_class_report"]
@@ -94,7 +94,7 @@ def render_classes(
     parts = {name: body for name, body in made.items() if body is not None}
     links = " ".join(f'<a href="#{name}">{TITLES[name]}</a>' for name in parts)
     main = "".join(section(name, TITLES[name], body) for name, body in parts.items())
-    headline = f"{text(evaluation.model)} on {text(file_name(evaluation.stream))}"
+    headline = f"{text(model_name(evaluation.model))} on {text(file_name(evaluation.stream))}"
     rows = evaluation.scores.rows
     words = (
         f"Classes of <b>{text(evaluation.target)}</b>. "
@@ -112,8 +112,8 @@ def _result(evaluation: ClassEvaluation) -> str:
         ("Rows", count(evaluation.read), "read"),
         ("Rejected", count(evaluation.rejected), "of them"),
         ("Classes", count(len(evaluation.scores.labels)), "seen"),
-        ("Leaves", count(evaluation.leaves), "in the end"),
-        ("Memory", megabytes(evaluation.nbytes), "in the end"),
+        ("Leaves", count(evaluation.leaves), "at the end"),
+        ("Memory", megabytes(evaluation.nbytes), "at the end"),
     ]
     cards = "\n".join(
         f"<div><dt>{name}</dt><dd>{value}</dd><dd>{words}</dd></div>"
@@ -236,7 +236,10 @@ def _settings(evaluation: ClassEvaluation, model: Any, settings: Mapping[str, st
     parameters = {} if model is None else model.parameters
     versions = {name: metadata.version(name) for name in ("sapwood", "numpy", "matplotlib")}
     groups: dict[str, Mapping[str, Any]] = {
-        "Model": {"kind": evaluation.model, **{k: repr(v) for k, v in parameters.items()}},
+        "Model": {
+            "kind": model_name(evaluation.model),
+            **{k: repr(v) for k, v in parameters.items()},
+        },
         "Evaluation": {
             "stream": evaluation.stream,
             "target": evaluation.target,

@@ -51,8 +51,8 @@ def render_rules(evaluation: Evaluation, model: Any) -> str | None:
         Column("age in rows" if is_tree else "age (weight learned)"),
     ]
     events = _events(evaluation.rule_events) if is_tree else ""
-    made = table(heads, rows)
-    return f'{_covered(rules, not is_tree)}{_unit(model)}<div class="scroll rules">{made}</div>\n{events}'
+    made = f'<div class="scroll rules linear">{table(heads, rows)}</div>'
+    return f"{_covered(rules, not is_tree)}{_unit(model)}{made}\n{events}"
 
 
 def render_class_rules(model: Any) -> str | None:
@@ -69,7 +69,7 @@ def render_class_rules(model: Any) -> str | None:
         Column("its share"),
     ]
     made = table(heads, map(_class_row, rules[:MOST_RULES]))
-    return f'{_covered(rules, False)}<div class="scroll">{made}</div>'
+    return f'{_covered(rules, False)}<div class="scroll rules">{made}</div>'
 
 
 def _class_row(rule: ClassRule) -> tuple[str, ...]:

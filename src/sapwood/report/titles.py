@@ -13,6 +13,9 @@ CLASSES = {
     "AdaptiveTreeRegressor": "Adaptive tree",
     "ForestRegressor": "Forest",
     "HybridRegressor": "Hybrid",
+    "HoeffdingTreeClassifier": "Tree classifier",
+    "AdaptiveTreeClassifier": "Adaptive tree classifier",
+    "ForestClassifier": "Forest classifier",
 }
 SHORT = {
     "tree": "Tree",

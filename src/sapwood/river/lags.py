@@ -19,7 +19,7 @@ class Lags(base.SupervisedTransformer, base.Transformer):
 
     A feature that is not known yet is left out of the row, as river's models expect it. Where
     labels come late, river transforms a row when it is predicted and again when it is learned, and
-    a lag of 1 is then the last label that came; `sapwood.evaluate.prequential` with a
+    a lag of 1 is then the last label that has arrived; `sapwood.evaluate.prequential` with a
     `sapwood.lags.LaggedModel` keeps what was known at first.
 
     Attributes

@@ -112,7 +112,7 @@ class RiverRegressor(HoldsModel, base.MiniBatchRegressor):
         return dataframe.to_native_series(predictions, name=None, like=frame)
 
     def debug_one(self, x: dict[Any, Any]) -> str:
-        """Return an account of how the prediction for a row comes about.
+        """Explain the prediction for a row as text.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class HybridRegressor(RiverRegressor):
         self.model = new_hybrid(self)
 
     def debug_one(self, x: dict[Any, Any]) -> str:
-        """Return how the prediction of the online model comes about, and the weights.
+        """Explain the prediction of the online model, with the weights of the hybrid.
 
         Parameters
         ----------

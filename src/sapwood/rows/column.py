@@ -34,7 +34,7 @@ NUMBER: str = "number"
 CATEGORY: str = "category"
 UNKNOWN: str = "unknown"
 IDENTIFIER: str = (
-    "identifier"  # a category whose labels hardly ever came twice: it counts as missing
+    "identifier"  # a category whose labels hardly ever repeat: it is treated as missing
 )
 MISSING: str = "missing"  # a flag: whether another column is missing, see missing_flags.py
 OTHERS = 63  # labels of a category of few; with one more it becomes one of many

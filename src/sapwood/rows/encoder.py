@@ -76,7 +76,7 @@ class EncodedRows:
     def parts(self, limited: bool) -> Iterator[tuple[slice, bool, EncodedRows]]:
         """Yield the rows in parts, whether each is a turn, and what it adds to the features.
 
-        At a turn a category becomes one of many, or may become one of ids: if rows came one by
+        At a turn a category becomes one of many, or may become one of ids: if rows arrived one by
         one, the first of the part would be predicted before that, and learned after it. Each part
         is to be committed before the next is requested.
 
@@ -272,7 +272,7 @@ def is_rows(X: Any) -> bool:
 
 
 def is_empty_list(X: Any) -> bool:
-    """Whether X is a list of no rows, which says nothing of columns."""
+    """Whether X is a list of no rows, which has no columns."""
     return isinstance(X, list | tuple) and not X
 
 

@@ -117,7 +117,7 @@ class KnownFeatures:
     names, index, kinds
         As those of `Features`.
     tables : list of dict
-        The code of each label, and perhaps of labels that came later, or never.
+        The code of each label, and perhaps of labels that arrive later, or never.
     counts : list of int
         How many of the labels in each table count, from the first on.
     version : int
@@ -303,8 +303,8 @@ class Features(FeatureTable):
     ``1`` being one label. The 64th makes the feature one of many categories. From `most_labels` on,
     new ones share a quarter as many codes by their hash (FNV-1a), and are not stored; where
     `most_labels` is less than 65,536, so do labels of many that have more than 64 characters. If
-    the first 16,384 labels came with (next to) no row in which one came again, the feature is one
-    of ids: it counts as missing from then on, and its labels are forgotten. Where `most_labels` is
+    the first 16,384 labels hardly ever repeat, the feature is one of ids: it counts as missing
+    from then on, and its labels are forgotten. Where `most_labels` is
     less, from 1,024 on, so many labels decide it.
 
     Parameters

@@ -210,7 +210,7 @@ class ModelHost:
         return means
 
     def explain(self, x: Mapping[str, Any]) -> dict[str, Any]:
-        """Return how the prediction of a row comes about, as numbers and as text.
+        """Explain the prediction of a row, as numbers and as text.
 
         Raises
         ------

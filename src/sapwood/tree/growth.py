@@ -3,17 +3,17 @@
 They are stated here, once; `sapwood/tree/_growth.pyx` applies them.
 
 A leaf is *due* when its weight has reached a mark. If a review is due, its scales and grids are
-brought up to its rows. From `grace_period` on, the best cut of each feature is found by three
-measures: what it explains of y (*target*), and of what the leaf's linear model leaves of y, by a
-*step* or by a bend (*line*). `split_on` says which counts; "best" takes the cut that leaves the
-smaller error. It is made if it explains more than noise would (`least_evidence`) and the `bound`
-says that no other feature is better, or that it does not matter (`tau`). Features whose cuts
-separate the same rows (`same_share`), such as copies, are not compared with each other. Otherwise
-the leaf waits until the cut should have been earned, if merits stay as they are, but no longer than
-until its weight has doubled.
+brought up to its rows. From `grace_period` on, the best split point of each feature is found by three
+measures: what it explains of y (*target*), and of the residual of the leaf's linear model, by a
+*step* or by a change of slope (*line*). `split_on` selects the measures; "best" takes the split
+point that leaves the smaller error. The leaf splits if it explains more than noise would
+(`least_evidence`) and the `bound` shows that no other feature is better, or that it does not
+matter (`tau`). Features whose split points separate the same rows (`same_share`), such as copies,
+are not compared with each other. Otherwise the next attempt is due when the split should succeed
+if merits stay as they are, but no later than when the weight of the leaf has doubled.
 
-What two features do together need not show in any cut. So a leaf that has waited in vain, with much
-left to explain, tries splits: `sapwood/tree/_trial.pyx`.
+A feature interaction need not show in the split points of one feature. So a leaf that has found no
+split, with much left to explain, makes trial splits: `sapwood/tree/_trial.pyx`.
 """
 
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ RULES = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class GrowthRules:
-    """What the parameters of a tree, and a few constants, say about its growth.
+    """The parameters and constants of a tree that rule its growth.
 
     Parameters
     ----------

@@ -9,8 +9,8 @@ a leaf's covariance and b its coefficients, in units that all share,
 That is the line which least squares would have found through the rows of all of them. The line of a
 single leaf need not hold for the rows of others. As a split leaves each child a third of what was
 known (see `become_less_sure` in _split.pyx), no row counts twice. The errors that experts recently
-had in a leaf grow by the squares of what its models say less what those of all say, over its own
-rows: L_i tells these, too.
+had in a leaf grow by the squared differences between the predictions of its models and of the
+joined models, over its own rows: L_i yields these, too.
 """
 
 from typing import Any, NamedTuple
@@ -140,8 +140,8 @@ def joined_models(
     page : array
         If the models cannot be joined in doubles, those of the leaf with the most rows.
     apart : array, shape (targets, leaves, RATES)
-        Mean squares, over the rows of each leaf, of what its models say less what those of the
-        page say.
+        Mean squared differences, over the rows of each leaf, between the predictions of its models
+        and of those of the page.
     """
     apart = np.zeros((len(origins), len(pages), RATES))
     if not kernel.linear:

@@ -13,7 +13,7 @@ LEAST_SLOTS, MOST_SLOTS = 8, 4096
 
 
 class LeafObservers:
-    """The rules of watching: what the parameter `observer` of the tree says.
+    """The observers of leaves: what the parameter `observer` of the tree sets.
 
     Parameters
     ----------

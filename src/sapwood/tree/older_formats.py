@@ -1,8 +1,8 @@
 """The arrays of a tree from a file of an older format, as this release saves them.
 
-Files of the first release hold tracks in place of the last layer, of which one was chosen. A tree
-from such a file goes on with the same levels. It begins by following the one that was chosen, and
-weighs all of them anew as labels come. Fields that records have got since are made up by what
+Files of the first release hold tracks in place of the error-correction layer, of which one was
+chosen. A tree from such a file continues with the same levels. It begins with the chosen one, and
+learns the weights of all of them from new labels. Later fields of records get the values that
 `sapwood.tree.layout` declares.
 """
 
@@ -54,7 +54,7 @@ NEAREST = [int(np.argmin(np.abs(np.array(RATES) - rate))) for rate in LEVEL_RATE
 
 
 def is_older(arrays: dict[str, Array]) -> bool:
-    """Say whether a file was written when less was kept of each feature than now."""
+    """Return whether a file is older than the present tables of features."""
     return (
         "units" not in arrays
         or ("target_streams" in arrays and "target_costs" not in arrays)
@@ -71,7 +71,7 @@ def upgraded(arrays: dict[str, Array], tracking: bool, features: int) -> dict[st
     arrays : dict
         Of a file.
     tracking : bool
-        Whether the tree has a last layer.
+        Whether the tree has an error-correction layer.
     features : int
         That it knows.
     """
@@ -142,7 +142,7 @@ def _facts(watches: Array | None, features: int) -> dict[str, Array]:
 
 
 def _with_layer(arrays: dict[str, Array], tracking: bool) -> dict[str, Array]:
-    """Return arrays with a last layer, and notes, in place of tracks."""
+    """Return arrays with a corrector and pending predictions in place of tracks."""
     if "tracks" not in arrays or "stream" not in arrays:
         return arrays
     kept = {name: array for name, array in arrays.items() if name != "tracks"}

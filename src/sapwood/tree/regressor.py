@@ -40,9 +40,9 @@ IntArray = NDArray[np.int32]
 class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
     """A regression tree that learns from a stream, row by row, in bounded time and memory.
 
-    Leaves watch their features, and split when the Hoeffding bound says that a cut is better than
-    those of other features. They predict by their mean, by linear models, or by both, as their
-    own recent errors say, and the tree follows the stream by its recent errors as a whole.
+    Leaves observe their features. A leaf splits when the split bound shows that one feature has a
+    better split point than all others. A leaf predicts by its mean, by linear models, or by both,
+    weighted by their recent errors. An error-correction layer uses the recent errors of the tree.
 
     Parameters
     ----------
@@ -51,29 +51,30 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
     delta : float
         The accepted probability that a leaf splits on a feature that is not the best one.
     tau : float
-        If the best two features are so near to each other that the bound is below this, the leaf
-        splits all the same.
+        A leaf also splits once the bound is below this value, although the two best features have
+        similar merits.
     min_share : float
         The share of a leaf's rows that either side of a split has to have.
     max_depth : int, optional
         How deep the tree may become; 0 means that it never splits.
     observer : observer, optional
-        An empty observer, the template of those by which leaves watch their numbers. By default,
-        and for every `QuantizerObserver` of radius "auto", a leaf has as many slots of equal
-        width for each number as that has (32 by default), over the range in which it saw values.
+        An empty observer: each leaf gets a copy of it for each numeric feature. By default, and
+        for a `QuantizerObserver` of radius "auto", a leaf has bins of equal width over the range of
+        the values, as many as the observer has slots (32 by default).
     leaf : {"adaptive", "linear", "mean"}
         How a leaf predicts: by its mean; by linear models, which forget at different rates; or by
         all of them, each with a weight from its own exponentially weighted error.
     split_on : {"best", "residual", "target"}
-        What splits are to explain: y itself; what the leaf's linear model leaves of it, by a step
-        or by a bend; or whichever leaves the smaller error, and y where parts of it are far
-        apart. With ``leaf="mean"`` it is y.
+        What splits explain: "target" is y; "residual" is the residual of the leaf's linear model,
+        by a step or a change of slope; "best" is the one that leaves the smaller error, and y where
+        parts of it are far apart. With ``leaf="mean"`` it is y.
     track : {"auto", None}
-        Whether predictions are blended with what follows from recent labels, as far as it proved
-        to be right when it was issued; labels may come at once, by batches, late, or never.
+        Whether an error-correction layer combines predictions with forecasts from recent labels.
+        Their weights are learned from issued predictions. Labels may arrive at once, in batches,
+        late, or never.
     max_bytes : int, optional
-        What the tree may occupy. When that is full, the leaves that promise least stop watching,
-        which they need for splits, and start again when there is room.
+        What the tree may occupy. At the limit, the least promising leaves drop their bins, which
+        they need for splits, and get bins again when there is room.
     categorical : iterable of str or int
         Names of features that are categories although their values are numbers. Features whose
         values are strings, or a pandas categorical, are so anyway.
@@ -81,8 +82,8 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
         Names of features that no leaf splits on, such as a running number or the time: linear
         models still use them. They may come later, or never.
     split_bound : {"hoeffding", "anytime"}
-        Which bound decides that a cut is better than those of other features. Hoeffding's holds for
-        a single test with probability 1 - `delta`; a leaf tests many times. The anytime bound holds
+        The bound by which one feature must be better than all others. Hoeffding's holds for a
+        single test with probability 1 - `delta`; a leaf tests many times. The anytime bound holds
         for all tests together. It needs about 1.7 times as many rows for a split.
 
     Attributes
@@ -94,24 +95,23 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
     Notes
     -----
     Missing values (NaN, None, an absent key) are legal in all features. A split sends them to the
-    side whose rows are more like those in which the value was missing, or to the heavier side if
-    there were none; likewise categories that it has never seen. In linear models a missing value
-    counts as the mean. Numbers that are infinite, y that are not finite, and weights that are not
+    side whose rows are more similar to those in which the value was missing, or to the heavier
+    side if there were none. Unknown categories are treated in the same way. In linear models the
+    mean replaces a missing value. Numbers that are infinite, y that are not finite, and weights that are not
     positive are rejected, before anything is changed.
 
-    Up to 63 categories of a feature are distinguished in splits one by one. With the 64th, its *level*
-    stands for a category wherever a number is needed: the mean of its y so far, before that of the
-    row itself, shrunk towards the mean of all as far as rows of a category differ more than
-    categories do. A new category has the mean of all. Up to 65,536 categories of a feature have
-    levels of their own (with `max_bytes` one for each 4,096 bytes, and at least 64); all others
-    share a quarter as many, by their hash. If the first 16,384 categories come with next to no row
-    in which one comes again, they are ids: the feature counts as missing from then on, which
-    `feature_kinds` and `summary` tell.
+    Splits distinguish up to 63 categories of a feature. From the 64th category on, the feature
+    uses target encoding: the mean y of the earlier rows of a category, shrunk towards the mean of
+    all rows, represents the category. A new category has the mean of all rows. Up to 65,536
+    categories of a feature have their own encoding (with `max_bytes` one for each 4,096 bytes, and
+    at least 64); all others share a quarter as many, by a hash. If the first 16,384 categories
+    hardly ever repeat, they are identifiers: the feature is treated as missing from then on, which
+    `feature_kinds` and `summary` report.
 
-    With an error-correction layer (`track`) the tree follows columns, and y, that plainly come in other units
-    from some row on: another scale, another zero. Rows have to prove it by smaller errors; then all
-    that is known becomes what it would be in the new units. `unit_changes` lists such changes. With
-    an `observer` other than the default one, the tree does nothing of the kind.
+    With an error-correction layer (`track`), the tree detects that a feature or y arrives in other
+    units from some row on: another scale, or another zero. If rescaled values have smaller errors,
+    the tree converts its thresholds and coefficients to the new units. `unit_changes` lists such
+    changes. With an `observer` other than the default one, the tree does not detect them.
 
     References
     ----------
@@ -289,18 +289,16 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
         commit_splits([change], names, self._parameters)
 
     def prune(self, node: int) -> IntArray:
-        """Turn a node into a leaf again; all that is below it is forgotten.
+        """Turn a node into a leaf again, and remove the nodes below it.
 
-        For a split that should not be there: on a running number, or on a sensor that was broken.
-        So that it is not made again, name the feature in `no_splits` first.
+        Use it for a wrong split, such as one on a running number or on a broken sensor. Name the
+        feature in `no_splits` first, so that the split is not made again.
 
-        The leaf knows what the leaves below knew together. Its weight and its mean are those of all
-        of their rows. Its linear models are those that least squares would have found through
-        these rows, as far as the models below tell: they are joined by their information, which is
-        the inverse of the covariance of coefficients. For the model of a single leaf need not hold
-        for the rows of others. The leaf watches its features from nothing, as the leaves below
-        watched other ranges of them, and splits again once it has seen enough. All other leaves
-        predict as before, to the last bit.
+        The new leaf summarises the leaves below the node. Its weight and its mean are those of all
+        of their rows. Its linear models are weighted means of their models; the weights are the
+        inverses of the covariances of coefficients, so the result is close to least squares over
+        all of these rows. The bins of the leaf are empty, as the leaves below covered other ranges,
+        and it splits again after enough rows. All other leaves predict as before, to the last bit.
 
         An `IntervalRegressor` around the tree follows: the region of the leaf has the errors of
         those below.
@@ -350,9 +348,10 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
     def merge(self, other: "HoeffdingTreeRegressor | ForestRegressor") -> "ForestRegressor":
         """Return a forest of this tree and the trees of a model that has learned other rows.
 
-        Trees that have grown apart cannot become one: they become members, which weigh by the rows
-        that each has learned until labels tell more, and all go on learning. The error-correction
-        layer is reset. Both models stay as they are. Workers that start from one tree lose nothing: see
+        Trees with different splits cannot become one tree, so they become members of a forest. At
+        first, the weight of a member is proportional to the rows that it has learned; labels then
+        change the weights. All members continue to learn. The error-correction layer is reset. Both
+        models stay as they are. Workers that start from one tree can merge exactly: see
         `sapwood.merge`.
 
         Parameters
@@ -395,13 +394,14 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
 
     @property
     def feature_importances(self) -> dict[str, float]:
-        """What it lately costs to get a feature wrong, as a share of what all cost; sums to 1.
+        """The permutation feature importances of recent rows; they sum to 1.
 
-        It is permutation importance, estimated while the tree learns; before that has begun, the
-        share of each feature in the squared error that splits removed.
+        They are estimated while the tree learns. Before the first estimate, the importance of a
+        feature is its share in the squared error that splits have removed.
 
-        Of several targets, it is the mean over targets, of squared errors as shares of each one's
-        variance; those of one of them are ``tree.of_target(name).feature_importances``.
+        With several targets, they are means over the targets, where the squared error of a target
+        is divided by its variance. ``tree.of_target(name).feature_importances`` are those of one
+        target.
         """
         return view.feature_importances(self._picture())
 
@@ -412,9 +412,9 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
 
     @property
     def unit_changes(self) -> list[view.UnitChange]:
-        """The columns (None is y) of which the tree has noticed that they came in other units.
+        """The detected changes of units, of features or of y (column None).
 
-        The last 16 at most, the oldest first.
+        At most the last 16, the oldest first.
         """
         return self._kernel.read_locked(snapshot.unit_changes, self._kernel, self._features)
 
@@ -434,7 +434,7 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
         )
 
     def explain(self, x: dict[Any, Any], target: Label | None = None) -> Any:
-        """Return how the prediction for a row comes about; `print` it to read it.
+        """Explain the prediction for a row; `print` the result to read it.
 
         Parameters
         ----------

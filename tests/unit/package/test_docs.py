@@ -64,6 +64,16 @@ def test_every_link_of_a_page_leads_somewhere(page):
         assert not anchor or anchor in anchors(target), link
 
 
+REFERENCE = re.compile(r"Pattern\s+Recognition\s+Letters|quantizer-observer\.md|paper\.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_that_uses_the_paper_refers_to_it(page):
+    text = prose(page)
+    if page != DOCS / "index.md" and re.search(r"Quantizer Observer|Mastelini", text):
+        assert REFERENCE.search(text)
+
+
 # -- what a page installs --------------------------------------------------------------------------
 
 INSTALLS = re.compile(r"^`(pip install [^`]+)`", re.MULTILINE)
@@ -293,6 +303,8 @@ def test_the_pages_of_commands_name_every_option(site_pages):
         for parameter in loaded(name).params:
             if parameter.param_type_name == "option" and not parameter.hidden:
                 assert all(f"`{option}`" in page for option in parameter.opts), parameter.name
+        rows = [line for line in page.splitlines() if line.startswith("| ")]
+        assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {3}, name
 
 
 def test_generated_pages_are_written_and_old_ones_removed(site_pages, tmp_path):

@@ -35,6 +35,19 @@ def test_there_are_commands_to_run() -> None:
     assert sum("sapwood " in commands(page) for page in PAGES) >= 3
 
 
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SERVICES = {"serving", "deployment"}
+"""Pages with a client, which the tests of the service run, and with commands for containers."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_each_snippet_is_one_that_runs(page: Path) -> None:
+    for language, text in FENCED.findall(page.read_text(encoding="utf-8")):
+        if page.stem not in SERVICES:
+            assert language not in ("console", "bash"), text
+            assert language != "python" or ">>> " in text, text
+
+
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("program")) as folder:
