@@ -31,10 +31,11 @@ from numpy.typing import NDArray
 
 from benchmarks.data_sets import FOLDER
 from benchmarks.tables import Answer, Bound, Table
+from sapwood.evaluate.prequential import Prequential
 from sapwood.lags import Lags
 from sapwood.rows.times import parts_of
 
-__all__ = ["page", "read_records", "run"]
+__all__ = ["followed", "generated", "page", "read_records", "run"]
 
 FloatArray = NDArray[np.float64]
 ROWS, QUICK_ROWS, LEFT_OUT = 2_500, 1_500, 1_000
@@ -83,7 +84,7 @@ def run(quick: bool = False) -> Answer:
     """
     records = []
     for rows in (QUICK_ROWS,) if quick else (ROWS, MANY_ROWS):
-        loaded = {"generated": _generated(rows)}
+        loaded = {"generated": generated(rows)}
         if not quick:
             loaded |= {name: series for name, read in FILES.items() if (series := read(rows))}
         skipped = SLOW if rows == MANY_ROWS else (ETS,) if quick else ()
@@ -118,7 +119,14 @@ def _case(record: Record) -> tuple[str, int, str]:
 # -- series ----------------------------------------------------------------------------------------
 
 
-def _generated(rows: int) -> Series:
+def generated(rows: int) -> Series:
+    """Return a series with a daily and a weekly pattern, gaps and duplicates.
+
+    Parameters
+    ----------
+    rows : int
+        How many.
+    """
     rng = np.random.default_rng(7)
     hours = np.sort(rng.choice(int(rows * 1.05), rows))  # gaps and duplicates
     level = np.cumsum(rng.normal(0, 0.05, int(rows * 1.05)))[hours]
@@ -199,6 +207,25 @@ def _records(name: str, series: Series, horizon: str, skipped: tuple[str, ...]) 
 
 def _ours(series: Series, horizon: str) -> tuple[FloatArray, tuple[Any, ...], tuple[Any, ...]]:
     """Return predictions by the command line's own way, and the lags that it proposed."""
+    run, predictions = followed(series, horizon)
+    own = run.lags.parameters if run.lags is not None else {}
+    return predictions, own["lags"], own["means"]
+
+
+def followed(
+    series: Series, horizon: str, level: float | None = None
+) -> tuple[Prequential, FloatArray]:
+    """Return a run of the command line's own way after its last row, and its predictions.
+
+    Parameters
+    ----------
+    series : Series
+        The only column besides its times.
+    horizon : str
+        How far ahead it is forecast.
+    level : float, optional
+        That of prediction intervals.
+    """
     from sapwood.cli.reading import Reading
     from sapwood.cli.runs import Learning, Targets, make_run
 
@@ -207,11 +234,11 @@ def _ours(series: Series, horizon: str) -> tuple[FloatArray, tuple[Any, ...], tu
         moments = np.asarray(series.times, "datetime64[s]")
         lines = [f"{at},{y!r}" for at, y in zip(moments, series.y.tolist(), strict=True)]
         path.write_text("\n".join(["at,y", *lines]) + "\n", encoding="utf-8")
-        learning = Learning(model="forest", lags="auto", set_=["threads=1"])
+        levels = [] if level is None else [level]
+        learning = Learning(model="forest", lags="auto", set_=["threads=1"], interval=levels)
         run, _ = make_run(str(path), Reading(target=["y"]), learning, Targets(horizon=horizon))
         parts = [part.predictions for step in run.steps() for part in step.predicted]
-        own = run.lags.parameters if run.lags is not None else {}
-        return np.concatenate(parts), own["lags"], own["means"]
+        return run, np.concatenate(parts)
 
 
 def _features(series: Series, lags: Any, means: Any, horizon: str) -> FloatArray:
