@@ -321,7 +321,8 @@ On the command line, `evaluate`, `train` and `compare` read several targets from
 and `predict --to` are for one target. Of classes, `evaluate`, `train` and `compare` read files, with
 `--checkpoint`, `--monitor`, `--events`, `--delay` in rows, and `--interval` for prediction sets;
 `evaluate` and `train` also with `--lags`, `--lags-of`, `--means-of`, `--by`, `--id` and `--time`.
-`--workers`, `--means`, `--horizon`, `--labels` and the report of `compare` are for numbers.
+`train --workers` makes one forest of the classifiers of all workers. `--means`, `--horizon`, `--labels`
+and the report of `compare` are for numbers.
 
 "tree" is `HoeffdingTreeRegressor` or `HoeffdingTreeClassifier`, "forest" is `ForestRegressor` or
 `ForestClassifier`, "adaptive" is `AdaptiveTreeRegressor` or `AdaptiveTreeClassifier`.
