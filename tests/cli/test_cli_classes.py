@@ -9,6 +9,7 @@ import pytest
 import sapwood
 from cli_cases import invoke, read_csv
 from sapwood.evaluate.class_run import ClassRun
+from sapwood.report.html import measured
 from sapwood.streams.stream import StreamError
 
 ROWS = 600
@@ -168,6 +169,15 @@ def test_lags_of_labels(hours, span, more):
     assert invoke("inspect", "my.sapwood").stdout.count("sky.lag") > 1
 
 
+def test_lags_are_compared(hours):
+    ended = invoke("compare", hours, *LAGGED, "--lags", "1", "-m", "tree,forest", "--json")
+    assert ended.code == 0, ended.stderr
+    assert "also lag features, for each city: sky.lag1" in ended.stderr
+    found = ended.json()["results"]
+    alone = invoke("evaluate", hours, *LAGGED, "--lags", "1", "--json").json()
+    assert {each["model"]: each for each in found}["tree"]["accuracy"] == alone["accuracy"]
+
+
 def test_predictions_behind_learned_rows_see_labels(hours):
     ended = invoke("train", hours, *LAGGED, "--lags", "1", "--save", "my.sapwood")
     assert ended.code == 0, ended.stderr
@@ -187,6 +197,7 @@ def test_predictions_behind_learned_rows_see_labels(hours):
     assert "--target temp: the lags of the model are of sky" in ended.stderr
     ended = invoke("predict", "my.sapwood", hours, "--output", "told.csv")
     assert "'sky.lag1' is not known from row" in ended.stderr
+    assert "forecast" not in ended.stderr
 
 
 def test_a_run_with_lags_resumes(hours):
@@ -362,6 +373,20 @@ def test_classifiers_are_compared(files):
     assert ended.code == 0, ended.stderr
     for words in ("log-loss over all rows", "average rank", "Nemenyi", "diagram: ranks.svg"):
         assert words in ended.stdout + ended.stderr
+    ended = invoke(*command, "--measure", "kappa", "--report", "my.html", "--quiet")
+    assert ended.code == 0, ended.stderr
+    with open("my.html", encoding="utf-8") as file:
+        page = file.read()
+    for words in (
+        "3 classifiers",
+        "kappa over all rows",
+        "Nemenyi",
+        "rows5.csv",
+        "Balanced accuracy",
+    ):
+        assert words.lower() in page.lower()
+    alone = invoke("evaluate", files[2], "-t", "label", "-m", "tree:leaf=mean", "--json").json()
+    assert page.count(measured(alone["kappa"])) == 2  # among the ranks, and of the stream
     ended = invoke("compare", files[0], "-t", "label")
     assert ended.code == 0, ended.stderr
     for words in ("majority", "last", "adaptive", "too few to test"):
@@ -372,7 +397,6 @@ def test_classifiers_are_compared(files):
     ("given", "words"),
     [
         (["-t", "label", "--measure", "rmse"], "--measure rmse is for numbers"),
-        (["-t", "label", "--report", "my.html"], "--report my.html is for numbers"),
         (["-t", "a", "--measure", "kappa"], "--measure kappa is for classes"),
         (["-t", "label", "-m", "tree,lightgbm"], "model lightgbm: there are 'tree'"),
     ],

@@ -42,6 +42,8 @@ SOME_CASES = (
     "targets, first",
     "targets, split",
     "targets, new category",
+    "classes, known",
+    "classes, new one",
     "review",
     "other units of a feature",
     "ranking, slots",

@@ -320,9 +320,9 @@ does not profit from it. The reasons are the messages of errors.
 On the command line, `evaluate`, `train` and `compare` read several targets from files, `evaluate` and
 `train` also from topics of Kafka, with `--monitor`, `--interval`, `--delay` and `--lags`. `--workers`
 and `predict --to` are for one target. Of classes, `evaluate`, `train` and `compare` read files, with
-`--checkpoint`, `--monitor`, `--events`, `--delay` in rows, and `--interval` for prediction sets;
-`evaluate` and `train` also with `--lags`, `--lags-of`, `--means-of`, `--by`, `--id` and `--time`.
-`--workers`, `--means`, `--horizon`, `--labels` and the report of `compare` are for numbers.
+`--checkpoint`, `--monitor`, `--events`, `--delay` in rows, `--lags`, `--lags-of`, `--means-of`, `--by`,
+`--id`, `--time`, and `--interval` for prediction sets. `train --workers` makes one forest of the
+classifiers of all workers. `--means`, `--horizon` and `--labels` are for numbers.
 
 "tree" is `HoeffdingTreeRegressor` or `HoeffdingTreeClassifier`, "forest" is `ForestRegressor` or
 `ForestClassifier`, "adaptive" is `AdaptiveTreeRegressor` or `AdaptiveTreeClassifier`.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sapwood.classify.classifier import Classifier
     from sapwood.classify.models import ForestClassifier
 
-__all__ = ["merged"]
+__all__ = ["check_mergeable", "merged", "start_with"]
 
 SAME = ("class_weight", "cost", "grace_period", "leaf")  # and what the models inside compare
 
@@ -34,17 +34,10 @@ def merged(one: "Classifier", other: Any) -> "ForestClassifier":
     MergeError
         If they cannot be one model.
     """
-    from sapwood.classify.models import ForestClassifier, HoeffdingTreeClassifier
+    from sapwood.classify.models import ForestClassifier
 
     for model in (one, other):
-        if not isinstance(model, HoeffdingTreeClassifier | ForestClassifier):
-            raise MergeError(
-                f"{type(model).__name__} cannot be merged with a classifier: trees "
-                "(HoeffdingTreeClassifier) and forests (ForestClassifier) can be"
-            )
-    for model in (one, other):
-        if model._held.bayes is not None or model._growth.merit is not None:
-            raise MergeError("a forest has no leaves of naive Bayes and no merit of VFDT")
+        check_mergeable(model)
     for name in SAME:
         mine, theirs = one._parameters[name], other._parameters[name]
         if mine != theirs:
@@ -60,6 +53,24 @@ def merged(one: "Classifier", other: Any) -> "ForestClassifier":
     unlabelled = one.rows_unlabelled + other.rows_unlabelled
     made._held = Held(inner, classes, codes, calibrator, pending, counts, unlabelled)
     return made
+
+
+def check_mergeable(model: Any) -> None:
+    """Raise MergeError unless a model is a classifier that can become part of a forest."""
+    from sapwood.classify.models import ForestClassifier, HoeffdingTreeClassifier
+
+    if not isinstance(model, HoeffdingTreeClassifier | ForestClassifier):
+        raise MergeError(
+            f"{type(model).__name__} cannot be merged with a classifier: trees "
+            "(HoeffdingTreeClassifier) and forests (ForestClassifier) can be"
+        )
+    if model._held.bayes is not None or model._growth.merit is not None:
+        raise MergeError("a forest has no leaves of naive Bayes and no merit of VFDT")
+
+
+def start_with(model: "Classifier", first: Label) -> None:
+    """Let an empty classifier know its first class, so that it can be merged with others."""
+    model._held = model._held.widened((first,), model._limit, model._growth)
 
 
 def _with_classes(own: "Classifier", classes: tuple[Label, ...]) -> Held:

@@ -41,7 +41,6 @@ __all__ = [
     "is_of_classes",
     "print_class_counts",
     "print_classes",
-    "reject_given",
 ]
 
 MOST_HINTED, LEAST_HINTED = 20, 100  # values of a target, in so many rows
@@ -390,10 +389,3 @@ def _write_report(path: Path, found: ClassEvaluation, job: ClassJob) -> None:
         "command": " ".join(["sapwood", *sys.argv[1:]]),
     }
     write_class_report(path, found, job.model, settings=shown)
-
-
-def reject_given(given: dict[str, Any]) -> None:
-    """Complain of options of a command that there are not for classes."""
-    for option, value in given.items():
-        if value is not None:
-            raise UsageError(f"{option} {value} is for numbers, and the target is a class")

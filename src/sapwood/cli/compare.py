@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from sapwood.cli import options
-from sapwood.cli.classes import is_of_classes, reject_given
+from sapwood.cli.classes import is_of_classes
 from sapwood.cli.columns import show_columns
 from sapwood.cli.compare_classes import CLASS_MEASURES, CLASS_MODELS, ClassComparison
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line, visible
@@ -115,13 +115,16 @@ def compare(
         if is_of_classes(stream[:1], reading, first, terminal):
             model = model if given else list(CLASS_MODELS)
             _check_names(stream, model, diagram)
-            reject_given({"--report": report, "--lags": lags.made("y")})
-            compared = ClassComparison(stream, model, reading, targets, measure)
+            how = Learning(**vars(lags))
+            compared = ClassComparison(stream, model, reading, targets, how, measure=measure)
             compared.run(terminal)
             compared.show(as_json=as_json, quiet=quiet)
             if diagram is not None:
                 draw_ranks(diagram, compared.ranking, compared.title)
                 terminal.say(f"diagram: {diagram}")
+            if report is not None:
+                compared.write_report(report)
+                terminal.say(f"report: {report}")
             return
         if measure in CLASS_MEASURES:
             raise UsageError(f"--measure {measure} is for classes: pass --task classes")

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,8 @@ class ClassComparison:
     ----------
     streams, models : list of str
         As they were typed.
-    reading, targets
-        As of `sapwood.cli.runs.make_run`.
+    reading, targets, learning
+        As of `sapwood.cli.runs.make_run`; of learning, the lags.
     measure : str, optional
         By which models are ranked, a key of `CLASS_MEASURES`; accuracy by default.
     """
@@ -56,6 +57,8 @@ class ClassComparison:
         models: list[str],
         reading: Reading,
         targets: Targets,
+        learning: Learning,
+        *,
         measure: str | None,
     ) -> None:
         self.measure = measure or "accuracy"
@@ -65,7 +68,7 @@ class ClassComparison:
                 f"--measure {measure} is for numbers, and the target is a class: choose of {known}"
             )
         self.streams, self.models = streams, models
-        self._reading, self._targets = reading, targets
+        self._reading, self._targets, self._learning = reading, targets, learning
         self.found: list[list[Cell]] = []
 
     @property
@@ -77,10 +80,10 @@ class ClassComparison:
         """Evaluate all models on all streams; one that fails is last there."""
         for name in self.streams:
             jobs = [
-                ClassJob([name], self._reading, Learning(model=spec), self._targets)
+                ClassJob([name], self._reading, replace(self._learning, model=spec), self._targets)
                 for spec in self.models
             ]
-            show_columns(terminal, jobs[0].stream)
+            show_columns(terminal, jobs[0].stream, getattr(jobs[0].model, "lags", None))
             self.found.append(
                 [_evaluated(terminal, *each) for each in zip(jobs, self.models, strict=True)]
             )
@@ -105,6 +108,22 @@ class ClassComparison:
             print(json.dumps(described(self.streams, self.models, self.found, ranking), indent=2))
         elif not quiet:
             self._print(ranking)
+
+    def write_report(self, path: Path) -> None:
+        """Write the HTML report."""
+        from sapwood.report.class_comparison import write_class_comparison
+        from sapwood.report.titles import names_of_models
+
+        results = {
+            name: {
+                spec: cell.words if isinstance(cell, Failed) else cell
+                for spec, cell in zip(self.models, row, strict=True)
+            }
+            for name, row in zip(self.streams, self.found, strict=True)
+        }
+        ranking = self.ranking
+        words = verdict(ranking, names_of_models(ranking.models))
+        write_class_comparison(path, results, ranking, self.measure, words)
 
     def _print(self, ranking: Ranking) -> None:
         terminal = Terminal(highlight=False)

@@ -116,9 +116,10 @@ def predict(
         run.follow(terminal)
         read, rejected = run.read, run.rejected
         if run.request.lost is not None:
+            recursive = ", or use `sapwood forecast`, whose predictions become lags"
             terminal.say(
-                f"sapwood: {run.request.lost}: name --target if the file has targets, or use "
-                "`sapwood forecast`, whose predictions become lags"
+                f"sapwood: {run.request.lost}: name --target if the file has targets"
+                + ("" if request.class_columns else recursive)
             )
         terminal.say(f"rows: {read:,} read, {read - rejected:,} predicted, {rejected:,} rejected")
 

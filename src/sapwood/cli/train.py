@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from sapwood.cli import options
-from sapwood.cli.classes import ClassJob, Files, is_of_classes, print_class_counts, reject_given
+from sapwood.cli.class_workers import ClassWorkersJob, print_trained_classes
+from sapwood.cli.classes import ClassJob, Files, is_of_classes, print_class_counts
 from sapwood.cli.columns import show_columns
 from sapwood.cli.failure import Terminal, failing_in_one_line
 from sapwood.cli.files import check_files
@@ -57,7 +58,14 @@ def train(
         )
         options.check_bad_rows(bad_rows, targets.on_bad_row)
         if is_of_classes(stream, reading, learning, terminal):
-            reject_given({"--workers": workers})
+            if workers is not None:
+                shared = ClassWorkersJob(stream, reading, targets, learning, workers, engine)
+                classes = shared.learn(bad_rows, checkpoint)
+                classes.model.save(save)
+                print_trained_classes(classes, terminal)
+                if not quiet:
+                    print(save)
+                return
             of_classes = ClassJob(stream, reading, learning, targets)
             trained_on = of_classes.follow(terminal, Files(bad_rows=bad_rows), checkpoint, every)
             of_classes.model.save(save)

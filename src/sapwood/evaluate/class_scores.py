@@ -141,6 +141,11 @@ class ClassScores:
             self.bins[place] += (1.0, confidence, own == best)
 
     @property
+    def total_log_loss(self) -> float:
+        """The sum of the log-loss over all rows."""
+        return float(self._log_loss)
+
+    @property
     def curve(self) -> NDArray[Any]:
         """The scores of all rows up to some points, and of the last one."""
         points = list(self._points)

@@ -266,7 +266,8 @@ class LaggedModel(LaggedIntervals):
         plan = self.lags.plan(X)
         lost = lost_lags(plan, self.lags)
         if lost is not None:
-            warnings.warn(f"{lost}: use forecast, or predict fewer rows", stacklevel=5)
+            remedy = "use forecast, or predict" if hasattr(self, "forecast") else "predict"
+            warnings.warn(f"{lost}: {remedy} fewer rows", stacklevel=5)
         if not self._token({}):
             return plan, None
         return plan, self._tokens(X, plan) if keys is None else keys

@@ -225,6 +225,14 @@ def test_sets_hold_the_class_of_the_highest_probability():
     assert found == [[label in held for label in other.classes] for held in single]
 
 
+def test_lags_that_are_not_known_are_warned_of():
+    X, y = weather(50)
+    model = made()
+    model.learn_many(X, y)
+    with pytest.warns(UserWarning, match=r"state.lag1' is not known .*: predict fewer rows"):
+        model.predict_many([{"shop": "a", "x": 0.0}] * 3)
+
+
 def test_lags_that_no_class_has_are_rejected():
     tree = HoeffdingTreeClassifier()
     with pytest.raises(ValueError, match="no mean"):
