@@ -47,6 +47,7 @@ KINDS = {
     "HybridRegressor": "sapwood.hybrid.regressor",
     "IntervalRegressor": "sapwood.intervals.regressor",
     "Monitor": "sapwood.drift.monitor",
+    "MultiViewRegressor": "sapwood.views.regressor",
     "LaggedModel": "sapwood.lags.model",
     "LossRegressor": "sapwood.loss.regressor",
     "RecurringRegressor": "sapwood.recurring.regressor",

@@ -47,8 +47,9 @@ class RecurringRegressor(OneTargetStage):
     -----
     It helps if concepts return, such as the modes of a machine, and if labels arrive soon. Until a
     retired model returns, it predicts the same as the model inside. While retired models are tried,
-    a row costs as many times as much as there are models. The errors are looked at every 25 rows, so the alert and
-    the return are up to 25 rows late each. The rule counts each row once, whatever its weight.
+    a row costs as many times as much as there are models. The errors are looked at every 25 rows, so
+    the alert and the return are up to 25 rows late each. The rule counts each row once, whatever its
+    weight.
 
     References
     ----------
@@ -109,9 +110,9 @@ class RecurringRegressor(OneTargetStage):
         return [dict(event) for event in self._held.events]
 
     @property
-    def features(self) -> tuple[Label, ...]:
+    def features(self) -> list[Label]:
         """The names of the features, in the order of their first appearance."""
-        return self._held.features
+        return list(self._held.features)
 
     @property
     def rows_learned(self) -> float:

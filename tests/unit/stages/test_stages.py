@@ -315,6 +315,7 @@ def test_an_interruption_leaves_all_stages_before_or_after_the_row(stage, way, s
 AROUND = {
     "transform": lambda: sapwood.TransformedRegressor(HoeffdingTreeRegressor(), "sqrt"),
     "loss": lambda: sapwood.LossRegressor(HoeffdingTreeRegressor(), "poisson"),
+    "views": lambda: sapwood.MultiViewRegressor(HoeffdingTreeRegressor(), without=["x"]),
     "recurring": lambda: sapwood.RecurringRegressor(HoeffdingTreeRegressor()),
     "lags": lambda: LaggedModel(HoeffdingTreeRegressor(), Lags([1, 3])),
 }
@@ -325,6 +326,7 @@ AROUND = {
     [
         ("transform", 1),
         ("loss", 29),
+        ("views", 1),
         ("recurring", 1),
         ("lags", 1),
         pytest.param("loss", 1, marks=pytest.mark.long),
