@@ -21,6 +21,7 @@ PUBLIC = {
     "sapwood.sparse": "Models of rows that have a few of very many names.",
     "sapwood.transform": "Models of a transformed target.",
     "sapwood.loss": "Models with another loss than the squared error.",
+    "sapwood.views": "Models of several views of the same rows.",
     "sapwood.recurring": "Models that keep retired models for recurring concepts.",
     "sapwood.lags": "Lag features and rolling means.",
     "sapwood.drift": "Concept drift: detector and monitor.",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sapwood.storage.container import ModelFileError
     from sapwood.transform import TransformedRegressor
     from sapwood.tree import HoeffdingTreeRegressor
+    from sapwood.views import MultiViewRegressor
 
     __version__: str
 
@@ -49,6 +50,7 @@ __all__ = [
     "LossRegressor",
     "ModelFileError",
     "Moments",
+    "MultiViewRegressor",
     "Observer",
     "QuantizerObserver",
     "RecurringRegressor",
@@ -71,6 +73,7 @@ _PLACES = {
     "LossRegressor": "sapwood.loss",
     "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",
+    "MultiViewRegressor": "sapwood.views",
     "RecurringRegressor": "sapwood.recurring",
     "SparseRegressor": "sapwood.sparse",
     "TransformedRegressor": "sapwood.transform",
@@ -92,6 +95,7 @@ _MODULES = (
     "streams",
     "transform",
     "tree",
+    "views",
 )
 
 

@@ -50,6 +50,7 @@ KINDS = {
     "LaggedClassifier": "sapwood.classify.lagged",
     "LaggedModel": "sapwood.lags.model",
     "LossRegressor": "sapwood.loss.regressor",
+    "MultiViewRegressor": "sapwood.views.regressor",
     "RecurringRegressor": "sapwood.recurring.regressor",
     "SparseRegressor": "sapwood.sparse.regressor",
     "TransformedRegressor": "sapwood.transform.regressor",

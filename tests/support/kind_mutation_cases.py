@@ -169,6 +169,9 @@ KINDS = {
     "naive stack": lambda: learned(lagged(NaiveStack(tree(), "y.lag3", linear=["y.lag3"]))),
     "sparse": lambda: learned(sapwood.SparseRegressor(tree())),
     "loss": lambda: learned(sapwood.LossRegressor(tree(), "huber")),
+    "views": lambda: learned(
+        sapwood.MultiViewRegressor(tree(), without=["a"], crosses=[("a", "few")])
+    ),
     "recurring": lambda: learned(sapwood.RecurringRegressor(tree(), pool=2)),
     "recurring, in a trial": recurring,
     "classes, two": lambda: classified(sapwood.HoeffdingTreeClassifier(grace_period=50), 2),

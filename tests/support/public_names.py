@@ -29,6 +29,7 @@ PACKAGES = (
     "sapwood.streams",
     "sapwood.sparse",
     "sapwood.transform",
+    "sapwood.views",
 )
 
 

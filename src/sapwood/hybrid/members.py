@@ -83,7 +83,7 @@ class OneRow:
     count = 1
 
     def __init__(self, x: Any, ids: KeyArray | None = None) -> None:
-        self._x, self.ids = x, ids
+        self.x, self.ids = x, ids
 
     def part(self, start: int, stop: int) -> "OneRow":
         """Return the row."""
@@ -95,39 +95,39 @@ class OneRow:
 
     def names(self) -> list[Label]:
         """Return the names of the features, in the order of the row."""
-        return list(self._x)
+        return list(self.x)
 
     def plan(self, reader: RowReader, learn: bool) -> EncodedRows:
         """Return the row as numbers, and what it adds to the features of a reader."""
         features = reader.features
-        if reader.read(self._x, learn):
+        if reader.read(self.x, learn):
             return EncodedRows(features, features.known, reader.row[np.newaxis].copy())
-        return features.read_one(self._x, learn)
+        return features.read_one(self.x, learn)
 
     def column(self, name: Label) -> Any:
         """Return the values of a feature; None if the row does not have it."""
-        return [self._x[name]] if name in self._x else None
+        return [self.x[name]] if name in self.x else None
 
     def keys(self) -> KeyArray:
         """Return by what pending predictions are found."""
-        return np.array([key_of_row(self._x)], np.uint64) if self.ids is None else self.ids
+        return np.array([key_of_row(self.x)], np.uint64) if self.ids is None else self.ids
 
     def with_features(self, names: Sequence[str], values: FloatArray) -> "OneRow":
         """Return the row with further features."""
         more = zip(names, values[0].tolist(), strict=True)
-        own = {**self._x, **{name: None if math.isnan(v) else v for name, v in more}}
-        return OneRow(marked_like(self._x, own), self.ids)
+        own = {**self.x, **{name: None if math.isnan(v) else v for name, v in more}}
+        return OneRow(marked_like(self.x, own), self.ids)
 
     def predict(self, model: Regressor, record: bool) -> FloatArray:
         """Return the prediction, with a column for each target."""
-        found = model._place_one(self._x, self._key, record)[0]
+        found = model._place_one(self.x, self._key, record)[0]
         values = [*found.values()] if isinstance(found, Mapping) else [found]
         return np.array([values], np.float64)
 
     def learn(self, model: Regressor, y: Targets, w: FloatArray) -> None:
         """Let a model learn the row."""
         own = named(y.names, y.values[0].tolist()) if y.names else float(y.values[0, 0])
-        model._learn_row(self._x, own, float(w[0]), self._key)
+        model._learn_row(self.x, own, float(w[0]), self._key)
 
     def learn_into(
         self, model: Regressor, y: Targets, w: FloatArray, before: FloatArray, *, delayed: bool

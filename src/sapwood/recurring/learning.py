@@ -111,7 +111,7 @@ class Learning:
         trial = held.trial
         if trial is None:
             return ()
-        X = [rows._x] if isinstance(rows, OneRow) else rows.columns
+        X = [rows.x] if isinstance(rows, OneRow) else rows.columns
         kept: list[Regressor | None] = []
         for place, (model, learned) in enumerate(zip(trial.candidates, trial.learned, strict=True)):
             found: Regressor | None = model

@@ -109,9 +109,9 @@ class RecurringRegressor(OneTargetStage):
         return [dict(event) for event in self._held.events]
 
     @property
-    def features(self) -> tuple[Label, ...]:
+    def features(self) -> list[Label]:
         """The names of the features, in the order of their first appearance."""
-        return self._held.features
+        return list(self._held.features)
 
     @property
     def rows_learned(self) -> float:

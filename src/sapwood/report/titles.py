@@ -33,6 +33,7 @@ STAGES = {
     "NaiveStack": "a naive forecast",
     "TransformedRegressor": "a transformed target",
     "RecurringRegressor": "retired models",
+    "MultiViewRegressor": "several views",
     "SparseRegressor": "sparse rows",
     "LossRegressor": "another loss",
     "IntervalRegressor": "prediction intervals",

@@ -234,7 +234,7 @@ def test_features_that_appear_later_are_in_their_order_after_a_return():
     later = part_of({**X, "c": 1 - X["a"], "d": X["b"]}, BLOCK)
     model.learn_many(later, y[BLOCK:])
     assert "returned" in [event["event"] for event in model.events]
-    assert model.features == ("a", "b", "c", "d")
+    assert model.features == ["a", "b", "c", "d"]
     array = np.column_stack([column[:50] for column in later.values()])
     assert (model.predict_many(array) == model.predict_many(part_of(later, 0, 50))).all()
 

@@ -13,6 +13,7 @@ from sapwood import (
     HybridRegressor,
     IntervalRegressor,
     LossRegressor,
+    MultiViewRegressor,
     RecurringRegressor,
     TransformedRegressor,
 )
@@ -31,6 +32,7 @@ AROUND = {
     "sqrt": lambda model: TransformedRegressor(model, "sqrt"),
     "log1p": lambda model: TransformedRegressor(model, "log1p"),
     "auto": lambda model: TransformedRegressor(model, "auto"),
+    "views": lambda model: MultiViewRegressor(model, without=["b"], crosses=[("a", "b")]),
     "recurring": RecurringRegressor,
     "hybrid": hybrid,
 }
