@@ -106,7 +106,7 @@ def _units(arrays: dict[str, Array], place: int) -> dict[str, Array]:
     for name in ("samples", "run", "still", "seen", "inside"):
         units[name] = np.minimum(units[name], rows)
     units["wait"] = np.maximum(0.0, rows + units["wait"] - arrays["stream"][STREAM.index("rows")])
-    for name in unrest.dtype.names:
+    for name in unrest.dtype.names or ():
         if name in ("error", "as_is", "in_force") or name.startswith(("weighed_", "square_")):
             unrest[name] *= variance
         elif name.startswith("gain_"):

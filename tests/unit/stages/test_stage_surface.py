@@ -224,7 +224,8 @@ def test_what_a_stage_has_of_its_own_follows_the_model_inside(learned, stage, ki
 
 def test_only_what_reaches_the_model_can_be_set(learned, stage, kind):
     outer = restored(learned, stage, kind)
-    may = SETTABLE | ({"no_splits"} if kind == "tree" else set())
+    grows = kind in ("tree", "adaptive", "forest")
+    may = SETTABLE | ({"no_splits"} if grows else set())
     may |= {"model"} if isinstance(outer, LaggedModel) else set()
     before = outer.to_bytes()
     methods = {name for name in public(outer) if callable(getattr(type(outer), name))}
@@ -234,7 +235,7 @@ def test_only_what_reaches_the_model_can_be_set(learned, stage, kind):
             setattr(outer, name, ["x"])
     assert outer.to_bytes() == before
     outer.schema = Schema()
-    if kind == "tree":
+    if grows:
         outer.no_splits = ["x"]
         inner = outer
         while isinstance(inner, Stage):
