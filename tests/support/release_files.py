@@ -40,6 +40,8 @@ def models():
         "transformed": (sapwood.TransformedRegressor(tree(), "log1p"), rows_of),
         "sparse": (sapwood.SparseRegressor(tree()), rows_of),
         "loss": (sapwood.LossRegressor(tree(), "huber"), rows_of),
+        "recurring": (sapwood.RecurringRegressor(tree()), rows_of),
+        "views": (sapwood.MultiViewRegressor(tree(), without=["b"]), rows_of),
         "naive-stack": (LaggedModel(NaiveStack(tree(), "y.lag2"), Lags([1, 2])), rows_of),
         "tree-classes": (sapwood.HoeffdingTreeClassifier(), class_rows_of),
         "forest-classes": (sapwood.ForestClassifier(members=2), class_rows_of),

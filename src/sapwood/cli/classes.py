@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from sapwood.cli.follow import Follower, Output
 from sapwood.cli.horizons import AUTO
 from sapwood.cli.models import make_classifier, saved_model, targets_of
 from sapwood.cli.outputs import BadRowFile, ClassPredictionFile, EventFile, write_curve
-from sapwood.cli.reading import Reading, is_topic, open_named
+from sapwood.cli.reading import ClassReading, Reading, is_classifier, is_topic, open_named
 from sapwood.cli.runs import Learning, Scoring, Targets
 from sapwood.cli.summary import print_drift
 from sapwood.cli.values import amount, settings
@@ -34,10 +34,8 @@ from sapwood.streams.stream import Stream
 
 __all__ = [
     "ClassJob",
-    "ClassReading",
     "Files",
     "evaluate_job",
-    "is_classifier",
     "is_of_classes",
     "print_class_counts",
     "print_classes",
@@ -45,27 +43,6 @@ __all__ = [
 
 MOST_HINTED, LEAST_HINTED = 20, 100  # values of a target, in so many rows
 MOST_SHOWN = 12  # classes of a confusion matrix in the terminal
-
-
-def is_classifier(model: Any) -> bool:
-    """Whether a model predicts classes."""
-    return getattr(model, "task", None) == "classes"
-
-
-@dataclass(frozen=True)
-class ClassReading(Reading):
-    """How a stream is read whose target is a class: as a category among its features."""
-
-    label: str = ""
-
-    def read_options(self) -> dict[str, Any]:
-        """Return the arguments of `open_stream`."""
-        found = super().read_options()
-        known = found["known"]
-        if known is not None:
-            known = {**known, self.label: "category"}
-        categorical = [*found["categorical"], self.label]
-        return {**found, "target": None, "categorical": categorical, "known": known}
 
 
 def is_of_classes(

@@ -12,12 +12,18 @@ import typer
 
 from sapwood import load
 from sapwood.cli import options
-from sapwood.cli.classes import ClassReading, is_classifier
 from sapwood.cli.failure import Terminal, UsageError, failing_in_one_line
 from sapwood.cli.files import check_files, is_stdout
 from sapwood.cli.models import check_levels
 from sapwood.cli.outputs import BadRowFile, GrowingFile, bound_columns, bound_names, named
-from sapwood.cli.reading import Reading, Writing, is_topic, report_missing
+from sapwood.cli.reading import (
+    ClassReading,
+    Reading,
+    Writing,
+    is_classifier,
+    is_topic,
+    report_missing,
+)
 from sapwood.cli.values import amount
 from sapwood.lags.forecasting import lost_lags
 from sapwood.rows.encoded import EncodedColumns

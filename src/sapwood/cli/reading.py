@@ -20,7 +20,15 @@ from sapwood.streams.schema import nearest
 from sapwood.streams.stream import MOST_ROWS, Chunk, DerivedStream, Kind, Position, Stream
 from sapwood.validation import Label
 
-__all__ = ["Reading", "Writing", "is_topic", "open_named", "report_missing"]
+__all__ = [
+    "ClassReading",
+    "Reading",
+    "Writing",
+    "is_classifier",
+    "is_topic",
+    "open_named",
+    "report_missing",
+]
 
 MOST_SAMPLED = 1_000_000
 
@@ -228,6 +236,27 @@ class Reading(Writing):
         for option, value in given.items():
             if value:
                 raise UsageError(f"{option} is for files, and {name} is computed: leave it out")
+
+
+def is_classifier(model: Any) -> bool:
+    """Whether a model predicts classes."""
+    return getattr(model, "task", None) == "classes"
+
+
+@dataclass(frozen=True)
+class ClassReading(Reading):
+    """How a stream is read whose target is a class: as a category among its features."""
+
+    label: str = ""
+
+    def read_options(self) -> dict[str, Any]:
+        """Return the arguments of `open_stream`."""
+        found = super().read_options()
+        known = found["known"]
+        if known is not None:
+            known = {**known, self.label: "category"}
+        categorical = [*found["categorical"], self.label]
+        return {**found, "target": None, "categorical": categorical, "known": known}
 
 
 def _check_target(

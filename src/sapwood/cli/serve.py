@@ -152,8 +152,7 @@ def _follower(url: str | None, target: list[str], config: Path | None) -> Any:
     """Return what makes the follower of a topic, None if none is to be followed."""
     if url is None:
         return None
-    from sapwood.cli.classes import ClassReading
-    from sapwood.cli.reading import Reading, is_topic
+    from sapwood.cli.reading import ClassReading, Reading, is_topic
 
     if not is_topic([url]):
         raise UsageError(f"--follow {url}: kafka://HOST:PORT/TOPIC is expected")

@@ -146,7 +146,7 @@ class AdaptiveTreeRegressor(TreeViews, Ensemble):
     def prune(self, node: int) -> NDArray[np.int32]:
         """Turn a node of the tree into a leaf again, as `HoeffdingTreeRegressor.prune` does.
 
-        The tree that waits to replace it is left as it is.
+        The candidate that may replace it keeps its nodes.
 
         Parameters
         ----------

@@ -25,9 +25,7 @@ Event = dict[str, Any]
 LOOK = 25  # rows between two looks
 TRIAL_LOOKS = 20  # after which a trial ends without a return
 SURE = 4.0  # deviations by which a retired model has to be ahead
-SAME = (
-    0.1  # models whose predictions differ by less, as a share of squared errors, are of one concept
-)
+SAME = 0.1  # share of squared errors; models whose predictions differ by less are of one concept
 ONCE_IN = 1_000_000.0  # rows between false drift alerts
 MOST_EVENTS = 100
 FURTHEST = 1e60  # that an error counts; its fourth power is finite

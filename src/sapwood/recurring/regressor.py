@@ -187,7 +187,7 @@ class RecurringRegressor(OneTargetStage):
         bad = model._kernel.check(y, w)
         if bad >= 0:
             refuse_row(y[bad], w[bad], bad)
-        plan = rows.plan(model._features, True)
+        plan = rows.plan(model._reader, True)
         if len(plan.starts(model._is_limited)) > 1 and not model._has_room(plan, (), w):
             model.copy()._learn_many(
                 rows.columns, Targets(None, y), w, None, delayed=True, predicting=False
