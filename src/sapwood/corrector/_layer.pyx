@@ -1,6 +1,7 @@
 """The last layer by itself, for the predictions of any model."""
 
 import numpy as np
+from libc.math cimport fabs
 
 from sapwood.corrector._blend cimport blend_doubles
 from sapwood.corrector._range cimport FIRST_WINDOW as WINDOW, MOST_RECORDS as RECORDS
@@ -10,6 +11,7 @@ MOST_RECORDS, FIRST_WINDOW = RECORDS, WINDOW
 RANGE_PARTS = ("seen", "window", "low_records", "high_records", "low_before", "high_before")
 LAYER_DOUBLES = sizeof(LayerState) // sizeof(double)
 SAYING_DOUBLES = sizeof(CorrectedPrediction) // sizeof(double)
+cdef double LARGEST = 1e100  # prediction of a model that is corrected
 
 # Chosen on bike, Beijing PM2.5, california, friedman-gsg, demand and daily temperatures, each with
 # labels at once, by batches and late; `python -m benchmarks timings` shows all streams.
@@ -69,6 +71,16 @@ def layer_parts():
 cdef class LastLayer:
     """Blend a model's predictions with what followed from earlier labels.
 
+    Predictions beyond `LARGEST`, as a model that diverges makes, are issued as they are, and nothing
+    is learned from their rows; nor from those whose label is missing.
+
+    Parameters
+    ----------
+    state : array of float, optional
+        The doubles of a layer that has learned rows; a copy is made.
+    rows : float
+        How many it has learned.
+
     Examples
     --------
     >>> import numpy as np
@@ -83,10 +95,16 @@ cdef class LastLayer:
     cdef readonly double rows
     cdef LayerState* layer
 
-    def __init__(self):
-        cdef double[::1] view = fresh_layer()
-        self.state = view.base
+    def __init__(self, state=None, double rows=0.0):
+        cdef double[::1] view = fresh_layer() if state is None else np.array(state, np.float64)
+        if view.shape[0] != LAYER_DOUBLES:
+            raise ValueError(f"a layer has {LAYER_DOUBLES} doubles, not {view.shape[0]}")
+        self.state, self.rows = view.base, rows
         self.layer = <LayerState*>&view[0]
+
+    def copy(self):
+        """Return an independent copy."""
+        return LastLayer(self.state, self.rows)
 
     def say(self, const double[::1] predictions):
         """Return what comes of predictions, and notes by which to judge it later.
@@ -107,9 +125,10 @@ cdef class LastLayer:
         cdef CorrectedPrediction* saying
         if self.rows > 0.0:
             for row in range(rows):
-                saying = <CorrectedPrediction*>&notes[row, 0]
-                say(self.layer, &RULES, predictions[row], self.rows, saying)
-                said[row] = issued(self.layer, saying)
+                if fabs(predictions[row]) <= LARGEST:
+                    saying = <CorrectedPrediction*>&notes[row, 0]
+                    say(self.layer, &RULES, predictions[row], self.rows, saying)
+                    said[row] = issued(self.layer, saying)
         return said.base, notes.base
 
     def learn(
@@ -118,30 +137,43 @@ cdef class LastLayer:
         const double[::1] y,
         const double[:, ::1] notes=None,
         const double[::1] w=None,
+        bint at_once=False,
     ):
-        """Learn labels.
+        """Learn labels; return what is said of each prediction just before.
 
         Parameters
         ----------
         predictions : array of float, shape (n,)
             What the model predicts for their rows just before it learns them.
         y : array of float, shape (n,)
-            The labels.
+            The labels; NaN where one is missing.
         notes : array of float, shape (n, SAYING_DOUBLES), optional
-            What `say` returned for these rows; without it they were never predicted.
+            What `say` returned for these rows, zeros or NaN for a row that was never predicted;
+            without it none was.
         w : array of float, shape (n,), optional
             Their weights; 1 each if not given.
+        at_once : bool
+            Whether the rows are judged by what is said just before.
         """
         cdef Py_ssize_t row, rows = y.shape[0]
+        cdef double[::1] said = np.array(predictions)
+        cdef CorrectedPrediction saying
+        cdef const CorrectedPrediction* judged
         if predictions.shape[0] != rows or (w is not None and w.shape[0] != rows):
             raise ValueError("the arrays do not fit together")
         if notes is not None and (notes.shape[0] != rows or notes.shape[1] != SAYING_DOUBLES):
             raise ValueError("the notes do not fit the labels")
         for row in range(rows):
-            self.take(
-                predictions[row], y[row], 1.0 if w is None else w[row],
-                NULL if notes is None else <const CorrectedPrediction*>&notes[row, 0],
-            )
+            if not fabs(predictions[row]) <= LARGEST:
+                continue
+            judged = NULL if notes is None else <const CorrectedPrediction*>&notes[row, 0]
+            if self.rows > 0.0:
+                say(self.layer, &RULES, predictions[row], self.rows, &saying)
+                said[row] = issued(self.layer, &saying)
+                judged = &saying if at_once else judged
+            if y[row] == y[row]:
+                self.take(predictions[row], y[row], 1.0 if w is None else w[row], judged)
+        return said.base
 
     def predict_learn(self, const double[::1] predictions, const double[::1] y):
         """Return what is said of each prediction, before its label is learned.
@@ -151,17 +183,7 @@ cdef class LastLayer:
         predictions, y : arrays of float, shape (n,)
             What the model predicted for each row, and the labels.
         """
-        cdef Py_ssize_t row, rows = y.shape[0]
-        cdef double[::1] said = np.array(predictions)
-        cdef CorrectedPrediction saying
-        if predictions.shape[0] != rows:
-            raise ValueError("the arrays do not fit together")
-        for row in range(rows):
-            if self.rows > 0.0:
-                say(self.layer, &RULES, predictions[row], self.rows, &saying)
-                said[row] = issued(self.layer, &saying)
-            self.take(predictions[row], y[row], 1.0, &saying if self.rows > 0.0 else NULL)
-        return said.base
+        return self.learn(predictions, y, at_once=True)
 
     cdef void take(
         self, double model, double y, double w, const CorrectedPrediction* saying

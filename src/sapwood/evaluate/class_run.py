@@ -152,7 +152,7 @@ class ClassRun:
         self.scores.update(own.classes, known, p[has_label], chosen)
         step = ClassStep(chunk.done, own, list(chunk.bad))
         if self.drift is not None:
-            step.alarms = self.drift.update(columns, own, has_label)
+            step.alarms = self.drift.update_classes(columns, own, has_label)
         if stopped is not None:
             raise BadRowError(stopped)
         if self.first_refused is None and chunk.bad:

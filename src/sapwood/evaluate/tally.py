@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from sapwood import validation
 from sapwood.drift import DriftEvent, Monitor
+from sapwood.drift.log import ALARMS, DriftLog
 from sapwood.evaluate.delay import Delay, Late
-from sapwood.evaluate.drift_log import ALARMS, DriftLog
 from sapwood.evaluate.learner import Learner
 from sapwood.evaluate.record import Record, saved_seconds
 from sapwood.evaluate.recorder import LabelledRows, packed, unpacked
@@ -252,7 +252,10 @@ class Tally:
             if self.first_unscored is None:
                 self.first_unscored = record.first_unscored
         if self.drift is not None:
-            self.drift.update(targets if every is None else every)
+            parts = targets if every is None else every
+            y = np.column_stack([part.y for part in parts])
+            predictions = np.column_stack([part.predictions for part in parts])
+            self.drift.update(parts[0].features, y, predictions, parts[0].times)
 
     def _times(self, chunk: Chunk) -> FloatArray | None:
         """Return the times of a chunk's rows, if they are known."""
