@@ -24,6 +24,7 @@ def hourly(rows=24 * 50, start="2026-03-02"):
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:Sorting by default")  # of sktime itself
 def test_all_checks_of_sktime_pass(capsys):
     assert program.main() == 0, capsys.readouterr().out
 
