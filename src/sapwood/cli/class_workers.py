@@ -28,16 +28,10 @@ FEWEST = 2  # members of a forest in a worker
 class ShareLearned:
     """What a worker sends back.
 
-    Parameters
-    ----------
-    model : bytes
-        The classifier; nothing if a row has stopped the work, or if there was no row.
-    counts : tuple of int
-        Rows that were read, rejected, without a label, scored, and right.
-    log_loss : float
-        The sum over the rows that were scored.
-    error : str
-        What has stopped the work.
+    - `model`: the classifier; nothing if a row has stopped the work, or if there was no row.
+    - `counts`: rows that were read, rejected, without a label, scored, and right.
+    - `log_loss`: the sum over the rows that were scored.
+    - `error`: what has stopped the work.
     """
 
     model: bytes = b""
@@ -59,12 +53,7 @@ class TrainedClasses:
 class _Share(DerivedStream):
     """Every so-many-th block of a stream.
 
-    Parameters
-    ----------
-    stream : Stream
-        All rows.
-    number, count : int
-        Which of how many shares.
+    - `number`, `count`: which of how many shares.
     """
 
     def __init__(self, stream: Stream, number: int, count: int) -> None:
@@ -155,14 +144,8 @@ def _first_label(job: ClassJob) -> Label | None:
 def learn_share(job: ClassWorkersJob, number: int, first: Label | None) -> ShareLearned:
     """Learn a share of the rows.
 
-    Parameters
-    ----------
-    job : ClassWorkersJob
-        What was typed.
-    number : int
-        Of the share.
-    first : str, optional
-        The first class of all workers; None if no row has a label.
+    - `job`: what was typed.
+    - `first`: the first class of all workers; None if no row has a label.
     """
     own = job.job()
     run = own.run

@@ -110,15 +110,7 @@ class Files(NamedTuple):
 
 
 class ClassJob:
-    """A run of a classifier over a stream, as it was typed.
-
-    Parameters
-    ----------
-    name : list of str
-        The stream.
-    reading, learning, targets, scoring
-        As of `sapwood.cli.runs.make_run`.
-    """
+    """A run of a classifier over a stream, as it was typed."""
 
     def __init__(
         self,
@@ -255,16 +247,10 @@ class ClassJob:
     ) -> ClassEvaluation:
         """Predict and learn all rows, from where an earlier run was saved.
 
-        Parameters
-        ----------
-        terminal : Terminal
-            Where people look.
-        outputs : Files
-            What grows along with the run.
-        checkpoint : Path, optional
-            Where the run is saved.
-        every : str
-            How often, as it was typed.
+        - `terminal`: where people look.
+        - `outputs`: what grows along with the run.
+        - `checkpoint`: where the run is saved.
+        - `every`: how often, as it was typed.
         """
         if outputs.events is not None and self.run.drift is None:
             raise UsageError(f"--events {outputs.events} is for what --monitor finds: add it")

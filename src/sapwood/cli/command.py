@@ -30,11 +30,6 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
 
     A parameter that is a dataclass is spread out into options, one for each of its fields that
     is annotated for typer. And there are --config and --print-config, for all options.
-
-    Parameters
-    ----------
-    function : callable
-        The command.
     """
     hints = get_type_hints(function, include_extras=True)
     parameters: list[Parameter] = []

@@ -41,14 +41,9 @@ Cell = ClassEvaluation | Failed
 class ClassComparison:
     """Several classifiers over several streams, ranked.
 
-    Parameters
-    ----------
-    streams, models : list of str
-        As they were typed.
-    reading, targets, learning
-        As of `sapwood.cli.runs.make_run`; of learning, the lags.
-    measure : str, optional
-        By which models are ranked, a key of `CLASS_MEASURES`; accuracy by default.
+    - `streams`, `models`: as they were typed.
+    - `reading`, `targets`, `learning`: as of `sapwood.cli.runs.make_run`; of learning, the lags.
+    - `measure`: by which models are ranked, a key of `CLASS_MEASURES`; accuracy by default.
     """
 
     def __init__(

@@ -50,20 +50,11 @@ class _Abandoned(BaseException):
 class Follower(Generic[Run]):
     """A run, the files that grow with it, and when it is saved.
 
-    Parameters
-    ----------
-    run : Prequential or ClassRun
-        The run, not yet started.
-    terminal : Terminal
-        Where people look.
-    identity : dict
-        What is evaluated on what: a checkpoint of anything else is rejected.
-    outputs : list of files
-        What grows along with the run.
-    checkpoint : Path, optional
-        Where it is saved.
-    every : str
-        How often, as it was typed.
+    - `run`: the run, not yet started.
+    - `terminal`: where people look.
+    - `identity`: what is evaluated on what: a checkpoint of anything else is rejected.
+    - `outputs`: what grows along with the run.
+    - `every`: how often, as it was typed.
     """
 
     run: Run

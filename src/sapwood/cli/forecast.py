@@ -108,15 +108,7 @@ def _seconds(horizon: str) -> float:
 
 
 class _Rows:
-    """The rows that are forecast.
-
-    Parameters
-    ----------
-    model : LaggedModel
-        The model.
-    name : str
-        Its file.
-    """
+    """The rows that are forecast."""
 
     def __init__(self, model: LaggedModel, name: str) -> None:
         self._model, self._name = model, name

@@ -57,16 +57,10 @@ def not_known_ahead(
 ) -> list[str]:
     """Return the columns that are left out, as their values are not known at the horizon.
 
-    Parameters
-    ----------
-    stream : Stream
-        With all columns.
-    known : str
-        What was typed: all, none, or names.
-    horizon : str, optional
-        What was typed; without a horizon, all columns are known.
-    by : sequence of str
-        The columns that identify series.
+    - `stream`: with all columns.
+    - `known`: what was typed: all, none, or names.
+    - `horizon`: what was typed; without a horizon, all columns are known.
+    - `by`: the columns that identify series.
     """
     if known == ALL:
         return []
@@ -85,14 +79,8 @@ def not_known_ahead(
 class Ahead:
     """How far ahead a run predicts.
 
-    Parameters
-    ----------
-    horizon : int or str, optional
-        Rows, or a duration.
-    season : int or str, optional
-        That of the seasonal naive forecast.
-    proposal : Proposal, optional
-        Lags that were found in the first rows.
+    - `horizon`: rows, or a duration.
+    - `proposal`: lags that were found in the first rows.
     """
 
     horizon: int | str | None = None

@@ -518,15 +518,10 @@ class LagOptions:
     ) -> "Lags | None":
         """Return the lags of a target, or of several; None if none are requested.
 
-        Parameters
-        ----------
-        target : str or sequence of str
-            The name of the target, or those of several.
-        time : str, optional
-            The feature that is the time of rows, for durations.
-        horizon : int or str, optional
-            How far ahead rows are predicted: shorter lags are left out. If none is left, there is
-            one of the horizon.
+        - `target`: the name of the target, or those of several.
+        - `time`: the feature that is the time of rows, for durations.
+        - `horizon`: how far ahead rows are predicted: shorter lags are left out. If none is left,
+          there is one of the horizon.
         """
         if not self.wants_lags:
             if self.by:

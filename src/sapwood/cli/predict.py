@@ -294,14 +294,8 @@ class _Predictions(GrowingFile):
 class _Saving:
     """Where predicting is saved, and how often.
 
-    Parameters
-    ----------
-    path : Path
-        The checkpoint.
-    every : str
-        How often, as it was typed.
-    model : int
-        A digest of the model's file.
+    - `every`: how often, as it was typed.
+    - `model`: a digest of the model's file.
     """
 
     def __init__(self, path: Path, every: str, model: int) -> None:

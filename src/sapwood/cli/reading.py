@@ -120,17 +120,9 @@ class Reading(Writing):
     def for_model(self, model: Any, typed: str) -> "Reading":
         """Return how a stream is read for a saved model: it predicts the target that it has.
 
-        Parameters
-        ----------
-        model : object
-            The model; None if a new one is made.
-        typed : str
-            What it was typed as.
-
-        Raises
-        ------
-        UsageError
-            If another target was named.
+        - `model`: the model; None if a new one is made.
+        - `typed`: what it was typed as.
+        - Raises UsageError if another target was named.
         """
         if model is None:
             return self
@@ -280,12 +272,7 @@ def _check_target(
 class _Renamed(DerivedStream):
     """A stream whose columns "0", "1", … are the features 0, 1, … of a model that learned arrays.
 
-    Parameters
-    ----------
-    stream : Stream
-        What is read.
-    names : mapping of str to int
-        The features that such columns are.
+    - `names`: the features that such columns are.
     """
 
     def __init__(self, stream: Stream, names: Mapping[str, int]) -> None:

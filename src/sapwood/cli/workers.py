@@ -26,16 +26,7 @@ __all__ = ["WorkersJob", "print_trained"]
 class WorkersJob:
     """What workers are to learn, as it was typed.
 
-    Parameters
-    ----------
-    stream : list of str
-        The files.
-    reading, targets, learning
-        Groups of options.
-    workers : int
-        How many.
-    engine : str
-        Where they are.
+    - `reading`, `targets`, `learning`: groups of options.
     """
 
     stream: list[str]

@@ -66,28 +66,15 @@ ERROR_ROWS = 500.0
 class Part:
     """A model that is merged: a copy, so that it can be changed.
 
-    Parameters
-    ----------
-    parameters : dict
-        Of a forest that has such trees.
-    reader : Features
-        By which its rows were read.
-    kernels : list of TreeKernel
-        The trees that have learned something.
-    pending : list of int
-        The outstanding decision of each, -1 for none.
-    records : array of TREE_RECORD
-        What is known of each of them.
-    weights : array, shape (targets, trees)
-        What each of them counts in the model, for each target.
-    stream : dict of str to float
-        What the model knows of all of its rows.
-    schema : Schema
-        How columns became features.
-    targets : array of TARGET_RECORD
-        What the model knows of each of several targets; empty of one.
-    errors : array, shape (trees, targets, 2)
-        The errors of its trees for each of several targets.
+    - `parameters`: of a forest that has such trees.
+    - `kernels`: the trees that have learned something.
+    - `pending`: the outstanding decision of each, -1 for none.
+    - `records`: what is known of each of them.
+    - `weights`, shape (targets, trees): what each of them counts in the model, for each target.
+    - `stream`: what the model knows of all of its rows.
+    - `schema`: how columns became features.
+    - `targets`: what the model knows of each of several targets; empty of one.
+    - `errors`, shape (trees, targets, 2): the errors of its trees for each of several targets.
     """
 
     parameters: dict[str, Any]
@@ -198,23 +185,13 @@ def assembled(
 ) -> ForestRegressor:
     """Return a forest of the trees of some models, which are used up.
 
-    Parameters
-    ----------
-    parts : sequence of Part
-        What each of them brings; the parameters are those of the first, with the limits of all.
-    shares : sequence of float
-        What the trees of each weigh together.
-    stream : dict of str to float
-        What is known of all rows.
-    targets : array of TARGET_RECORD
-        The same of each of several targets; empty of one.
-    layer : array, optional
-        The error-correction layer; a new one by default.
-
-    Raises
-    ------
-    MergeError
-        If their features or categories cannot be those of one model.
+    - `parts`: what each of them brings; the parameters are those of the first, with the limits of
+      all.
+    - `shares`: what the trees of each weigh together.
+    - `stream`: what is known of all rows.
+    - `targets`: the same of each of several targets; empty of one.
+    - `layer`: the error-correction layer; a new one by default.
+    - Raises MergeError if their features or categories cannot be those of one model.
     """
     parameters = _parameters(parts)
     limit = parameters["max_bytes"]

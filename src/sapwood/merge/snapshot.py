@@ -63,10 +63,7 @@ MOMENTS = ("weight", "target_mean", "target_m2", "residual_mean", "residual_m2")
 def check_mergeable(tree: Any) -> None:
     """Raise unless deltas can be taken of a tree.
 
-    Raises
-    ------
-    MergeError
-        If it is of another class, has learned too little, or watches by observers.
+    - Raises MergeError if it is of another class, has learned too little, or watches by observers.
     """
     if type(tree) is not HoeffdingTreeRegressor:
         raise MergeError(
@@ -93,10 +90,7 @@ def check_mergeable(tree: Any) -> None:
 def check_told_apart(tree: HoeffdingTreeRegressor) -> None:
     """Raise unless every category has a level of its own.
 
-    Raises
-    ------
-    MergeError
-        If some share one, by their hash: workers could not distinguish them.
+    - Raises MergeError if some share one, by their hash: workers could not distinguish them.
     """
     known, most = tree._features.known, tree._features.most_labels
     levels, start = tree._kernel.level_table, CODES * len(known.names)
@@ -174,12 +168,8 @@ def tree_of_snapshot(
 
     It learns without growing, whatever it may occupy.
 
-    Raises
-    ------
-    ModelFileError
-        If the bytes are no snapshot.
-    MergeError
-        If another release has made it.
+    - Raises ModelFileError if the bytes are no snapshot.
+    - Raises MergeError if another release has made it.
     """
     header, arrays = container.unpack(snapshot, KIND, source)
     try:

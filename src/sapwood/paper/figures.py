@@ -25,12 +25,8 @@ SMALLEST_REGRET = 1e-6
 def draw_metrics(averages: pd.DataFrame, observers: Sequence[str]) -> Figure:
     """Draw the paper's figure of average results: each metric by sample size, for each target.
 
-    Parameters
-    ----------
-    averages : pandas.DataFrame
-        What `average_over_runs` returns.
-    observers : sequence of str
-        In the order of the legend.
+    - `averages`: what `average_over_runs` returns.
+    - `observers`: in the order of the legend.
     """
     looks = looks_of(observers)
     with mpl.rc_context(SETTINGS):
@@ -74,12 +70,8 @@ def _draw_lines(axes: Axes, metric: Metric, means: pd.DataFrame, looks: dict[str
 def draw_differences(averages: pd.DataFrame, observers: Sequence[str]) -> Figure:
     """Draw the box plots of how far split points lie from E-BST's, cell by cell.
 
-    Parameters
-    ----------
-    averages : pandas.DataFrame
-        What `average_over_runs` returns.
-    observers : sequence of str
-        E-BST is left out.
+    - `averages`: what `average_over_runs` returns.
+    - `observers`: E-BST is left out.
     """
     looks = looks_of(observers)
     shown = [name for name in observers if name != EXHAUSTIVE]
@@ -116,12 +108,8 @@ def draw_differences(averages: pd.DataFrame, observers: Sequence[str]) -> Figure
 def draw_ranks(comparisons: Sequence[Comparison], observers: Sequence[str]) -> Figure:
     """Draw a critical-difference diagram for each metric, with the paper's ranks and ours.
 
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        One for each metric.
-    observers : sequence of str
-        The order that decides their looks.
+    - `comparisons`: one for each metric.
+    - `observers`: the order that decides their looks.
     """
     looks = looks_of(observers)
     with mpl.rc_context({**SETTINGS, "axes.grid": False, "axes.spines.top": True}):
@@ -155,12 +143,8 @@ def _draw_diagram(axes: Axes, comparison: Comparison, looks: dict[str, Look]) ->
 def draw_regret(with_regret: pd.DataFrame, observers: Sequence[str]) -> Figure:
     """Draw the share of E-BST's merit that is lost against the bytes that it takes.
 
-    Parameters
-    ----------
-    with_regret : pandas.DataFrame
-        What `regrets` returns.
-    observers : sequence of str
-        In the order of the legend.
+    - `with_regret`: what `regrets` returns.
+    - `observers`: in the order of the legend.
     """
     looks = looks_of(observers)
     with mpl.rc_context(SETTINGS):

@@ -46,14 +46,9 @@ METRICS = (
 class Comparison(NamedTuple):
     """How some observers rank by one metric.
 
-    Attributes
-    ----------
-    metric : Metric
-        What they are ranked by.
-    cells : int
-        How many cells the ranks are averaged over.
-    ranking : Ranking
-        Their average ranks, and whether they differ.
+    - `metric`: what they are ranked by.
+    - `cells`: how many cells the ranks are averaged over.
+    - `ranking`: their average ranks, and whether they differ.
     """
 
     metric: Metric
@@ -74,10 +69,7 @@ class Comparison(NamedTuple):
     def differ(self, first: str, second: str) -> bool:
         """Return whether two observers differ significantly.
 
-        Parameters
-        ----------
-        first, second : str
-            Their names.
+        - `first`, `second`: their names.
         """
         places = [self.ranking.models.index(name) for name in (first, second)]
         return bool(self.tests.pair_p[*places] < ALPHA)
@@ -85,10 +77,7 @@ class Comparison(NamedTuple):
     def ahead(self, first: str, second: str) -> bool:
         """Return whether one observer is significantly better than another.
 
-        Parameters
-        ----------
-        first, second : str
-            Their names.
+        - `first`, `second`: their names.
         """
         return self.differ(first, second) and bool(self.ranks[first] < self.ranks[second])
 
@@ -100,15 +89,8 @@ class Comparison(NamedTuple):
 def average_over_runs(results: pd.DataFrame) -> pd.DataFrame:
     """Average every metric over the runs of a cell.
 
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        What `run_study` returns.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each cell and observer.
+    - `results`: what `run_study` returns.
+    - Returns a row for each cell and observer.
     """
     grouped = results.drop(columns="run").groupby([*FACTORS, "observer"], sort=False)
     averages: pd.DataFrame = grouped.mean().reset_index()
@@ -118,14 +100,8 @@ def average_over_runs(results: pd.DataFrame) -> pd.DataFrame:
 def compare(averages: pd.DataFrame, metric: Metric, observers: Sequence[str]) -> Comparison:
     """Rank observers within each cell, and test whether they differ.
 
-    Parameters
-    ----------
-    averages : pandas.DataFrame
-        What `average_over_runs` returns.
-    metric : Metric
-        What to rank by.
-    observers : sequence of str
-        Which ones; three at least.
+    - `averages`: what `average_over_runs` returns.
+    - `observers`: which ones; three at least.
     """
     table = averages.pivot(index=FACTORS, columns="observer", values=metric.column)
     values = _without_rounding(table[list(observers)])
@@ -136,10 +112,7 @@ def compare(averages: pd.DataFrame, metric: Metric, observers: Sequence[str]) ->
 def regrets(results: pd.DataFrame) -> pd.DataFrame:
     """Return the results with the column ``regret``: the share of E-BST's merit that is lost.
 
-    Parameters
-    ----------
-    results : pandas.DataFrame
-        What `run_study` returns.
+    - `results`: what `run_study` returns.
     """
     keys = [*FACTORS, "run"]
     best = results.loc[results["observer"] == EXHAUSTIVE, [*keys, "merit"]]

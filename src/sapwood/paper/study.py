@@ -40,21 +40,11 @@ def reproduce(
 ) -> Outcome:
     """Run the paper's study, or what is missing of it, and write everything into a folder.
 
-    Parameters
-    ----------
-    path : Path
-        The folder. An interrupted study in it is resumed.
-    plan : Plan
-        `protocol.FULL` or `protocol.QUICK`.
-    more_observers : sequence of str
-        Observers in addition to the paper's five and ours, as ``module:factory``.
-    report_progress : callable
-        Called with the progress of the study.
-
-    Raises
-    ------
-    StudyError
-        With a message of one line.
+    - `path`: the folder. An interrupted study in it is resumed.
+    - `plan`: `protocol.FULL` or `protocol.QUICK`.
+    - `more_observers`: observers in addition to the paper's five and ours, as ``module:factory``.
+    - `report_progress`: called with the progress of the study.
+    - Raises StudyError with a message of one line.
     """
     folder = StudyFolder(path)
     observers = list(dict.fromkeys([*PAPERS, *OURS, *more_observers]))

@@ -68,18 +68,11 @@ def chart(
 ) -> str:
     """Return a figure of the page.
 
-    Parameters
-    ----------
-    name : str
-        What the ids of all its parts start with.
-    title : str
-        What is above it, and stands for it where it is not seen.
-    draw : callable
-        Draws on an axis.
-    height : float
-        In inches of 96 pixels.
-    is_time : bool
-        Whether the axis below goes along days since 1970.
+    - `name`: what the ids of all its parts start with.
+    - `title`: what is above it, and stands for it where it is not seen.
+    - `draw`: draws on an axis.
+    - `height`: in inches of 96 pixels.
+    - `is_time`: whether the axis below goes along days since 1970.
     """
     ax, svg = _drawn(name, title, draw, WIDTH, height)
     lines = _lines(ax, WIDTH, height)
@@ -97,15 +90,9 @@ def zoom_chart(
 ) -> str:
     """Return a figure whose axis below can be zoomed, in two widths of which one is shown.
 
-    Parameters
-    ----------
-    name, title, draw
-        As for `chart`.
-    data : dict
-        The curves in full, as `_lines` returns them, for the page to draw. `band` has the places of
-        two curves between which the page shades, `dots` those that are dots, not lines.
-    words : str
-        What stands after the title.
+    - `data`: the curves in full, as `_lines` returns them, for the page to draw. `band` has the
+      places of two curves between which the page shades, `dots` those that are dots, not lines.
+    - `words`: what stands after the title.
     """
     plots = []
     for kind, width, height in (("wide-only", WIDE, TALL), ("narrow-only", WIDTH, HEIGHT)):
@@ -143,14 +130,9 @@ def _drawn(
 def inline(svg: str, name: str, title: str) -> str:
     """Return an SVG as an element of a page: small, with ids that no other one has.
 
-    Parameters
-    ----------
-    svg : str
-        As matplotlib writes it.
-    name : str
-        What its ids are to start with.
-    title : str
-        What it shows, for readers who do not see it.
+    - `svg`: as matplotlib writes it.
+    - `name`: what its ids are to start with.
+    - `title`: what it shows, for readers who do not see it.
     """
     root = ET.fromstring(svg)
     for parent in list(root.iter()):

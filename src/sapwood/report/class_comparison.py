@@ -27,18 +27,11 @@ def write_class_comparison(
 ) -> None:
     """Write the report of a comparison of classifiers: one HTML file that needs nothing else.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where to write; an old file is replaced at once.
-    results : mapping of streams to mappings of models to evaluations
-        What was found; a text in place of an evaluation is the reason why a model failed.
-    ranking : Ranking
-        The average ranks of models.
-    measure : str
-        What they are ranked by, a key of `CLASS_METRICS`.
-    verdict : str
-        Whether ranks differ.
+    - `path`: where to write; an old file is replaced at once.
+    - `results`: what was found; a text in place of an evaluation is the reason why a model failed.
+    - `ranking`: the average ranks of models.
+    - `measure`: what they are ranked by, a key of `CLASS_METRICS`.
+    - `verdict`: whether ranks differ.
     """
     page = render_class_comparison(results, ranking, measure, verdict)
     write_atomically(path, page.encode())
@@ -47,13 +40,7 @@ def write_class_comparison(
 def render_class_comparison(
     results: Results, ranking: Ranking, measure: str, verdict: str = ""
 ) -> str:
-    """Return what `write_class_comparison` would write.
-
-    Parameters
-    ----------
-    results, ranking, measure, verdict
-        As for `write_class_comparison`.
-    """
+    """Return what `write_class_comparison` would write."""
     names = names_of_models(ranking.models)
     title = CLASS_METRICS[measure].strip()
     parts = [("ranks", "Ranks", _ranks(results, ranking, measure, verdict))]

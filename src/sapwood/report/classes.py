@@ -56,16 +56,9 @@ def write_class_report(
 ) -> None:
     """Write the report of an evaluation of classes: one HTML file that needs nothing else.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where to write; an old file is replaced at once.
-    evaluation : ClassEvaluation
-        What to report.
-    model : Classifier, optional
-        The model as it is after the evaluation.
-    settings : mapping of str to str, optional
-        What else is worth knowing about the run.
+    - `path`: where to write; an old file is replaced at once.
+    - `model`: the model as it is after the evaluation.
+    - `settings`: what else is worth knowing about the run.
     """
     page = render_classes(evaluation, model, settings=settings)
     write_atomically(path, page.encode())
@@ -74,13 +67,7 @@ def write_class_report(
 def render_classes(
     evaluation: ClassEvaluation, model: Any = None, *, settings: Mapping[str, str] | None = None
 ) -> str:
-    """Return what `write_class_report` would write; the same for the same evaluation.
-
-    Parameters
-    ----------
-    evaluation, model, settings
-        As for `write_class_report`.
-    """
+    """Return what `write_class_report` would write; the same for the same evaluation."""
     made = {
         "result": _result(evaluation),
         "confusion": _confusion(evaluation),

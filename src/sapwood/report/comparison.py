@@ -62,20 +62,13 @@ def write_comparison(
 ) -> None:
     """Write the report of a comparison: one HTML file that needs nothing else.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where to write; an old file is replaced at once.
-    results : mapping of streams to mappings of models to evaluations
-        What was found; a text in place of an evaluation is the reason why a model failed.
-    ranks : mapping of str to float
-        The average rank of each model, best first.
-    measure : {"mae", "rmse", "r2"}
-        What they are ranked by.
-    verdict : str
-        Whether ranks differ.
-    created : datetime, optional
-        The time of creation that the page states, with a time zone; the present by default.
+    - `path`: where to write; an old file is replaced at once.
+    - `results`: what was found; a text in place of an evaluation is the reason why a model failed.
+    - `ranks`: the average rank of each model, best first.
+    - `measure`: what they are ranked by.
+    - `verdict`: whether ranks differ.
+    - `created`: the time of creation that the page states, with a time zone; the present by
+      default.
 
     Examples
     --------
@@ -107,12 +100,7 @@ def render_comparison(
 ) -> str:
     """Return what `write_comparison` would write.
 
-    Parameters
-    ----------
-    results, ranks, measure, verdict
-        As for `write_comparison`.
-    created : datetime, optional
-        The time of creation; none is stated by default.
+    - `created`: the time of creation; none is stated by default.
     """
     named = _Named(names_of_models(ranks), looks_of(list(ranks)))
     names = _streams(list(results))

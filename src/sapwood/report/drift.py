@@ -55,12 +55,7 @@ def _groups(number: int) -> str:
 def grouped_events(events: Sequence[DriftEvent], rows: int) -> list[list[DriftEvent]]:
     """Return events in groups: each event was detected soon after the one before it.
 
-    Parameters
-    ----------
-    events : sequence of DriftEvent
-        In order.
-    rows : int
-        Rows of the stream: a gap of a fiftieth of them, at least 500, starts a new group.
+    - `rows`: rows of the stream: a gap of a fiftieth of them, at least 500, starts a new group.
     """
     gap = max(LEAST_GAP, rows // PART_OF_STREAM)
     groups: list[list[DriftEvent]] = []

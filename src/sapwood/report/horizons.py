@@ -25,10 +25,7 @@ INTERVAL_SCORES = {"coverage": "coverage", "pinball": "pinball loss"}
 def render_horizons(horizons: Sequence[Mapping[str, Any]]) -> str:
     """Return a table of the scores of each horizon.
 
-    Parameters
-    ----------
-    horizons : sequence of mappings
-        As `sapwood evaluate --horizon --json` prints them.
+    - `horizons`: as `sapwood evaluate --horizon --json` prints them.
     """
     heads = [Column("horizon"), Column("rows", True)]
     level = next((row["level"] for row in horizons if "level" in row), None)
@@ -51,10 +48,7 @@ def render_horizons(horizons: Sequence[Mapping[str, Any]]) -> str:
 def render_hours(found: "SeasonalErrors | None") -> str:
     """Return a table of the scores of each hour of the day, empty if there is none.
 
-    Parameters
-    ----------
-    found : SeasonalErrors, optional
-        Of the horizon that the other parts of the page are of.
+    - `found`: of the horizon that the other parts of the page are of.
     """
     if found is None or not found.hours:
         return ""

@@ -67,13 +67,7 @@ def _order(evaluation: Evaluation) -> str:
 
 
 def verdict(evaluation: Evaluation) -> str:
-    """Return in a few sentences how good the predictions are.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        What to describe.
-    """
+    """Return in a few sentences how good the predictions are."""
     total, recent = evaluation.total, evaluation.window
     unscored = _unscored(evaluation)
     if evaluation.rows_scored == 0 or not math.isfinite(total.mae):

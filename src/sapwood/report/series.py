@@ -32,10 +32,7 @@ def day_of(seconds: float) -> str:
 def render_series(found: "SeriesTable | None") -> str:
     """Return a table of the series with the largest sums of errors, empty if there is none.
 
-    Parameters
-    ----------
-    found : SeriesTable, optional
-        The errors of each series.
+    - `found`: the errors of each series.
     """
     if found is None or not found.series:
         return ""

@@ -17,13 +17,7 @@ DEEPEST = 6
 
 
 def render_targets(evaluation: Evaluation) -> str:
-    """Return a table of the errors of each target, and their means.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Of several targets.
-    """
+    """Return a table of the errors of each target, and their means."""
     heads = [Column("target", numbers=False)]
     last = f"last {count(evaluation.window_rows)}"
     for head in (
@@ -61,13 +55,7 @@ def _best(own: Evaluation) -> str:
 
 
 def render_shared_tree(picture: TreePicture) -> str:
-    """Return the upper part of a tree of several targets as text, with the means of each.
-
-    Parameters
-    ----------
-    picture : TreePicture
-        The tree.
-    """
+    """Return the upper part of a tree of several targets as text, with the means of each."""
     lines = escape(to_text(picture, max_depth=DEEPEST))
     return (
         "<p>One tree for all targets: a leaf shows the mean of each. For a single one, "
@@ -77,13 +65,7 @@ def render_shared_tree(picture: TreePicture) -> str:
 
 
 def render_target_curves(evaluation: Evaluation) -> str | None:
-    """Return the learning curves of the first targets; None if there are too few rows.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Of several targets.
-    """
+    """Return the learning curves of the first targets; None if there are too few rows."""
     shown = list(evaluation.targets.items())[:MOST_CURVES]
     if not any(len(own.curve) for _, own in shown):
         return None

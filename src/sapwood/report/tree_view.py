@@ -25,15 +25,7 @@ SVG = "http://www.w3.org/2000/svg"
 
 
 def render_tree(picture: TreePicture, target: str) -> str:
-    """Return the tree as a piece of a page.
-
-    Parameters
-    ----------
-    picture : TreePicture
-        The tree.
-    target : str
-        What it predicts.
-    """
+    """Return the tree as a piece of a page."""
     leaves = picture.below.leaves[0]
     hinted = "".join(f"<p>{text(each, MOST_HINT)}</p>\n" for each in hints(picture))
     if leaves == 1:
@@ -66,14 +58,8 @@ def render_tree(picture: TreePicture, target: str) -> str:
 def written_nodes(picture: TreePicture, most: int = MOST_NODES, deepest: int = DEEPEST) -> set[int]:
     """Return the splits whose children are shown: those that most rows come through.
 
-    Parameters
-    ----------
-    picture : TreePicture
-        The tree.
-    most : int
-        How many nodes are shown at the most, the root included.
-    deepest : int
-        The depth at which none is shown any more.
+    - `most`: how many nodes are shown at the most, the root included.
+    - `deepest`: the depth at which none is shown any more.
     """
     kind, child, weight = picture.columns["kind"], picture.columns["child"], picture.reached
     waiting = [(-weight[0], 0, 0)]

@@ -79,11 +79,6 @@ class EncodedRows:
         At a turn a category becomes one of many, or may become one of ids: if rows arrived one by
         one, the first of the part would be predicted before that, and learned after it. Each part
         is to be committed before the next is requested.
-
-        Parameters
-        ----------
-        limited : bool
-            As for `starts`.
         """
         starts = self.starts(limited)
         turns = {row for column in self._columns for row in column.turns}
@@ -108,10 +103,7 @@ class EncodedRows:
         That is a new feature, its first value, or a turn of a category; and where memory is limited
         every new label, as what names occupy decides on splits.
 
-        Parameters
-        ----------
-        limited : bool
-            Whether memory is.
+        - `limited`: whether memory is.
         """
         rows = {0}
         for column in self._columns:
@@ -167,10 +159,7 @@ class EncodedRows:
     def with_columns(self, added: Sequence[tuple[Column, FloatArray]]) -> EncodedRows:
         """Return the same rows with further columns; those that are new come by their first rows.
 
-        Parameters
-        ----------
-        added : sequence of (Column, array)
-            New columns with their first rows, and their values in all rows.
+        - `added`: new columns with their first rows, and their values in all rows.
         """
         known, new = len(self._before.names), self._new()
         parts = [*zip(new, self.matrix[:, known:].T, strict=True), *added]
@@ -203,17 +192,10 @@ class EncodedRows:
     def known(self, rows: float = math.inf, targets: tuple[Label, ...] = ()) -> KnownFeatures:
         """Return what is known of the features once these rows are learned.
 
-        Parameters
-        ----------
-        rows : float
-            How many rows were learned before; by default it is not looked for ids.
-        targets : tuple
-            The names of several targets; none of one.
-
-        Raises
-        ------
-        RuntimeError
-            If the features were changed since X was read: the matrix may lack columns then.
+        - `rows`: how many rows were learned before; by default it is not looked for ids.
+        - `targets`: the names of several targets; none of one.
+        - Raises RuntimeError if the features were changed since X was read: the matrix may lack
+          columns then.
         """
         if not self.is_current():
             raise RuntimeError("the features changed while rows were read; read them again")
@@ -519,15 +501,9 @@ def _is_category(column: Column) -> bool:
 def _finite(matrix: FloatArray, names: Sequence[Label], owned: bool) -> FloatArray:
     """Return a matrix that no other code can write to, if none of its values is infinite.
 
-    Parameters
-    ----------
-    matrix : array
-        Of doubles.
-    names : sequence
-        What its columns are called.
-    owned : bool
-        Whether it is no caller's memory. That of a caller is copied before it is looked at, as
-        another thread may write to it at any time.
+    - `names`: what its columns are called.
+    - `owned`: whether it is no caller's memory. That of a caller is copied before it is looked at,
+      as another thread may write to it at any time.
     """
     if owned:
         bad = first_infinite(matrix)

@@ -76,17 +76,9 @@ def labels_within(max_bytes: int | None) -> int:
 def checked_names(names: Iterable[Label], parameter: str) -> tuple[Label, ...]:
     """Return the names of features that a parameter lists, in a fixed order.
 
-    Parameters
-    ----------
-    names : iterable of str or int
-        As they were given.
-    parameter : str
-        What messages call it.
-
-    Raises
-    ------
-    ValueError
-        If they are no list of names.
+    - `names`: as they were given.
+    - `parameter`: what messages call it.
+    - Raises ValueError if they are no list of names.
 
     Examples
     --------
@@ -112,21 +104,14 @@ class KnownFeatures:
     of it the first ones count, as many as there were at this moment. So a moment that never comes
     about leaves no trace but in the dict, which the next caller then copies.
 
-    Attributes
-    ----------
-    names, index, kinds
-        As those of `Features`.
-    tables : list of dict
-        The code of each label, and perhaps of labels that arrive later, or never.
-    counts : list of int
-        How many of the labels in each table count, from the first on.
-    version : int
-        How many changes have led here.
-    targets : tuple of str or int
-        The names of the columns of y, if there are several; none if there is one, or none yet.
-    content_bytes : int
-        Bytes of names, twice, and of labels. For the row reader holds on to the keys by which rows
-        last named the features, which may be strings of their own.
+    - `names`, `index`, `kinds`: as those of `Features`.
+    - `tables`: the code of each label, and perhaps of labels that arrive later, or never.
+    - `counts`: how many of the labels in each table count, from the first on.
+    - `version`: how many changes have led here.
+    - `targets`: the names of the columns of y, if there are several; none if there is one, or none
+      yet.
+    - `content_bytes`: Bytes of names, twice, and of labels. For the row reader holds on to the keys
+      by which rows last named the features, which may be strings of their own.
     """
 
     __slots__ = (
@@ -157,14 +142,8 @@ class KnownFeatures:
     ) -> "KnownFeatures":
         """Return what is known once some columns are learned: itself if they bring nothing new.
 
-        Parameters
-        ----------
-        columns : sequence of Column
-            That were read.
-        before : int, optional
-            Only what they bring before this row is learned.
-        rows : float
-            How many rows were learned before them; by default it is not looked for ids.
+        - `before`: only what they bring before this row is learned.
+        - `rows`: how many rows were learned before them; by default it is not looked for ids.
         """
         news = [
             (column, fresh)
@@ -273,10 +252,7 @@ class KnownFeatures:
     def places(self, most: int) -> list[int]:
         """Return for how many codes each category of many needs places; -1 for other features.
 
-        Parameters
-        ----------
-        most : int
-            How many labels may have codes of their own.
+        - `most`: how many labels may have codes of their own.
         """
         return [
             places_of(kind, count, most)
@@ -307,27 +283,14 @@ class Features(FeatureTable):
     from then on, and its labels are forgotten. Where `most_labels` is
     less, from 1,024 on, so many labels decide it.
 
-    Parameters
-    ----------
-    categorical : iterable of str or int
-        Names of features that are categories although their values may be numbers; a whole float
-        is a label too, ``3.0`` the label 3.
-    most_labels : int
-        How many labels of a feature may have codes of their own. With 63, no feature becomes one
-        of many categories: all further labels have the code 63.
-
-    Attributes
-    ----------
-    names : list of str or int
-        The features.
-    index : dict
-        The column of each name.
-    kinds : list of {"number", "category", "unknown", "identifier"}
-        Unknown is a feature that was missing in every row so far.
-    categories : list of dict
-        The code of each label; empty for numbers.
-    version : int
-        Grows with every change.
+    - `categorical`: names of features that are categories although their values may be numbers; a
+      whole float is a label too, ``3.0`` the label 3.
+    - `most_labels`: how many labels of a feature may have codes of their own. With 63, no feature
+      becomes one of many categories: all further labels have the code 63.
+    - `index`: the column of each name.
+    - `kinds`: unknown is a feature that was missing in every row so far.
+    - `categories`: the code of each label; empty for numbers.
+    - `version`: grows with every change.
 
     Examples
     --------
@@ -409,28 +372,16 @@ class Features(FeatureTable):
     def read(self, X: Any, learn: bool) -> EncodedRows:
         """Read many rows, and change nothing yet.
 
-        Parameters
-        ----------
-        X : array_like, mapping or data frame
-            Rows of numbers, strings and missing values (NaN, None, NA, masked): an array of two
-            dimensions whose columns are the features in their order (named 0, 1, … if there are
-            none yet); or columns by name, as a mapping or a frame of pandas, polars or pyarrow,
-            that may lack features and bring new ones.
-        learn : bool
-            Whether features and labels that are new get a column and a code. If not, they count
-            as missing.
-
-        Returns
-        -------
-        EncodedRows
-            `matrix`, an array of doubles in C order with a column for each feature, the new ones
-            at the end, which shares no memory with X; and `commit()`, to register what is new.
-
-        Raises
-        ------
-        ValueError
-            If X has another shape, or a value is neither finite nor missing, or of another kind
-            than its feature; the message has its name and row.
+        - `X`: rows of numbers, strings and missing values (NaN, None, NA, masked): an array of two
+          dimensions whose columns are the features in their order (named 0, 1, … if there are none
+          yet); or columns by name, as a mapping or a frame of pandas, polars or pyarrow, that may
+          lack features and bring new ones.
+        - `learn`: whether features and labels that are new get a column and a code. If not, they
+          count as missing.
+        - Returns `matrix`, an array of doubles in C order with a column for each feature, the new
+          ones at the end, which shares no memory with X; and `commit()`, to register what is new.
+        - Raises ValueError if X has another shape, or a value is neither finite nor missing, or of
+          another kind than its feature; the message has its name and row.
         """
         plan = encoder.read(self, X, learn)
         if plan.before.flags or (learn and self.flagging):
@@ -503,17 +454,9 @@ class Features(FeatureTable):
     def from_header(cls, header: Any, most_labels: int = MOST_LABELS) -> Self:
         """Return the features that a header describes.
 
-        Parameters
-        ----------
-        header : dict
-            What `to_header` returned; nothing of it is trusted.
-        most_labels : int
-            How many labels of a feature may have codes of their own.
-
-        Raises
-        ------
-        ValueError
-            If there is anything wrong with it.
+        - `header`: what `to_header` returned; nothing of it is trusted.
+        - `most_labels`: how many labels of a feature may have codes of their own.
+        - Raises ValueError if there is anything wrong with it.
         """
         good = type(header) is dict and set(header) - {TARGETS} == set(HEADER)
         _check(good, "fields are wrong")

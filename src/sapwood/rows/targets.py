@@ -42,16 +42,9 @@ def is_several(y: Any) -> bool:
 def read(y: Any) -> Targets:
     """Read the y of many rows.
 
-    Parameters
-    ----------
-    y : array_like, mapping of columns, list of dicts, or data frame
-        One column; or several, as an array of two dimensions, or by their names. It is copied, as
-        other threads may write to it. What was read already is returned.
-
-    Raises
-    ------
-    ValueError
-        If it holds anything but numbers and, of several targets, missing values.
+    - `y`: one column; or several, as an array of two dimensions, or by their names. It is copied,
+      as other threads may write to it. What was read already is returned.
+    - Raises ValueError if it holds anything but numbers and, of several targets, missing values.
 
     Examples
     --------
@@ -108,28 +101,12 @@ def fitting(
 ) -> tuple[tuple[Label, ...], FloatArray]:
     """Return y as a model learns it, which knows some targets, or one (none) if it has learned.
 
-    Parameters
-    ----------
-    read : Targets
-        What `read` returned.
-    known : tuple
-        The targets of the model, in their order.
-    has_learned : bool
-        Whether that is settled.
-    model : str
-        What it is called.
-
-    Returns
-    -------
-    names : tuple
-        Of several targets, in the order of the model; none of one.
-    values : array
-        One column, or a matrix with a column for each target.
-
-    Raises
-    ------
-    ValueError
-        If y has another number of targets, or other ones.
+    - `read`: what `read` returned.
+    - `known`: the targets of the model, in their order.
+    - `has_learned`: whether that is settled.
+    - Returns the names of several targets, in the order of the model (none of one), and one column,
+      or a matrix with a column for each target.
+    - Raises ValueError if y has another number of targets, or other ones.
     """
     names, values = read
     if values.ndim == 1:
@@ -173,11 +150,8 @@ def fitting(
 def in_kind(X: Any, predictions: FloatArray, names: tuple[Label, ...]) -> Any:
     """Return predictions of several targets as users of X expect them.
 
-    Returns
-    -------
-    frame, dict or array
-        For a frame one of its library with a column for each target; for a mapping of columns a
-        dict of them; for all else an array of shape (rows, targets).
+    For a frame that is one of its library with a column for each target; for a mapping of columns a
+    dict of them; for all else an array of shape (rows, targets).
     """
     columns = {name: predictions[:, place] for place, name in enumerate(names)}
     if isinstance(X, Mapping):

@@ -35,12 +35,8 @@ class WorkerLostError(BrokenExecutor):
 class ProcessExecutor(Executor):
     """Calls functions in processes, which are started with the first call.
 
-    Parameters
-    ----------
-    workers : int
-        How many there are.
-    prepare : callable, optional
-        What each worker calls before all else.
+    - `workers`: how many there are.
+    - `prepare`: what each worker calls before all else.
     """
 
     def __init__(self, workers: int, prepare: Callable[[], None] | None = None) -> None:
@@ -59,10 +55,7 @@ class ProcessExecutor(Executor):
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
         """Let a worker call a function.
 
-        Raises
-        ------
-        RuntimeError
-            If the executor was shut down.
+        - Raises RuntimeError if the executor was shut down.
         """
         with self._changing:
             if self._is_shut:

@@ -131,17 +131,10 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 def open_arff(path: str, read_options: ReadOptions) -> ArffStream:
     r"""Open an ARFF file.
 
-    Parameters
-    ----------
-    path : str
-        A file, a named pipe, or "-" for the standard input.
-    read_options : ReadOptions
-        How to read it. Formats of times that the file declares are used unless others are given.
-
-    Raises
-    ------
-    StreamError
-        If the header cannot be read, or a row is sparse.
+    - `path`: a file, a named pipe, or "-" for the standard input.
+    - `read_options`: how to read it. Formats of times that the file declares are used unless others
+      are given.
+    - Raises StreamError if the header cannot be read, or a row is sparse.
 
     Examples
     --------

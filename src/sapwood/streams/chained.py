@@ -23,23 +23,12 @@ def open_chained(
 ) -> "ChainedStream":
     """Open texts as one stream; all are read as the first one is.
 
-    Parameters
-    ----------
-    name : str
-        What messages and reports call them together.
-    paths : sequence of str
-        The files, in order.
-    read_options : ReadOptions
-        How to read it.
-    open_one : callable
-        Opens one of them.
-    same_columns : bool
-        Whether each must have all columns that are read; else those that one lacks are missing.
-
-    Raises
-    ------
-    StreamError
-        If one lacks a column, or cannot be read.
+    - `name`: what messages and reports call them together.
+    - `paths`: the files, in order.
+    - `open_one`: opens one of them.
+    - `same_columns`: whether each must have all columns that are read; else those that one lacks
+      are missing.
+    - Raises StreamError if one lacks a column, or cannot be read.
     """
     first = open_one(paths[0], read_options)
     read_options = replace(
@@ -71,12 +60,8 @@ class ChainedStream(Stream):
     A position is that of the file that was being read, with its place as "file" and a "sign" of
     its name.
 
-    Parameters
-    ----------
-    name : str
-        What messages and reports call it.
-    streams : sequence of TextStream
-        The files, in order; they have the same features.
+    - `name`: what messages and reports call it.
+    - `streams`: the files, in order; they have the same features.
     """
 
     unit = "line"

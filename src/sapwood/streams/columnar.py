@@ -68,23 +68,12 @@ def open_columnar(
 ) -> Stream:
     """Open a Parquet or Arrow file, or a folder of such files, as a stream.
 
-    Parameters
-    ----------
-    path : path, or sequence of paths
-        The file, the folder, or the files in order.
-    read_options : ReadOptions
-        What to read.
-    format : {"parquet", "arrow"}, optional
-        What the files are. If not given, a file is known by its first bytes, and those of a
-        folder by the ends of their names.
-
-    Raises
-    ------
-    StreamError
-        If there is no such file in a folder, one is damaged or differs from the others, or the
-        read_options cannot be met.
-    OSError
-        If a file cannot be opened.
+    - `path`: the file, the folder, or the files in order.
+    - `format`: what the files are. If not given, a file is known by its first bytes, and those of a
+      folder by the ends of their names.
+    - Raises StreamError if there is no such file in a folder, one is damaged or differs from the
+      others, or the read_options cannot be met.
+    - Raises OSError if a file cannot be opened.
 
     Examples
     --------
@@ -115,14 +104,7 @@ class ColumnarStream(Stream):
     the "row" of that group. It also has how many rows of the file are "done", how many are in files
     "before", and a "sign" of the file's name.
 
-    Parameters
-    ----------
-    name : str
-        The file or the folder.
-    files : sequence of files
-        In order.
-    read_options : ReadOptions
-        What to read.
+    - `name`: the file or the folder.
     """
 
     def __init__(self, name: str, files: Sequence["_File"], read_options: ReadOptions) -> None:
@@ -267,14 +249,7 @@ def _plain(value: pa.Scalar) -> Any:
 class _File(ABC):
     """A file of rows in groups.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    schema : pyarrow.Schema
-        Its columns.
-    rows : int, optional
-        How many there are, None if the file does not contain their number.
+    - `rows`: how many there are, None if the file does not contain their number.
     """
 
     path: str

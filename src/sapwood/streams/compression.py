@@ -55,19 +55,10 @@ def compression_of(start: bytes) -> str | None:
 class Packed:
     """The text of compressed bytes that come piece by piece; members are read one after another.
 
-    Parameters
-    ----------
-    kind : {"gzip", "bzip2", "xz"}
-        How they are compressed.
-    first : bytes
-        What was read already.
-    read : callable
-        Gives more bytes, none at the end.
-
-    Attributes
-    ----------
-    fault : str or None
-        Why the text ends before its end.
+    - `kind`: how they are compressed.
+    - `first`: what was read already.
+    - `read`: gives more bytes, none at the end.
+    - `fault`: why the text ends before its end.
 
     Examples
     --------
@@ -121,14 +112,7 @@ class Packed:
 class Archived:
     """The text of a file in Zstandard, or of the one file in a zip archive.
 
-    Parameters
-    ----------
-    kind : {"zstd", "zip"}
-        How it is compressed.
-    path : str
-        The file.
-    raw : file of bytes
-        The same, open.
+    - `raw`: the same, open.
     """
 
     def __init__(self, kind: str, path: str, raw: IO[bytes]) -> None:
@@ -158,25 +142,12 @@ def open_packed(
 ) -> Packed | Archived:
     """Return what unpacks a file.
 
-    Parameters
-    ----------
-    kind : str
-        How it is compressed.
-    path : str
-        The file, or "-".
-    raw : file of bytes
-        The same, open.
-    first : bytes
-        What was read of it.
-    read : callable
-        Gives more bytes, none at the end.
-    regular : bool
-        Whether it is a file, and no pipe.
-
-    Raises
-    ------
-    StreamError
-        If it is an archive of several files or of none, or cannot be read from a pipe.
+    - `raw`: the same, open.
+    - `first`: what was read of it.
+    - `read`: gives more bytes, none at the end.
+    - `regular`: whether it is a file, and no pipe.
+    - Raises StreamError if it is an archive of several files or of none, or cannot be read from a
+      pipe.
     """
     if kind in DECODERS:
         return Packed(kind, first, read)

@@ -79,18 +79,11 @@ class Fault:
 class Converted:
     """Rows that have been converted: the good ones, and the faults of the others.
 
-    Parameters
-    ----------
-    columns : dict of columns
-        The features in the schema's order. Arrays may be read-only.
-    y, times : array of float, optional
-        The targets and times, if the schema has them.
-    good : array of bool, optional
-        Which rows are good; None if all are.
-    faults : list of Fault
-        One for each bad row, in order: the first in the order of the file's columns.
-    ids : dict of columns
-        The columns of row identifiers, as labels.
+    - `columns`: the features in the schema's order. Arrays may be read-only.
+    - `y`, `times`: the targets and times, if the schema has them.
+    - `good`: which rows are good; None if all are.
+    - `faults`: one for each bad row, in order: the first in the order of the file's columns.
+    - `ids`: the columns of row identifiers, as labels.
     """
 
     columns: dict[str, Column]
@@ -106,19 +99,10 @@ def convert(
 ) -> Converted:
     """Convert the columns of a table according to a schema.
 
-    Parameters
-    ----------
-    schema : Schema
-        How to read each column.
-    table : mapping of str to pyarrow arrays
-        The column of each rule of `schema.read`, of any type.
-    rows : int
-        How many rows there are.
-
-    Raises
-    ------
-    StreamError
-        If a column is of a type that is neither numbers, times nor text.
+    - `schema`: how to read each column.
+    - `table`: the column of each rule of `schema.read`, of any type.
+    - `rows`: how many rows there are.
+    - Raises StreamError if a column is of a type that is neither numbers, times nor text.
 
     Examples
     --------

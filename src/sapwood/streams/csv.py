@@ -43,16 +43,10 @@ class Flaw:
 class TextRows:
     """The rows of a block, without blank lines.
 
-    Parameters
-    ----------
-    lines : array of int
-        The number of the first line of each.
-    raw : sequence of bytes
-        Each as it stands, without its line's end.
-    flaws : dict of int to Flaw
-        Those that have not one field for each column, by their place.
-    tidy : sequence of bytes, optional
-        Each as pyarrow reads it, if it differs.
+    - `lines`: the number of the first line of each.
+    - `raw`: each as it stands, without its line's end.
+    - `flaws`: those that have not one field for each column, by their place.
+    - `tidy`: each as pyarrow reads it, if it differs.
     """
 
     lines: IntArray
@@ -64,16 +58,9 @@ class TextRows:
 class DelimitedStream(TextStream):
     """Rows of text, each with a field for each column.
 
-    Parameters
-    ----------
-    source : TextSource
-        The text.
-    schema : Schema
-        How to read its columns.
-    quotes : Quotes
-        How fields are separated and quoted.
-    start : dict
-        Where its first row is: "byte", and the number of the "line".
+    - `schema`: how to read its columns.
+    - `quotes`: how fields are separated and quoted.
+    - `start`: where its first row is: "byte", and the number of the "line".
     """
 
     def __init__(self, source: TextSource, schema: Schema, quotes: Quotes, start: Position) -> None:
@@ -245,15 +232,9 @@ def open_delimited(
     model that is there already, rows come at once, and a column that the model knows as numbers is
     what its first value looks like that is a number, a boolean or a time.
 
-    Parameters
-    ----------
-    path : str
-        A file, a named pipe, or "-" for the standard input.
-    read_options : ReadOptions
-        How to read it.
-    delimiter : bytes, optional
-        The byte between fields. If not given, the one of ``, ; | tab`` that the first line has
-        most of.
+    - `path`: a file, a named pipe, or "-" for the standard input.
+    - `delimiter`: the byte between fields. If not given, the one of ``, ; | tab`` that the first
+      line has most of.
 
     Examples
     --------

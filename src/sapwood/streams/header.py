@@ -28,16 +28,10 @@ SAMPLE_LINES = 1000
 class Header:
     """The properties of a CSV file that its beginning shows.
 
-    Parameters
-    ----------
-    found : dict of names to looks
-        The columns; None for each if its values were not waited for.
-    sample : dict of names to arrays
-        The first values of each; none if they were not waited for.
-    quotes : Quotes
-        How fields are separated and quoted.
-    start : dict
-        Where the first row is: "byte", and the number of the "line".
+    - `found`: the columns; None for each if its values were not waited for.
+    - `sample`: the first values of each; none if they were not waited for.
+    - `quotes`: how fields are separated and quoted.
+    - `start`: where the first row is: "byte", and the number of the "line".
     """
 
     found: dict[str, Found | None]
@@ -57,27 +51,14 @@ def read_header(
 ) -> Header:
     """Read the names of the columns, and look at the first rows if there is time.
 
-    Parameters
-    ----------
-    source : TextSource
-        The text.
-    delimiter : bytes, optional
-        The byte between fields; if not given, the one that the first line has most of.
-    soon : bool
-        Whether a pipe shall not be waited for longer than for the first row. What columns are is
-        then not found at all: it must not depend on how much has come in already.
-    named : bool, optional
-        Whether the first line has the names of the columns; else they are called c1, c2 and so on.
-        If not given it has, and a first line that looks like a row is rejected.
-    times : int
-        How many times more lines and bytes than usual are looked at.
-    sample : int, optional
-        How many rows are usually looked at, `SAMPLE_LINES` with the header if not given.
-
-    Raises
-    ------
-    StreamError
-        If there are no names, or not one for each column.
+    - `delimiter`: the byte between fields; if not given, the one that the first line has most of.
+    - `soon`: whether a pipe shall not be waited for longer than for the first row. What columns are
+      is then not found at all: it must not depend on how much has come in already.
+    - `named`: whether the first line has the names of the columns; else they are called c1, c2 and
+      so on. If not given it has, and a first line that looks like a row is rejected.
+    - `times`: how many times more lines and bytes than usual are looked at.
+    - `sample`: how many rows are usually looked at, `SAMPLE_LINES` with the header if not given.
+    - Raises StreamError if there are no names, or not one for each column.
     """
     looked_at = times * (SAMPLE_LINES if sample is None else sample + (named is not False))
     source.find_encoding(2 if soon else min(looked_at, SAMPLE_LINES))
@@ -138,10 +119,7 @@ def _sniffed(source: str, text: bytes) -> bytes:
     If it has none of the usual ones, blanks are the delimiter if all complete lines have as many
     of them; else it is a comma.
 
-    Raises
-    ------
-    StreamError
-        If columns are aligned by several blanks.
+    - Raises StreamError if columns are aligned by several blanks.
     """
     lines = text.split(b"\n")
     lines = [_outside(line) for line in (lines[:-1] or lines)[:SAMPLE_LINES] if line.strip()]

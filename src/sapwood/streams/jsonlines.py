@@ -57,13 +57,6 @@ NUMBERS = {int, float, bool, type(None)}
 class JSONLinesStream(TextStream):
     r"""The rows of a text with a JSON object in each line.
 
-    Parameters
-    ----------
-    source : TextSource
-        The text.
-    read_options : ReadOptions
-        What to read.
-
     Examples
     --------
     >>> import tempfile

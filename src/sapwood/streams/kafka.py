@@ -49,17 +49,9 @@ REMEDIES = {
 class KafkaStream(Stream):
     """The messages of a topic, from its beginning or from the offsets of a position on.
 
-    Parameters
-    ----------
-    address : Address
-        Where the topic is.
-    read_options : ReadOptions
-        What to read.
-    until_end : bool
-        Whether reading ends where the topic ends when it is opened; else it never does.
-    sample : bytes, optional
-        `Stream.sample` of the stream whose positions are gone on from: what columns are is found
-        by the same messages then, be they still there or not.
+    - `until_end`: whether reading ends where the topic ends when it is opened; else it never does.
+    - `sample`: `Stream.sample` of the stream whose positions are gone on from: what columns are is
+      found by the same messages then, be they still there or not.
     """
 
     unit: ClassVar[Unit] = "offset"
@@ -100,10 +92,8 @@ class KafkaStream(Stream):
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield messages from a position on.
 
-        Raises
-        ------
-        StreamError
-            If the brokers are away for long, or messages of the position were removed.
+        - Raises StreamError if the brokers are away for long, or messages of the position were
+          removed.
         """
         self._rows.recall(start or {})
         with closing(Topic(self._address)) as topic:
@@ -219,14 +209,8 @@ def _sample(topic: Topic, extents: dict[int, Extent], until_end: bool, enough: i
 def _first_objects(merge: Merge, enough: int, most: int) -> tuple[list[bytes], str]:
     """Return the first messages that are JSON objects, and what is wrong with the first other one.
 
-    Parameters
-    ----------
-    merge : Merge
-        What is read.
-    enough : int
-        How many objects are enough.
-    most : int
-        How many messages are looked at, tombstones not counted.
+    - `enough`: how many objects are enough.
+    - `most`: how many messages are looked at, tombstones not counted.
     """
     found: list[bytes] = []
     looked_at, size, complaint = 0, 0, ""

@@ -29,12 +29,9 @@ def labels_of(stream: Stream, on_bad_row: str = "error") -> dict[Key, Any]:
 
     Of several targets each is that of the last row that has it, and they are a list.
 
-    Parameters
-    ----------
-    stream : Stream
-        Opened with ids and a target; rows without one are passed over. All are held in memory.
-    on_bad_row : {"error", "skip"}
-        Whether a row that cannot be read stops all by `BadRowError`, or is left out.
+    - `stream`: opened with ids and a target; rows without one are passed over. All are held in
+      memory.
+    - `on_bad_row`: whether a row that cannot be read stops all by `BadRowError`, or is left out.
     """
     labels: dict[Key, Any] = {}
     for chunk in stream.chunks():
@@ -66,16 +63,10 @@ def keys_of(ids: Mapping[str, Column]) -> list[Key]:
 class LabelledStream(DerivedStream):
     """A stream whose missing targets are looked up by ids.
 
-    Parameters
-    ----------
-    stream : Stream
-        The rows, with ids; with or without a target of their own.
-    labels : mapping of keys to float, or to lists of float
-        The targets, as `labels_of` returns them.
-    target : str
-        The name of the target, or of all.
-    targets : tuple of str
-        The names of several targets.
+    - `stream`: the rows, with ids; with or without a target of their own.
+    - `labels`: the targets, as `labels_of` returns them.
+    - `target`: the name of the target, or of all.
+    - `targets`: the names of several targets.
     """
 
     def __init__(

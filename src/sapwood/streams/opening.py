@@ -272,10 +272,7 @@ def _files_of(source: StrPath | Sequence[StrPath], format: str | None) -> tuple[
 def found_files(name: str, format: str | None) -> list[str]:
     """Return the files that a name means; a folder of Parquet or Arrow files is one of them.
 
-    Raises
-    ------
-    StreamError
-        If there are none.
+    - Raises StreamError if there are none.
     """
     if name == "-":
         return [name]

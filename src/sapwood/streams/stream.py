@@ -378,12 +378,8 @@ class Stream(ABC):
 class DerivedStream(Stream):
     """A stream that changes what another one yields.
 
-    Parameters
-    ----------
-    stream : Stream
-        The other one.
-    **changed
-        The parameters in which they differ.
+    - `stream`: the other one.
+    - `**changed`: the parameters in which they differ.
     """
 
     def __init__(self, stream: Stream, **changed: Any) -> None:

@@ -30,12 +30,8 @@ def check_distinct(targets: Sequence[Label]) -> None:
 class SeveralTargets(DerivedStream):
     """A stream of which further columns of numbers are targets, too.
 
-    Parameters
-    ----------
-    stream : Stream
-        The rows; its target is the first.
-    targets : sequence of str
-        The names of all targets.
+    - `stream`: the rows; its target is the first.
+    - `targets`: the names of all targets.
     """
 
     def __init__(self, stream: Stream, targets: Sequence[str]) -> None:

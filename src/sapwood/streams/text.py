@@ -18,14 +18,8 @@ class TextStream(Stream):
     The first value of an undecided column that is a number, a boolean or a time decides the type of
     the column. Positions contain that type, so that it is the same when reading resumes.
 
-    Parameters
-    ----------
-    source : TextSource
-        The text.
-    schema : Schema
-        How to read its columns.
-    start : dict
-        Where its first row is: "byte", and the number of the "line".
+    - `schema`: how to read its columns.
+    - `start`: where its first row is: "byte", and the number of the "line".
     """
 
     unit: ClassVar[Unit] = "line"
@@ -106,13 +100,9 @@ class TextStream(Stream):
         Where rows have several lines, a row need not begin there. The last `Chunk.next` of the part
         before is where the next row begins.
 
-        Parameters
-        ----------
-        first, end : int
-            The first byte, and the one behind the last. Lines are counted from 1 if the first is
-            beyond the beginning.
-        exact : bool
-            Whether the first byte is known to begin a row.
+        - `first`, `end`: the first byte, and the one behind the last. Lines are counted from 1 if
+          the first is beyond the beginning.
+        - `exact`: whether the first byte is known to begin a row.
         """
         size = self.size or 0
         start = dict(self._start)
