@@ -79,20 +79,12 @@ def compare(
     lags: options.LagOptions,
     diagram: Annotated[
         Path | None,
-        typer.Option(
+        options.writing(
             metavar="FILE",
             help="Draw the average ranks and their critical difference (SVG, PNG or PDF).",
-            rich_help_panel=options.OUTPUT,
         ),
     ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a self-contained HTML report.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = None,
+    report: options.Report = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:

@@ -4,10 +4,9 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from sapwood.cli import options
 from sapwood.cli.classes import ClassJob, Files, evaluate_job, is_of_classes
@@ -30,6 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
+written = partial(options.writing, metavar="FILE")
+PREDICTIONS_HELP = "Write the prediction of each row (CSV); - for standard output."
+SERIES_HELP = "Write the errors of each series (CSV); see --series."
+
 
 def evaluate(
     stream: options.StreamArgument = [options.EMBEDDED],  # noqa: B006 - typer wants a list
@@ -38,42 +41,11 @@ def evaluate(
     targets: Targets,
     learning: Learning,
     scoring: Scoring,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a self-contained HTML report.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Save the model.", rich_help_panel=options.OUTPUT),
-    ] = None,
-    curve: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the learning curve (CSV).",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = None,
-    predictions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the prediction of each row (CSV); - for standard output.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = None,
-    series_errors: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the errors of each series (CSV); see --series.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = None,
+    report: options.Report = None,
+    save: Annotated[Path | None, written(help="Save the model.")] = None,
+    curve: Annotated[Path | None, written(help="Write the learning curve (CSV).")] = None,
+    predictions: Annotated[Path | None, written(help=PREDICTIONS_HELP)] = None,
+    series_errors: Annotated[Path | None, written(help=SERIES_HELP)] = None,
     bad_rows: options.BadRows = None,
     events: options.Events = None,
     checkpoint: options.Checkpoint = None,

@@ -53,9 +53,7 @@ def forecast(
             "Default: the times after the last row, at the usual step.",
         ),
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="- is standard output.")
-    ] = Path("-"),
+    output: options.Output = Path("-"),
     picture: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a picture of the path and its intervals (SVG)."),

@@ -42,13 +42,10 @@ __all__ = ["predict"]
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")],
+    model: options.SavedModel,
     stream: options.StreamArgument = ["-"],  # noqa: B006 - typer wants a list
     *,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="- is standard output."),
-    ] = Path("-"),
+    output: options.Output = Path("-"),
     to: Annotated[
         str | None,
         typer.Option(
