@@ -30,8 +30,6 @@ class ShareLearned:
 
     - `model`: the classifier; nothing if a row has stopped the work, or if there was no row.
     - `counts`: rows that were read, rejected, without a label, scored, and right.
-    - `log_loss`: the sum over the rows that were scored.
-    - `error`: what has stopped the work.
     """
 
     model: bytes = b""
@@ -144,7 +142,6 @@ def _first_label(job: ClassJob) -> Label | None:
 def learn_share(job: ClassWorkersJob, number: int, first: Label | None) -> ShareLearned:
     """Learn a share of the rows.
 
-    - `job`: what was typed.
     - `first`: the first class of all workers; None if no row has a label.
     """
     own = job.job()

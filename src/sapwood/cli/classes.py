@@ -245,13 +245,7 @@ class ClassJob:
     def follow(
         self, terminal: Terminal, outputs: Files, checkpoint: Path | None = None, every: str = "60s"
     ) -> ClassEvaluation:
-        """Predict and learn all rows, from where an earlier run was saved.
-
-        - `terminal`: where people look.
-        - `outputs`: what grows along with the run.
-        - `checkpoint`: where the run is saved.
-        - `every`: how often, as it was typed.
-        """
+        """Predict and learn all rows, from where an earlier run was saved."""
         if outputs.events is not None and self.run.drift is None:
             raise UsageError(f"--events {outputs.events} is for what --monitor finds: add it")
         show_columns(terminal, self.stream, getattr(self.model, "lags", None))

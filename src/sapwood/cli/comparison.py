@@ -45,7 +45,6 @@ class Failed:
 class Comparison(ABC):
     """Several models on several streams, ranked; a model that fails on a stream is last there.
 
-    - `lags`: the lags of all models.
     - `measure`: by which models are ranked, a key of `titles`; the first of them by default.
     """
 

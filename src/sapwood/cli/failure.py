@@ -28,7 +28,6 @@ class UsageError(ValueError):
 class Terminal(Console):
     """The console for messages: standard output, or standard error if `stderr` is true.
 
-    - `silent`: whether nothing but complaints is printed.
     - `**options`: as for `rich.console.Console`.
     """
 
@@ -76,7 +75,6 @@ def _written_out(letter: str) -> str:
 def failing_in_one_line(terminal: Terminal, extra: str) -> Iterator[None]:
     """Turn what a user can do something about into one line and exit code 2.
 
-    - `terminal`: where the line goes.
     - `extra`: the extra of the package that has the optional dependencies of the command.
     """
     try:

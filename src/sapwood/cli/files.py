@@ -64,7 +64,6 @@ def check_files(
     - `models`: models by name. A file among them may be replaced by --save alone, as it is read
       before.
     - `checkpoint`: the file of --checkpoint, which needs other files next to it.
-    - `printed`: what standard output is for already.
     - `settings`: files that are read for settings, such as --kafka-config; that of --config is
       known.
     - Raises OSError, UsageError if the system would not let a file be written, or it cannot be

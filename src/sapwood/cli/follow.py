@@ -51,10 +51,7 @@ class Follower(Generic[Run]):
     """A run, the files that grow with it, and when it is saved.
 
     - `run`: the run, not yet started.
-    - `terminal`: where people look.
     - `identity`: what is evaluated on what: a checkpoint of anything else is rejected.
-    - `outputs`: what grows along with the run.
-    - `every`: how often, as it was typed.
     """
 
     run: Run

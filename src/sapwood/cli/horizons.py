@@ -57,10 +57,7 @@ def not_known_ahead(
 ) -> list[str]:
     """Return the columns that are left out, as their values are not known at the horizon.
 
-    - `stream`: with all columns.
-    - `known`: what was typed: all, none, or names.
     - `horizon`: what was typed; without a horizon, all columns are known.
-    - `by`: the columns that identify series.
     """
     if known == ALL:
         return []
@@ -77,11 +74,7 @@ def not_known_ahead(
 
 @dataclass(frozen=True)
 class Ahead:
-    """How far ahead a run predicts.
-
-    - `horizon`: rows, or a duration.
-    - `proposal`: lags that were found in the first rows.
-    """
+    """How far ahead a run predicts."""
 
     horizon: int | str | None = None
     season: int | str | None = None

@@ -27,9 +27,7 @@ class PredictionTopic:
     prediction and its bounds. Each arrives at least once: the producer itself neither loses nor
     repeats any, but what was sent since a checkpoint is sent again if a run is killed.
 
-    - `url`: the address of the topic.
     - `levels`: levels of the prediction intervals that are sent.
-    - `config`: further settings of the client.
     """
 
     def __init__(

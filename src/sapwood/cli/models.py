@@ -103,7 +103,6 @@ def make_model(
 
     - `name`: "tree", "adaptive", "forest", the name of a baseline, or ``module:factory``; settings
       may follow after a colon.
-    - `settings`: parameters as they were typed.
     - `stream`: whose features decide what is a category, and how much memory a tree may take.
     - `batch`: the batch learner of a hybrid, or the file of its LightGBM model.
     """
@@ -219,7 +218,6 @@ def make_classifier(
     """Make one of our classifiers.
 
     - `name`: "tree", "adaptive" or "forest"; settings may follow after a colon.
-    - `settings`: parameters as they were typed.
     - `features`: the features of the stream, which decide how much memory there may be.
     - `declared`: those that are categories although their values are numbers.
     """

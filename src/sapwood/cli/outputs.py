@@ -41,7 +41,6 @@ class GrowingFile:
     """A CSV file that is written row by row, to disk or to standard output.
 
     - `path`: the file, or "-" for standard output.
-    - `header`: the names of the columns.
     """
 
     def __init__(self, path: Path, header: Sequence[str]) -> None:
@@ -121,8 +120,6 @@ class GrowingFile:
 class PredictionFile(GrowingFile):
     """The predictions of a run, with the ids and the place of each row, what was right, and bounds.
 
-    - `unit`: what rows are counted in.
-    - `ids`: the columns that identify rows.
     - `levels`: levels of the prediction intervals of the model.
     """
 
@@ -206,8 +203,6 @@ def named(columns: Sequence[str], target: "Label | None") -> list[str]:
 
 def bound_names(levels: Sequence[float], target: "Label | None" = None) -> list[str]:
     """Return the names of columns for bounds: lower and upper, with the level if there are several.
-
-    - `target`: which of several targets they are of.
 
     Examples
     --------

@@ -289,11 +289,7 @@ class _Predictions(GrowingFile):
 
 
 class _Saving:
-    """Where predicting is saved, and how often.
-
-    - `every`: how often, as it was typed.
-    - `model`: a digest of the model's file.
-    """
+    """Where predicting is saved, and how often."""
 
     def __init__(self, path: Path, every: str, model: int) -> None:
         from sapwood.evaluate.checkpoint import CheckpointFile

@@ -38,8 +38,6 @@ class RunProgress:
     A line comes when the rows have doubled since the last one, so that there are few of them
     however long the stream is. The bar is shown on a terminal only.
 
-    - `terminal`: where people look.
-    - `run`: what is under way.
     - `title`: if given, there is a bar with this title, and no table.
     """
 

@@ -121,7 +121,6 @@ class Reading(Writing):
         """Return how a stream is read for a saved model: it predicts the target that it has.
 
         - `model`: the model; None if a new one is made.
-        - `typed`: what it was typed as.
         - Raises UsageError if another target was named.
         """
         if model is None:
@@ -270,10 +269,7 @@ def _check_target(
 
 
 class _Renamed(DerivedStream):
-    """A stream whose columns "0", "1", … are the features 0, 1, … of a model that learned arrays.
-
-    - `names`: the features that such columns are.
-    """
+    """A stream whose columns "0", "1", … are the features 0, 1, … of a model that learned arrays."""
 
     def __init__(self, stream: Stream, names: Mapping[str, int]) -> None:
         features = {names.get(name, name): kind for name, kind in stream.features.items()}

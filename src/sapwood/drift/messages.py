@@ -19,12 +19,7 @@ CLEARLY = 1.5  # standard errors more than elsewhere
 
 
 class Changed(NamedTuple):
-    """The distribution of a column before and after it changed.
-
-    - `before`: the weight of each bin before.
-    - `edges`: between the bins of a number.
-    - `after`: the values since then.
-    """
+    """The distribution of a column before and after it changed."""
 
     name: str
     before: FloatArray
@@ -96,7 +91,6 @@ def describe_error(
 
     - `before`, `after`: their mean size.
     - `features`: for each feature its distributions, the sum of errors by bin, and the rows by bin.
-    - `errors`: the sizes of errors since then.
     """
     message = f"error: mean size {number(before, 3)} → {number(after, 3)}"
     grown = after / before if before > 0 else np.inf

@@ -25,10 +25,7 @@ class Graph(Protocol):
 
 
 def rated_models(classifier: Classifier) -> list[Any]:
-    """Return the regressors that rate classes: of two the second one alone, of more each.
-
-    - `classifier`: nobody changes it meanwhile.
-    """
+    """Return the regressors that rate classes: of two the second one alone, of more each."""
     known = len(classifier.classes)
     if not known:
         raise ExportError("the classifier has learned no class yet; let it learn some rows first")
@@ -46,7 +43,6 @@ def rated_models(classifier: Classifier) -> list[Any]:
 def add_classes(graph: Graph, classifier: Classifier, rated: list[str]) -> tuple[str, str]:
     """Add what a classifier makes of ratings; see `_calibration.pyx`.
 
-    - `classifier`: as it is at this moment.
     - `rated`: what the models of `rated_models` predict, (rows, 1) each.
     - Returns the place of the predicted class, (rows,).
     - Returns (rows, classes).

@@ -111,7 +111,6 @@ def draw(
     - `max_depth`: nodes at this depth stand for all that is below them; the root is at depth 0.
       With None the whole tree is drawn.
     - `digits`: significant digits of a number. Thresholds get two more.
-    - `target`: what the tree predicts, for the legend.
     - `orientation`: which way the tree grows; "auto" takes the one whose picture has the shorter
       long side.
 

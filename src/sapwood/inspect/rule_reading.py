@@ -29,7 +29,6 @@ def class_rules_of(tree: Any, classes: Sequence[Label]) -> RuleSet:
 
     - `tree`: its target is 1 in the rows of the second class; of more than two classes it has one
       for each.
-    - `classes`: their labels.
     """
     return _sorted(tree._kernel.read_locked(_read_classes, tree, classes))
 

@@ -153,7 +153,6 @@ def explain(
     """Explain the prediction for a row.
 
     - `x`: the features by name.
-    - `row`: the same as the kernel reads them.
     """
     leaf, experts, terms, prediction, candidates, tracked = kernel.outlook(row)
     texts = _texts(features)
@@ -209,8 +208,6 @@ def _last_layer(kernel: TreeKernel, candidates: list[float]) -> list[Expert]:
 def shares_of(kernel: TreeKernel, leaves: NDArray[Any]) -> FloatArray:
     """Return the share of the mean and of each linear model in what leaves predict.
 
-    - `kernel`: the tables of the tree.
-    - `leaves`: rows of the table of leaves.
     - Returns the weights in `mixed` of the kernel: E^-4 of the exponentially weighted error E.
     """
     if not kernel.linear:

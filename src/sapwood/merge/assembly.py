@@ -66,13 +66,8 @@ ERROR_ROWS = 500.0
 class Part:
     """A model that is merged: a copy, so that it can be changed.
 
-    - `parameters`: of a forest that has such trees.
-    - `kernels`: the trees that have learned something.
     - `pending`: the outstanding decision of each, -1 for none.
-    - `records`: what is known of each of them.
     - `weights`, shape (targets, trees): what each of them counts in the model, for each target.
-    - `stream`: what the model knows of all of its rows.
-    - `schema`: how columns became features.
     - `targets`: what the model knows of each of several targets; empty of one.
     - `errors`, shape (trees, targets, 2): the errors of its trees for each of several targets.
     """
@@ -187,8 +182,6 @@ def assembled(
 
     - `parts`: what each of them brings; the parameters are those of the first, with the limits of
       all.
-    - `shares`: what the trees of each weigh together.
-    - `stream`: what is known of all rows.
     - `targets`: the same of each of several targets; empty of one.
     - `layer`: the error-correction layer; a new one by default.
     - Raises MergeError if their features or categories cannot be those of one model.

@@ -30,7 +30,6 @@ MOST_INFORMATION = 1e32  # of one coefficient: one over the least variance that 
 def check_arrays(arrays: dict[str, Array], features: dict[str, Any]) -> None:
     """Raise ValueError, with the reason, unless arrays are those of a delta.
 
-    - `arrays`: all arrays of the delta.
     - `features`: what `Features.to_header` returns.
     """
     kinds = features["kinds"]

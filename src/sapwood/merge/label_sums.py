@@ -115,12 +115,7 @@ class LabelSums:
 
 
 def add_labels(kernel: TreeKernel, header: dict[str, Any], added: Array, row_weight: float) -> None:
-    """Let a tree take in the sums of all categories of many.
-
-    - `kernel`: of a tree that nobody else sees.
-    - `added`: the sums, in their order.
-    - `row_weight`: what a row weighs, on average.
-    """
+    """Let a tree take in the sums of all categories of many."""
     many, at, start = set(many_of(header)), 0, CODES * kernel.features
     for place, places in enumerate(kernel.columns.place_table.tolist()):
         if places < 0:

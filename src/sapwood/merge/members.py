@@ -73,7 +73,6 @@ def rejoined(parts: list[ForestRegressor], forest: ForestRegressor) -> ForestReg
     """Return the forest of some parts, once they have learned the same rows.
 
     - `parts`: what became of those that `parted` returned.
-    - `forest`: of which they were, with its parameters.
     """
     check_parts(parts)
     wanted = forest._parameters

@@ -21,9 +21,6 @@ def check_release(
 ) -> None:
     """Raise unless a header is one that `of_this_release` makes, with entries of these names.
 
-    - `header`: may come from anywhere.
-    - `format`: the newest that this release knows.
-    - `source`: what it comes from, in a message.
     - `message`: the message about another release, with {made} and {here} for both.
     """
     names = {"format", "version", *names}

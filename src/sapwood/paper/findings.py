@@ -50,11 +50,7 @@ def paper_table(comparison: Comparison) -> Table:
 
 
 def rank_table(comparisons: Sequence[Comparison], observers: Sequence[str]) -> Table:
-    """Show the average ranks of all observers by all metrics.
-
-    - `comparisons`: one for each metric.
-    - `observers`: in the order of the columns.
-    """
+    """Show the average ranks of all observers by all metrics."""
     rows = [
         (each.metric.label, *(f"{each.ranks[name]:.3f}" for name in observers))
         for each in comparisons
@@ -63,10 +59,7 @@ def rank_table(comparisons: Sequence[Comparison], observers: Sequence[str]) -> T
 
 
 def describe_ranks(comparison: Comparison) -> str:
-    """Describe the order of the observers, and whether it is the order in the paper.
-
-    - `comparison`: of the paper's observers, or of more.
-    """
+    """Describe the order of the observers, and whether it is the order in the paper."""
     label = comparison.metric.label
     sentences = [
         f"{label}: {_order(comparison)} in {comparison.cells} cells "
@@ -90,11 +83,7 @@ def describe_ranks(comparison: Comparison) -> str:
 
 
 def describe_metrics(averages: pd.DataFrame, observers: Sequence[str]) -> str:
-    """Describe the costs and the merits of the observers at the largest sample size.
-
-    - `averages`: what `average_over_runs` returns.
-    - `observers`: in the order in which they are spoken of.
-    """
+    """Describe the costs and the merits of the observers at the largest sample size."""
     n = averages["n"].max()
     means = averages[averages["n"] == n].groupby("observer").mean(numeric_only=True)
     best = means.loc[EXHAUSTIVE]
@@ -117,11 +106,7 @@ def describe_metrics(averages: pd.DataFrame, observers: Sequence[str]) -> str:
 
 
 def difference_table(averages: pd.DataFrame, observers: Sequence[str]) -> Table:
-    """Show how far the split points lie from E-BST's.
-
-    - `averages`: what `average_over_runs` returns.
-    - `observers`: E-BST is left out.
-    """
+    """Show how far the split points lie from E-BST's."""
     rows = []
     for name in observers:
         if name != EXHAUSTIVE:
@@ -134,10 +119,7 @@ def difference_table(averages: pd.DataFrame, observers: Sequence[str]) -> Table:
 
 
 def describe_differences(averages: pd.DataFrame) -> str:
-    """Describe which observers' split points are nearest to those of E-BST.
-
-    - `averages`: what `average_over_runs` returns.
-    """
+    """Describe which observers' split points are nearest to those of E-BST."""
     others = averages[averages["observer"] != EXHAUSTIVE]
     distance = others.groupby("observer")["split_difference"].agg(lambda far: far.abs().mean())
     nearest = ", ".join(f"{name} ({far:.2g})" for name, far in distance.sort_values().items())
@@ -151,11 +133,7 @@ def describe_differences(averages: pd.DataFrame) -> str:
 
 
 def regret_table(with_regret: pd.DataFrame, observers: Sequence[str]) -> Table:
-    """Show the regret and the memory of each observer.
-
-    - `with_regret`: what `regrets` returns.
-    - `observers`: in the order of the rows.
-    """
+    """Show the regret and the memory of each observer."""
     rows = []
     for name in observers:
         own = with_regret[with_regret["observer"] == name]
@@ -175,10 +153,7 @@ def regret_table(with_regret: pd.DataFrame, observers: Sequence[str]) -> Table:
 
 
 def describe_regret(with_regret: pd.DataFrame) -> str:
-    """Compare the regret and the memory of the quantizer with automatic radius with the others.
-
-    - `with_regret`: what `regrets` returns.
-    """
+    """Compare the regret and the memory of the quantizer with automatic radius with the others."""
     means = with_regret.groupby("observer")[["regret", "bytes"]].mean()
     auto, fixed, best = means.loc[AUTO], means.loc["QO 0.01"], means.loc[EXHAUSTIVE]
     fewer = with_regret[with_regret["regret"] < 0].groupby("observer").size()
@@ -201,7 +176,6 @@ def check_study(
     """Hold the results against what a faithful reproduction has to show.
 
     - `papers`, `everyone`: of the paper's observers and of all, one for each metric.
-    - `averages`: what `average_over_runs` returns.
     """
     checks = []
     for each in papers:
@@ -213,11 +187,7 @@ def check_study(
 
 
 def describe_verdict(checks: Sequence[Check], cells: int) -> str:
-    """State how many of the claims hold, and whether this is the study that they are about.
-
-    - `checks`: what `check_study` returns.
-    - `cells`: how many cells were run.
-    """
+    """State how many of the claims hold, and whether this is the study that they are about."""
     text = f"{sum(check.holds for check in checks)} of {len(checks)} claims hold."
     if cells != CELLS:
         text += (
@@ -228,10 +198,7 @@ def describe_verdict(checks: Sequence[Check], cells: int) -> str:
 
 
 def verdict_table(checks: Sequence[Check]) -> Table:
-    """Show which claims hold.
-
-    - `checks`: what `check_study` returns.
-    """
+    """Show which claims hold."""
     rows = [(check.claim, check.evidence, _yes(check.holds)) for check in checks]
     return Table(("claim", "measured", "holds?"), rows)
 

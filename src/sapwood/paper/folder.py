@@ -21,18 +21,13 @@ SETTINGS = "study.json"
 
 
 class StudyFolder(NamedTuple):
-    """Where a study is kept.
-
-    - `path`: everything is written below it.
-    """
+    """Where a study is kept."""
 
     path: Path
 
     def open(self, plan: Plan, observers: Sequence[str]) -> None:
         """Make the folder, or check that it holds the same study.
 
-        - `plan`: which sizes, and how many runs.
-        - `observers`: their names.
         - Raises StudyError if the folder cannot be written, or belongs to another study.
         """
         settings = {
@@ -83,7 +78,6 @@ class StudyFolder(NamedTuple):
     def read_part(self, kind: str, cell: Cell, rows: int) -> pa.Table:
         """Return the rows of a cell.
 
-        - `rows`: how many rows there have to be.
         - Raises StudyError if the file is damaged.
         """
         file = self.path / _part_name(kind, cell)

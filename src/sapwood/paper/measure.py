@@ -50,10 +50,8 @@ class TimeRow(NamedTuple):
 
 
 def measure_splits(cell: Cell, runs: int, factories: Sequence[Factory]) -> pa.Table:
-    """Let every observer watch every run of a cell and propose a split.
+    """Let every observer watch every run of a cell and propose a split; E-BST has to be among them.
 
-    - `runs`: how many samples of it.
-    - `factories`: the observers. E-BST has to be among them.
     - Returns a row for each run and observer: the merit (equation 1 of the paper, with n − 1), the
       threshold and its difference from E-BST's, the elements and bytes. The same to the last bit
       each time.
@@ -99,7 +97,6 @@ def variance_reduction(total: Moments, split: Split | None) -> float:
 def measure_times(cell: Cell, runs: int, factories: Sequence[Factory]) -> pa.Table:
     """Time how every observer watches every run of a cell, and how it proposes a split.
 
-    - `runs`: how many samples of it.
     - Returns a row for each run and observer.
 
     Notes

@@ -193,10 +193,7 @@ def _left_over(sides: Sides) -> FloatArray:
 
 
 def draw_numerics(measured: pd.DataFrame) -> Figure:
-    """Draw the error of the variance and the regret of the cut by offset.
-
-    - `measured`: what `measure_numerics` returns.
-    """
+    """Draw the error of the variance and the regret of the cut by offset."""
     looks = looks_of(list(METHODS))
     with mpl.rc_context(SETTINGS):
         drawn = figure(9.0, 6.2)
@@ -226,10 +223,7 @@ def _draw_row(panels: Sequence[mpl.axes.Axes], points: pd.DataFrame, name: str, 
 
 
 def describe_numerics(measured: pd.DataFrame) -> str:
-    """Describe the error of each method, and from which offset on it chooses a worse cut.
-
-    - `measured`: what `measure_numerics` returns.
-    """
+    """Describe the error of each method, and from which offset on it chooses a worse cut."""
     sentences = []
     for scenario in SCENARIOS:
         chosen = measured[measured["scenario"] == scenario.name]

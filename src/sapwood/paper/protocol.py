@@ -146,7 +146,6 @@ def all_cells(sizes: Sequence[int]) -> list[Cell]:
 def sample(cell: Cell, run: int) -> Sample:
     """Draw the rows of one run of a cell.
 
-    - `cell`: which kind of data.
     - `run`: from 0 on; each run is another sample.
     - Returns the same for the same arguments, on any machine and in any order of calls.
 

@@ -35,14 +35,7 @@ class Progress(NamedTuple):
 
 
 class _Pass(NamedTuple):
-    """One way through all cells.
-
-    - `kind`: the name of its part files.
-    - `doing`: the text of the progress report.
-    - `measure`: makes the rows of a cell.
-    - `overhead`: the fixed cost of a run, in rows.
-    - `alone`: whether one process runs at a time.
-    """
+    """One way through all cells."""
 
     kind: str
     doing: str
@@ -71,9 +64,7 @@ def run_study(
     """Run what is missing of a study, and gather all of it.
 
     - `folder`: where the study is kept; cells that are done are not run again.
-    - `plan`: which sizes, and how many runs.
     - `observers`: names for `find_contender`.
-    - `report_progress`: called for every cell that is done.
     - Returns one row for each cell, run and observer; also written as ``results.parquet``.
     - Raises StudyError if the folder cannot be used, a part is damaged, or an observer is unknown
       or fails.

@@ -46,7 +46,6 @@ METRICS = (
 class Comparison(NamedTuple):
     """How some observers rank by one metric.
 
-    - `metric`: what they are ranked by.
     - `cells`: how many cells the ranks are averaged over.
     - `ranking`: their average ranks, and whether they differ.
     """
@@ -67,18 +66,12 @@ class Comparison(NamedTuple):
         return pd.Series(self.ranking.ranks, index=list(self.ranking.models))
 
     def differ(self, first: str, second: str) -> bool:
-        """Return whether two observers differ significantly.
-
-        - `first`, `second`: their names.
-        """
+        """Return whether two observers differ significantly."""
         places = [self.ranking.models.index(name) for name in (first, second)]
         return bool(self.tests.pair_p[*places] < ALPHA)
 
     def ahead(self, first: str, second: str) -> bool:
-        """Return whether one observer is significantly better than another.
-
-        - `first`, `second`: their names.
-        """
+        """Return whether one observer is significantly better than another."""
         return self.differ(first, second) and bool(self.ranks[first] < self.ranks[second])
 
     def like_pairs(self) -> list[tuple[str, str]]:
@@ -89,7 +82,6 @@ class Comparison(NamedTuple):
 def average_over_runs(results: pd.DataFrame) -> pd.DataFrame:
     """Average every metric over the runs of a cell.
 
-    - `results`: what `run_study` returns.
     - Returns a row for each cell and observer.
     """
     grouped = results.drop(columns="run").groupby([*FACTORS, "observer"], sort=False)
@@ -100,7 +92,6 @@ def average_over_runs(results: pd.DataFrame) -> pd.DataFrame:
 def compare(averages: pd.DataFrame, metric: Metric, observers: Sequence[str]) -> Comparison:
     """Rank observers within each cell, and test whether they differ.
 
-    - `averages`: what `average_over_runs` returns.
     - `observers`: which ones; three at least.
     """
     table = averages.pivot(index=FACTORS, columns="observer", values=metric.column)
@@ -110,10 +101,7 @@ def compare(averages: pd.DataFrame, metric: Metric, observers: Sequence[str]) ->
 
 
 def regrets(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the results with the column ``regret``: the share of E-BST's merit that is lost.
-
-    - `results`: what `run_study` returns.
-    """
+    """Return the results with the column ``regret``: the share of E-BST's merit that is lost."""
     keys = [*FACTORS, "run"]
     best = results.loc[results["observer"] == EXHAUSTIVE, [*keys, "merit"]]
     joined = results.merge(best, on=keys, suffixes=("", "_best"))

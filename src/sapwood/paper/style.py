@@ -61,7 +61,6 @@ def save(folder: StudyFolder, name: str, drawn: Figure) -> bytes:
     """Write a figure as PNG and SVG, and return the SVG.
 
     - `folder`: it goes to ``figures`` below it.
-    - `name`: without a suffix.
     """
     pictures = {}
     for suffix in ("png", "svg"):

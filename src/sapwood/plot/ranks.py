@@ -24,8 +24,6 @@ def ranks(
 ) -> Axes:
     """Draw average ranks on a line; models that do not differ significantly are joined by a bar.
 
-    - `ranking`: with tests: of enough streams and models.
-    - `title`: what is written above.
     - `colours`: the colours of the models, if they are to be those of other pictures.
     - Raises ValueError if there are no tests.
 

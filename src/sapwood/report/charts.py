@@ -68,9 +68,7 @@ def chart(
 ) -> str:
     """Return a figure of the page.
 
-    - `name`: what the ids of all its parts start with.
     - `title`: what is above it, and stands for it where it is not seen.
-    - `draw`: draws on an axis.
     - `height`: in inches of 96 pixels.
     - `is_time`: whether the axis below goes along days since 1970.
     """
@@ -92,7 +90,6 @@ def zoom_chart(
 
     - `data`: the curves in full, as `_lines` returns them, for the page to draw. `band` has the
       places of two curves between which the page shades, `dots` those that are dots, not lines.
-    - `words`: what stands after the title.
     """
     plots = []
     for kind, width, height in (("wide-only", WIDE, TALL), ("narrow-only", WIDTH, HEIGHT)):
@@ -130,8 +127,6 @@ def _drawn(
 def inline(svg: str, name: str, title: str) -> str:
     """Return an SVG as an element of a page: small, with ids that no other one has.
 
-    - `svg`: as matplotlib writes it.
-    - `name`: what its ids are to start with.
     - `title`: what it shows, for readers who do not see it.
     """
     root = ET.fromstring(svg)

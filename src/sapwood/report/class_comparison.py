@@ -29,9 +29,7 @@ def write_class_comparison(
 
     - `path`: where to write; an old file is replaced at once.
     - `results`: what was found; a text in place of an evaluation is the reason why a model failed.
-    - `ranking`: the average ranks of models.
     - `measure`: what they are ranked by, a key of `CLASS_METRICS`.
-    - `verdict`: whether ranks differ.
     """
     page = render_class_comparison(results, ranking, measure, verdict)
     write_atomically(path, page.encode())

@@ -57,8 +57,6 @@ def write_class_report(
     """Write the report of an evaluation of classes: one HTML file that needs nothing else.
 
     - `path`: where to write; an old file is replaced at once.
-    - `model`: the model as it is after the evaluation.
-    - `settings`: what else is worth knowing about the run.
     """
     page = render_classes(evaluation, model, settings=settings)
     write_atomically(path, page.encode())

@@ -65,8 +65,6 @@ def write_comparison(
     - `path`: where to write; an old file is replaced at once.
     - `results`: what was found; a text in place of an evaluation is the reason why a model failed.
     - `ranks`: the average rank of each model, best first.
-    - `measure`: what they are ranked by.
-    - `verdict`: whether ranks differ.
     - `created`: the time of creation that the page states, with a time zone; the present by
       default.
 

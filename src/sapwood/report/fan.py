@@ -23,9 +23,7 @@ def fan_svg(
 ) -> str:
     """Return a forecast as SVG.
 
-    - `labels`: the time of each row.
     - `bounds`, shape (rows, levels, 2): the prediction intervals.
-    - `levels`: their levels.
 
     Examples
     --------

@@ -30,10 +30,7 @@ def day_of(seconds: float) -> str:
 
 
 def render_series(found: "SeriesTable | None") -> str:
-    """Return a table of the series with the largest sums of errors, empty if there is none.
-
-    - `found`: the errors of each series.
-    """
+    """Return a table of the series with the largest sums of errors, empty if there is none."""
     if found is None or not found.series:
         return ""
     heads = [Column(text(name), False) for name in found.by]

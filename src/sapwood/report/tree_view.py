@@ -59,7 +59,6 @@ def written_nodes(picture: TreePicture, most: int = MOST_NODES, deepest: int = D
     """Return the splits whose children are shown: those that most rows come through.
 
     - `most`: how many nodes are shown at the most, the root included.
-    - `deepest`: the depth at which none is shown any more.
     """
     kind, child, weight = picture.columns["kind"], picture.columns["child"], picture.reached
     waiting = [(-weight[0], 0, 0)]

@@ -113,15 +113,10 @@ Values = NDArray[Any] | list[Any] | Coded  # a column: of numbers if it is an ar
 class Column:
     """One feature while rows are read: what is known of it, and what they add.
 
-    - `known`: the codes of its labels.
-    - `count`: how many of them count, from the first on.
     - `declared`: whether it was declared to be a category: then whole floats are labels too.
-    - `learn`: whether new labels get codes.
     - `most`: how many labels may have a code of their own. If that is OTHERS, the feature stays a
       category of few, and all further labels have the code OTHERS.
-    - `fresh`: the codes of labels that are new.
     - `fresh_rows`: the row that brings each of them, ascending; none where a single row is read.
-    - `first_row`: the row that brings the feature.
     - `value_row`: the row that brings its first value, if its kind was unknown.
     """
 

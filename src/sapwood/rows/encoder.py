@@ -102,8 +102,6 @@ class EncodedRows:
 
         That is a new feature, its first value, or a turn of a category; and where memory is limited
         every new label, as what names occupy decides on splits.
-
-        - `limited`: whether memory is.
         """
         rows = {0}
         for column in self._columns:
@@ -501,7 +499,6 @@ def _is_category(column: Column) -> bool:
 def _finite(matrix: FloatArray, names: Sequence[Label], owned: bool) -> FloatArray:
     """Return a matrix that no other code can write to, if none of its values is infinite.
 
-    - `names`: what its columns are called.
     - `owned`: whether it is no caller's memory. That of a caller is copied before it is looked at,
       as another thread may write to it at any time.
     """

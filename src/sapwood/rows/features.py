@@ -76,8 +76,6 @@ def labels_within(max_bytes: int | None) -> int:
 def checked_names(names: Iterable[Label], parameter: str) -> tuple[Label, ...]:
     """Return the names of features that a parameter lists, in a fixed order.
 
-    - `names`: as they were given.
-    - `parameter`: what messages call it.
     - Raises ValueError if they are no list of names.
 
     Examples
@@ -107,7 +105,6 @@ class KnownFeatures:
     - `names`, `index`, `kinds`: as those of `Features`.
     - `tables`: the code of each label, and perhaps of labels that arrive later, or never.
     - `counts`: how many of the labels in each table count, from the first on.
-    - `version`: how many changes have led here.
     - `targets`: the names of the columns of y, if there are several; none if there is one, or none
       yet.
     - `content_bytes`: Bytes of names, twice, and of labels. For the row reader holds on to the keys
@@ -287,10 +284,8 @@ class Features(FeatureTable):
       whole float is a label too, ``3.0`` the label 3.
     - `most_labels`: how many labels of a feature may have codes of their own. With 63, no feature
       becomes one of many categories: all further labels have the code 63.
-    - `index`: the column of each name.
     - `kinds`: unknown is a feature that was missing in every row so far.
     - `categories`: the code of each label; empty for numbers.
-    - `version`: grows with every change.
 
     Examples
     --------

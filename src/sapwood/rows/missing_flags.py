@@ -95,11 +95,7 @@ def flags_of(names: Sequence[Label], kinds: Sequence[str]) -> dict[int, int]:
 
 
 def completed(features: Features, plan: EncodedRows, learn: bool) -> EncodedRows:
-    """Return rows with the values of flags, and with the flags that become due in them.
-
-    - `plan`: without values of flags.
-    - `learn`: whether the rows are to be learned.
-    """
+    """Return rows with the values of flags, and with the flags that become due in them."""
     flags = plan.before.flags  # another thread may have added one meanwhile
     if flags and len(plan.matrix):
         plan.fill(list(flags), np.isnan(plan.matrix[:, list(flags.values())]))

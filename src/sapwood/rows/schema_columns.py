@@ -46,8 +46,6 @@ def named(X: Any, names: Sequence[Label]) -> Any:
 def applied(schema: Schema, items: Items, convert: Convert) -> tuple[Items, Convert]:
     """Return the columns of rows as a schema encodes them, and what reads these.
 
-    - `schema`: how columns become features.
-    - `items`: as they are given.
     - `convert`: returns the values of a column as it is given, and whether it is a categorical.
     """
     given = list(items)
@@ -71,8 +69,6 @@ def applied(schema: Schema, items: Items, convert: Convert) -> tuple[Items, Conv
 def encoded(schema: Schema, items: Items, columns: dict[Any, Any]) -> dict[Any, Any]:
     """Return columns as features.
 
-    - `schema`: how columns become features.
-    - `items`: as they are given.
     - `columns`: the same as arrays and labels, without the schema.
     """
     given = list(items)

@@ -102,8 +102,6 @@ def fitting(
     """Return y as a model learns it, which knows some targets, or one (none) if it has learned.
 
     - `read`: what `read` returned.
-    - `known`: the targets of the model, in their order.
-    - `has_learned`: whether that is settled.
     - Returns the names of several targets, in the order of the model (none of one), and one column,
       or a matrix with a column for each target.
     - Raises ValueError if y has another number of targets, or other ones.

@@ -170,7 +170,6 @@ def is_naive(value: Any) -> bool:
 def seconds_of_word(text: str, format: str | None) -> float | None:
     """Return the seconds of a time that is text; None if it is none.
 
-    - `text`: without blanks around it.
     - `format`: as for `datetime.strptime`; ISO 8601 if not given. Names of months and days are
       English, whatever the locale, and may be short or long; a format without a date gives seconds
       since midnight.

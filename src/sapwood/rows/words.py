@@ -51,7 +51,6 @@ def is_missing(text: str) -> bool:
 class NumberFormat:
     """How numbers are written.
 
-    - `decimal`: what stands before decimals.
     - `thousands`: what may stand between thousands; a blank for all kinds of them.
     - `sign`: a sign of percent or of a currency that may stand before or behind.
 
@@ -98,7 +97,6 @@ def number_pattern(format: NumberFormat) -> str:
 def number_of_word(text: str, example: str) -> float | None:
     """Return the number that text is in a format; None if it is none.
 
-    - `text`: without blanks around it.
     - `example`: the format: the number 1234.5 as it is written there.
 
     Examples
@@ -133,7 +131,6 @@ def boolean_of_word(text: str) -> float | None:
 def label_of(value: Any, declared: bool) -> Label | None:
     """Return the label that a value is, None if it is missing.
 
-    - `value`: what a file holds.
     - `declared`: whether whole numbers are labels of their own; else they are their text.
     - Raises sapwood.validation.Unfit if it can be no label.
 

@@ -20,11 +20,7 @@ ANSWER_SECONDS = 4  # within which a scheduler has to answer
 
 
 class Engine:
-    """An executor that is opened again when its workers are lost.
-
-    - `open`: returns an executor.
-    - `name`: what messages call it.
-    """
+    """An executor that is opened again when its workers are lost."""
 
     def __init__(self, open: Callable[[], Executor], name: str = "the executor") -> None:
         self._open, self.name = open, name
@@ -63,7 +59,6 @@ def engine(spec: str | Executor, workers: int) -> Iterator[Engine]:
 
     - `spec`: "processes" or "threads" of this machine; "dask" or "ray", a local cluster, or one by
       its address, as ``dask://host:8786`` and ``ray://host:10001``; or any executor.
-    - `workers`: how many there are to be on this machine.
     - Raises MergeError if there is no such engine.
     - Raises ModuleNotFoundError if Dask or Ray is not installed.
     """
@@ -141,7 +136,6 @@ class RayExecutor(Executor):
     """Ray's tasks as an Executor of Python.
 
     - `address`: host and port of a cluster; a local one is started if it is empty.
-    - `workers`: how many CPUs a local one has.
     """
 
     def __init__(self, address: str = "", workers: int = 2) -> None:

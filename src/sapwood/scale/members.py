@@ -21,8 +21,6 @@ __all__ = ["Members", "learn_members"]
 class Members:
     """The parts of a forest, as bytes; none while it is whole.
 
-    - `forest`: as it is at first.
-    - `workers`: how many parts there are to be.
     - Raises MergeError if it has several targets.
     """
 
@@ -115,8 +113,6 @@ def learn_members(
 ) -> ShardDone:
     """Learn rows with some members of a forest, in a worker, and return them.
 
-    - `version`: the release of the driver.
-    - `part`: a forest of these members.
     - `source`, `pieces`, `skip_bad`: as for `sapwood.scale.worker.learn_shard`.
     """
     if version != sapwood.__version__:

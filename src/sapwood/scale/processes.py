@@ -33,11 +33,7 @@ class WorkerLostError(BrokenExecutor):
 
 
 class ProcessExecutor(Executor):
-    """Calls functions in processes, which are started with the first call.
-
-    - `workers`: how many there are.
-    - `prepare`: what each worker calls before all else.
-    """
+    """Calls functions in processes, which are started with the first call."""
 
     def __init__(self, workers: int, prepare: Callable[[], None] | None = None) -> None:
         self._workers, self._prepare = workers, prepare

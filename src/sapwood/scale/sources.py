@@ -31,7 +31,6 @@ class SourceFile:
 
     - `size`: how much there is of that; 1 of what cannot be cut.
     - `per_row`: how much of it a row takes; an estimate for bytes, and for what is whole.
-    - `groups`: the rows of each row group.
     """
 
     path: str
@@ -45,7 +44,6 @@ class SourceFile:
 class Piece:
     """A part of a file, from `start` up to `end` in its unit.
 
-    - `file`: which one of the source.
     - `exact`: whether a row is known to begin at the start.
     """
 
@@ -68,9 +66,7 @@ class Cursor:
 class Source:
     """Files in order, and how they are read.
 
-    - `name`: what messages call them together.
     - `reading`: the arguments by which `open_stream` reads each of them as it reads the first.
-    - `features`: the kind of each feature, in order.
     - `schema`: how rows are read, for the model that learns them.
     """
 
@@ -91,7 +87,6 @@ class Source:
         """Return the pieces of the next rows, for each worker, and where they end.
 
         - `cursor`: where to begin; stays as it is.
-        - `rows`: how many, about.
         - `parts`: for how many workers. The last ones may get nothing.
         """
         place = Cursor(cursor.file, cursor.at)

@@ -33,7 +33,6 @@ MOST_OPEN = 16  # files
 class PieceRead:
     """Where a piece really began and ended, and what was in it.
 
-    - `piece`: the piece to read.
     - `start`, `end`: where its first row begins, and the first one behind it; in the unit of the
       file.
     - `rows`, `lines`: how many rows were read, bad ones among them; and lines of a text.
@@ -52,11 +51,9 @@ class ShardDone:
 
     - `content`: a delta; or a model, if it was the first shard of all; nothing if a bad row has
       stopped it.
-    - `pieces`: what was read.
     - `bad`: rows left out, each with the place of its piece; lines are counted from 1 in a piece
       that does not begin its file.
     - `learned`, `without_target`: how many rows were learned, and how many have no target.
-    - `seconds`: what took how long.
     - `scores`: the sums of errors of the first shard of all; a delta has its own.
     """
 
@@ -74,7 +71,6 @@ def learn_shard(
 ) -> ShardDone:
     """Learn the rows of some pieces from a snapshot, and return the delta.
 
-    - `shard`: the number of the shard in its round.
     - `skip_bad`: whether rows that cannot be used are left out; else the first of them stops all.
     """
     begun = time.perf_counter()

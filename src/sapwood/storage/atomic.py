@@ -20,7 +20,6 @@ def write_atomically(path: StrPath, data: bytes) -> None:
     """Write a file atomically: readers find the old content or the new one, never a part.
 
     - `path`: where to write. A link is followed, as `open` would.
-    - `data`: the whole content.
     - Raises OSError if the file cannot be written. The old file is then unchanged, and no temporary
       file is left. The only exception: if the folder cannot be flushed, the new file is already
       there.

@@ -132,7 +132,6 @@ def read_bytes(path: StrPath) -> tuple[bytes, str]:
 def pack(kind: str, header: dict[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """Return the bytes of a model file; the same input gives the same bytes.
 
-    - `kind`: what the file holds.
     - `header`: what JSON keeps as it is: dicts with strings as keys, lists, strings, finite
       numbers, booleans and None, at most 30 levels deep. The order of keys is kept. Lists of
       strings and numbers may be of any length, as they are kept in arrays; all else may have 64
@@ -178,8 +177,6 @@ def unpack(
     """Return the header and the arrays that `pack` was given.
 
     - `data`: what `pack` returned.
-    - `kind`: what they have to hold.
-    - `source`: what messages call the bytes.
     - Returns new, writable, contiguous arrays of the machine's byte order.
     - Raises ModelFileError if the bytes are damaged, of another kind, of a newer release, or not a
       model file.

@@ -37,7 +37,6 @@ class Block:
 
     - `data`: the rows, the ends of lines included; only the last line of a text may lack its end.
     - `line`: the number of its first line, from 1.
-    - `lines`: how many lines end in it.
     - `start`, `end`: where it is in the text, in bytes, uncompressed.
     - `read`: how many bytes of the file were consumed, as it is on disk.
     - `unclosed`: whether some of its rows are lines with a quote that never closes.
@@ -60,7 +59,6 @@ class TextSource:
     - `encoding`: the encoding of the text; see `find_encoding`. Places in the text are those in
       UTF-8.
     - `raw`: where the text is read from, once, instead of from the path, which is a name then.
-    - `name`: what messages call it.
     - `size`: its bytes on disk, None for a pipe.
 
     Examples
@@ -137,7 +135,6 @@ class TextSource:
         """Return the beginning, and whether it is all; a pipe will give it again.
 
         - `lines`: how many lines are enough. There may be more, and an unfinished one at the end.
-        - `most`: how many bytes are enough.
         - Raises StreamError if it is no text, or empty.
         """
         with self._beginning(lines, most) as reader:

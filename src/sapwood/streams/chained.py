@@ -24,8 +24,6 @@ def open_chained(
     """Open texts as one stream; all are read as the first one is.
 
     - `name`: what messages and reports call them together.
-    - `paths`: the files, in order.
-    - `open_one`: opens one of them.
     - `same_columns`: whether each must have all columns that are read; else those that one lacks
       are missing.
     - Raises StreamError if one lacks a column, or cannot be read.
@@ -60,7 +58,6 @@ class ChainedStream(Stream):
     A position is that of the file that was being read, with its place as "file" and a "sign" of
     its name.
 
-    - `name`: what messages and reports call it.
     - `streams`: the files, in order; they have the same features.
     """
 

@@ -31,8 +31,6 @@ def describe_columns(
 ) -> list[ColumnNote]:
     """Return a note on each column of a file, in its order.
 
-    - `schema`: how the file is read.
-    - `sample`: the first values of columns.
     - `doubts`: what is in doubt about columns already; empty if nothing is.
 
     Examples

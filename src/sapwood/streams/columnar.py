@@ -103,8 +103,6 @@ class ColumnarStream(Stream):
     Reading resumes at a position: the "file", the "group" in it (a row group, or a record batch) and
     the "row" of that group. It also has how many rows of the file are "done", how many are in files
     "before", and a "sign" of the file's name.
-
-    - `name`: the file or the folder.
     """
 
     def __init__(self, name: str, files: Sequence["_File"], read_options: ReadOptions) -> None:

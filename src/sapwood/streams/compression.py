@@ -55,11 +55,6 @@ def compression_of(start: bytes) -> str | None:
 class Packed:
     """The text of compressed bytes that come piece by piece; members are read one after another.
 
-    - `kind`: how they are compressed.
-    - `first`: what was read already.
-    - `read`: gives more bytes, none at the end.
-    - `fault`: why the text ends before its end.
-
     Examples
     --------
     >>> Packed("bzip2", bz2.compress(b"a,b"), lambda most: b"").read(2)
@@ -110,10 +105,7 @@ class Packed:
 
 
 class Archived:
-    """The text of a file in Zstandard, or of the one file in a zip archive.
-
-    - `raw`: the same, open.
-    """
+    """The text of a file in Zstandard, or of the one file in a zip archive."""
 
     def __init__(self, kind: str, path: str, raw: IO[bytes]) -> None:
         self._kind = kind
@@ -142,10 +134,6 @@ def open_packed(
 ) -> Packed | Archived:
     """Return what unpacks a file.
 
-    - `raw`: the same, open.
-    - `first`: what was read of it.
-    - `read`: gives more bytes, none at the end.
-    - `regular`: whether it is a file, and no pipe.
     - Raises StreamError if it is an archive of several files or of none, or cannot be read from a
       pipe.
     """

@@ -83,7 +83,6 @@ class Converted:
     - `y`, `times`: the targets and times, if the schema has them.
     - `good`: which rows are good; None if all are.
     - `faults`: one for each bad row, in order: the first in the order of the file's columns.
-    - `ids`: the columns of row identifiers, as labels.
     """
 
     columns: dict[str, Column]
@@ -99,9 +98,7 @@ def convert(
 ) -> Converted:
     """Convert the columns of a table according to a schema.
 
-    - `schema`: how to read each column.
     - `table`: the column of each rule of `schema.read`, of any type.
-    - `rows`: how many rows there are.
     - Raises StreamError if a column is of a type that is neither numbers, times nor text.
 
     Examples

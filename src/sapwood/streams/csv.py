@@ -43,8 +43,6 @@ class Flaw:
 class TextRows:
     """The rows of a block, without blank lines.
 
-    - `lines`: the number of the first line of each.
-    - `raw`: each as it stands, without its line's end.
     - `flaws`: those that have not one field for each column, by their place.
     - `tidy`: each as pyarrow reads it, if it differs.
     """
@@ -58,8 +56,6 @@ class TextRows:
 class DelimitedStream(TextStream):
     """Rows of text, each with a field for each column.
 
-    - `schema`: how to read its columns.
-    - `quotes`: how fields are separated and quoted.
     - `start`: where its first row is: "byte", and the number of the "line".
     """
 

@@ -99,7 +99,6 @@ class Recognised:
 def recognise_text(name: str, values: Sequence[str]) -> Recognised | None:
     """Return how the times of a column are written; None if it holds none.
 
-    - `name`: the column, for words of doubt.
     - `values`: its first values, trimmed; without missing ones.
 
     Examples

@@ -27,12 +27,8 @@ Sample = Mapping[str, pa.Array]
 class FirstRows:
     """The first rows of a file, and how all of its rows are read because of them.
 
-    - `source`: the file, for messages.
-    - `sample`: the first values of each column.
     - `looks`: all columns in order, and what their values look like.
-    - `read_options`: the options of the caller.
     - `declared`: whether the file declares the types of its columns.
-    - `comma_between`: whether fields are separated by commas.
     - `look_further`: returns many more values of a column, for what the first ones leave in doubt.
 
     Examples

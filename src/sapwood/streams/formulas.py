@@ -99,7 +99,6 @@ def drifting_target(
     - `row`, `coin`: the numbers of the rows, and draws from [0, 1) that decide which concept a row
       in a transition is of.
     - `changes`: the first rows after each change: two, or three if local.
-    - `transition`: how many rows a gradual change takes.
     """
     if kind == "lea":
         return _local(x, row, changes)
@@ -205,10 +204,6 @@ def hyperplane_target(
     x: FloatArray, weights: FloatArray, row: IntArray, drifting: int, speed: float
 ) -> FloatArray:
     """Return how far rows are above a moving hyperplane, without noise.
-
-    - `row`: the numbers of the rows.
-    - `drifting`: how many weights move: the first ones.
-    - `speed`: how far they move from row to row.
 
     Examples
     --------

@@ -46,8 +46,6 @@ class GeneratorStream(Stream):
 
     - `name`, `features`, `target`, `size`, `length`, `declared`: as of every `Stream`; `size` and
       `length` are the rows, None if they never end.
-    - `seed`: the same rows for the same seed.
-    - `parameters`: what else the rows depend on.
     - `make`: returns the columns and targets of a block, given the seed and the number of the
       block.
     """

@@ -30,7 +30,6 @@ class Header:
 
     - `found`: the columns; None for each if its values were not waited for.
     - `sample`: the first values of each; none if they were not waited for.
-    - `quotes`: how fields are separated and quoted.
     - `start`: where the first row is: "byte", and the number of the "line".
     """
 

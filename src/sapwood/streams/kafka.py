@@ -209,7 +209,6 @@ def _sample(topic: Topic, extents: dict[int, Extent], until_end: bool, enough: i
 def _first_objects(merge: Merge, enough: int, most: int) -> tuple[list[bytes], str]:
     """Return the first messages that are JSON objects, and what is wrong with the first other one.
 
-    - `enough`: how many objects are enough.
     - `most`: how many messages are looked at, tombstones not counted.
     """
     found: list[bytes] = []

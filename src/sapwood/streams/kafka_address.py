@@ -22,7 +22,6 @@ class Address:
 
     - `url`: as it was given; what messages and reports call the topic.
     - `servers`: one broker or several of a cluster, as librdkafka takes them.
-    - `topic`: the name of the topic.
     - `config`: further settings of the client, which no message or report shows.
     """
 
@@ -43,8 +42,6 @@ def is_kafka(name: object) -> bool:
 def address_of(url: str, config: Config | None = None) -> Address:
     """Take an address apart.
 
-    - `url`: what was given.
-    - `config`: further settings of the client.
     - Raises StreamError if it is none.
 
     Examples

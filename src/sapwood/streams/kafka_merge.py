@@ -41,7 +41,6 @@ Row = tuple[int, bytes | None]
 class Merge:
     """Reads a topic from some offsets on.
 
-    - `start`: the next offset of each partition.
     - `extents`: where these partitions end as far as is known.
     - `until_end`: whether nothing is read behind these ends; else more is waited for, without an
       end.

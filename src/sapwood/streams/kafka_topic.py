@@ -60,9 +60,7 @@ class Extent(NamedTuple):
 def client_of(kind: Callable[[dict[str, Any]], Client], address: Address, **further: Any) -> Client:
     """Return a client of librdkafka that writes no log of its own.
 
-    - `kind`: consumer or Producer.
     - `address`: the address, with the settings of the user.
-    - `**further`: our settings, which take precedence.
     - Raises StreamError if there is no such setting, or it cannot have such a value.
     """
     own = {"bootstrap.servers": address.servers, "log_level": 0, **further}
@@ -76,7 +74,6 @@ def client_of(kind: Callable[[dict[str, Any]], Client], address: Address, **furt
 class Topic:
     """A topic, and the consumer that reads it.
 
-    - `consumer`: it has no partitions assigned to it.
     - `cluster`: what the cluster calls itself; "" if it does not.
     """
 

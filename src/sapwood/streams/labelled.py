@@ -65,8 +65,6 @@ class LabelledStream(DerivedStream):
 
     - `stream`: the rows, with ids; with or without a target of their own.
     - `labels`: the targets, as `labels_of` returns them.
-    - `target`: the name of the target, or of all.
-    - `targets`: the names of several targets.
     """
 
     def __init__(

@@ -266,10 +266,7 @@ def _good_rows(
 
     A target may be missing: None or NaN.
 
-    - `stream`: whose rows they are.
-    - `columns`: the features of all rows.
     - `targets`: of an array all are numbers; of a list they may be anything.
-    - `numbers`: the numbers of all rows.
     """
     if isinstance(targets, np.ndarray):
         y = targets

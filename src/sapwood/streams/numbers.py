@@ -91,7 +91,6 @@ def recognise_written(
 
     - `columns`: the first values of columns of a file that look like text or numbers, trimmed;
       without missing ones.
-    - `comma_between`: whether fields are separated by commas.
     - `decimal`, `thousands`: the requested marks.
 
     Examples
@@ -172,11 +171,7 @@ def sign_of(value: str) -> str:
 def _chosen(
     values: Sequence[str], formats: Sequence[NumberFormat], usual: str | None, comma_between: bool
 ) -> NumbersFound | None:
-    """Return the one of some formats that is meant; None if that is the plain one.
-
-    - `usual`: the mark before decimals in other columns.
-    - `comma_between`: whether fields are separated by commas.
-    """
+    """Return the one of some formats that is meant; None if that is the plain one."""
     by_point = {format.decimal: format for format in reversed(formats)}
     marked = next((value for value in values if "," in value or "." in value), None)
     point = formats[0].decimal

@@ -52,8 +52,6 @@ def line_ends(text: bytes, ended: bool) -> IntArray:
 class Quotes:
     r"""Finds the rows of a text whose fields may be in double quotes.
 
-    - `delimiter`: the byte between fields.
-
     Examples
     --------
     >>> quotes = Quotes(b",")
@@ -99,12 +97,7 @@ class Quotes:
         return [quoted[1:-1].replace(b'""', b'"') + rest for quoted, rest in self.parts(row)]
 
     def split(self, text: bytes, lines: IntArray, ended: bool) -> Rows:
-        """Return the rows that end in a text.
-
-        - `text`: it starts where a row does.
-        - `lines`: where its lines end.
-        - `ended`: whether nothing follows it.
-        """
+        """Return the rows that end in a text."""
         if b'"' not in text:
             return Rows(lines)
         quotes = np.flatnonzero(np.frombuffer(text, np.uint8) == QUOTE)

@@ -23,7 +23,6 @@ class Reader:
     - `raw`: without a buffer: it gives what is there, and waits only if there is nothing.
     - `regular`: whether it can be read anywhere, and is never waited for.
     - `head`: what was read first: at least `HEAD` bytes, if there are as many.
-    - `ended`: whether all was read.
     """
 
     def __init__(self, path: str, raw: BinaryIO, regular: bool) -> None:

@@ -34,8 +34,6 @@ NO_TIME = "none"
 class ReadOptions:
     """How to read a file: types, formats and columns.
 
-    - `target`: the column to predict.
-    - `drop`: columns to leave out.
     - `categorical`: columns that are categories although they look like numbers. With `known`, one
       that is not there does no harm.
     - `time_formats`: columns that hold times, with their formats as in `datetime.strptime`; or
@@ -88,11 +86,9 @@ class ReadOptions:
 class Schema:
     """How to read a file.
 
-    - `columns`: all columns of the file, in its order.
     - `rules`: the features that are read from columns, in the order of these.
     - `target`: the target: its role is not "time" or "category".
     - `time`: the column of times by which rows are in time.
-    - `ids`: the columns of row identifiers.
     """
 
     columns: tuple[str, ...]
@@ -186,7 +182,6 @@ def decide(
 ) -> Schema:
     """Decide how to read a file.
 
-    - `source`: the file, for messages.
     - `found`: all columns in order, and what their values look like; None if that is to be decided
       by the values themselves, which is possible for features that a model knows.
     - `formats`: the formats in which times and numbers were found to be written.

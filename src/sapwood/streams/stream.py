@@ -376,11 +376,7 @@ class Stream(ABC):
 
 
 class DerivedStream(Stream):
-    """A stream that changes what another one yields.
-
-    - `stream`: the other one.
-    - `**changed`: the parameters in which they differ.
-    """
+    """A stream that changes what another one yields."""
 
     def __init__(self, stream: Stream, **changed: Any) -> None:
         self.unit = stream.unit  # type: ignore[misc]

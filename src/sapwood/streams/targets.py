@@ -31,7 +31,6 @@ class SeveralTargets(DerivedStream):
     """A stream of which further columns of numbers are targets, too.
 
     - `stream`: the rows; its target is the first.
-    - `targets`: the names of all targets.
     """
 
     def __init__(self, stream: Stream, targets: Sequence[str]) -> None:

@@ -18,7 +18,6 @@ class TextStream(Stream):
     The first value of an undecided column that is a number, a boolean or a time decides the type of
     the column. Positions contain that type, so that it is the same when reading resumes.
 
-    - `schema`: how to read its columns.
     - `start`: where its first row is: "byte", and the number of the "line".
     """
 
