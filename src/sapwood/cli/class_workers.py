@@ -66,11 +66,6 @@ class _Share(DerivedStream):
             if place % self._count == self._number:
                 yield chunk
 
-    @property
-    def fingerprint(self) -> str:
-        """That of all rows."""
-        return self._stream.fingerprint
-
 
 @dataclass(frozen=True)
 class ClassWorkersJob(WorkersJob):

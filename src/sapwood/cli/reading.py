@@ -299,11 +299,6 @@ class _Renamed(DerivedStream):
         clock = self._stream.clock
         return self._names.get(clock, clock) if isinstance(clock, str) else clock
 
-    @property
-    def fingerprint(self) -> str:
-        """That of what is read."""
-        return self._stream.fingerprint
-
 
 def is_topic(name: str | Sequence[str]) -> bool:
     """Whether a stream that was typed is a topic of Kafka."""

@@ -62,17 +62,20 @@ FONT = re.compile(r"font-family:[^;]*;?\s*")
 def chart(
     name: str,
     title: str,
-    draw: Callable[[Axes], object],
+    draw: Callable[..., object],
+    *drawn: Any,
     height: float = HEIGHT,
     is_time: bool = False,
+    **options: Any,
 ) -> str:
     """Return a figure of the page.
 
+    - `draw`, `drawn`, `options`: draws what is to be drawn on an axis, `ax`.
     - `title`: what is above it, and stands for it where it is not seen.
     - `height`: in inches of 96 pixels.
     - `is_time`: whether the axis below goes along days since 1970.
     """
-    ax, svg = _drawn(name, title, draw, WIDTH, height)
+    ax, svg = _drawn(name, title, lambda ax: draw(*drawn, ax=ax, **options), WIDTH, height)
     lines = _lines(ax, WIDTH, height)
     if lines:
         lines["time"] = is_time

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
@@ -16,7 +15,7 @@ from sapwood.plot.style import Look, looks_of
 from sapwood.report.charts import ROLES, chart
 from sapwood.report.html import (
     ABSENT,
-    Column,
+    Words,
     count,
     grouped_table,
     measured,
@@ -150,10 +149,10 @@ def _ranks(
 ) -> str:
     names = _streams(list(results))
     heads = [
-        Column("", numbers=False),
-        Column("average rank"),
-        *(Column(text(plain(names[stream], 24))) for stream in results),
-        Column("seconds"),
+        Words(""),
+        "average rank",
+        *(text(plain(names[stream], 24)) for stream in results),
+        "seconds",
     ]
     rows = []
     for model, rank in ranks.items():
@@ -214,21 +213,12 @@ def _of_stream(
     along: Along = "time" if timed else "rows"
     charts = "".join(
         chart(
-            f"{name}-{each}",
-            TITLES[each],
-            partial(_draw_curves, curves, each, along, named),
-            is_time=timed,
+            f"{name}-{each}", TITLES[each], _draw_curves, curves, each, along, named, is_time=timed
         )
         for each in TITLES
         if curves
     )
-    heads = [
-        Column("model", numbers=False),
-        *(Column(title) for title in TITLES.values()),
-        Column("bias"),
-        Column("rows per second"),
-        Column("leaves"),
-    ]
+    heads = [Words("model"), *TITLES.values(), "bias", "rows per second", "leaves"]
     rows = [
         (
             named.cell(model),
@@ -264,10 +254,7 @@ def _of_targets(known: Mapping[str, Evaluation], measure: plot.Measure, named: _
         )
         for name in names
     ]
-    heads = [
-        Column("target", numbers=False),
-        *(Column(text(named.names[model])) for model in known),
-    ]
+    heads = [Words("target"), *(text(named.names[model]) for model in known)]
     caption = (
         f"{TITLES[measure]} of each target; above, means of errors in units of standard deviations"
     )

@@ -1,6 +1,5 @@
 """The part of a report about several targets: a table of all, and curves of each."""
 
-from functools import partial
 from html import escape
 
 from sapwood import plot
@@ -8,7 +7,7 @@ from sapwood.evaluate.result import Evaluation
 from sapwood.inspect.view import TreePicture, to_text
 from sapwood.plot.clock import along_of
 from sapwood.report.charts import chart
-from sapwood.report.html import ABSENT, Column, count, measured, table, text
+from sapwood.report.html import ABSENT, Words, count, measured, table, text
 
 __all__ = ["render_shared_tree", "render_target_curves", "render_targets"]
 
@@ -18,19 +17,9 @@ DEEPEST = 6
 
 def render_targets(evaluation: Evaluation) -> str:
     """Return a table of the errors of each target, and their means."""
-    heads = [Column("target", numbers=False)]
     last = f"last {count(evaluation.window_rows)}"
-    for head in (
-        "rows",
-        "MAE",
-        "RMSE",
-        "R²",
-        "R², exp. weighted",
-        f"R², {last}",
-        "bias",
-        "RMSE of the best baseline",
-    ):
-        heads.append(Column(head))
+    heads = [Words("target"), "rows", "MAE", "RMSE", "R²", "R², exp. weighted", f"R², {last}"]
+    heads += ["bias", "RMSE of the best baseline"]
     rows = [
         (
             text(name),
@@ -73,7 +62,10 @@ def render_target_curves(evaluation: Evaluation) -> str | None:
         chart(
             f"rmse-of-target-{place}",
             f"RMSE of {text(name, 40)}",
-            partial(plot.learning_curve, own, "rmse", along=along_of(own)),
+            plot.learning_curve,
+            own,
+            "rmse",
+            along=along_of(own),
             is_time=along_of(own) == "time",
         )
         for place, (name, own) in enumerate(shown)

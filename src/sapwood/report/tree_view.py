@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sapwood.formatting import number, plain
 from sapwood.inspect.draw import draw
 from sapwood.inspect.view import Limits, TreePicture, condition, hints, question
-from sapwood.report.html import Column, aligned_column, count, share, table, text
+from sapwood.report.html import Words, aligned_column, count, share, table, text
 from sapwood.tree.layout import LEAF, NUMBER
 
 __all__ = ["leaf_rule", "render_tree", "written_nodes"]
@@ -181,13 +181,13 @@ def _leaf_table(picture: TreePicture) -> str:
         for node, mean, deviation in zip(shown, means, deviations, strict=True)
     ]
     heads = [
-        Column("node"),
-        Column("rows for which", numbers=False),
-        Column("share of rows"),
-        Column("mean"),
-        Column("deviation"),
-        Column("predicts by", numbers=False),
-        Column("may split", numbers=False),
+        "node",
+        Words("rows for which"),
+        "share of rows",
+        "mean",
+        "deviation",
+        Words("predicts by"),
+        Words("may split"),
     ]
     title = "All leaves" if not rest else f"The {len(shown)} leaves with the most rows"
     made = table(heads, rows, kind="leaves")

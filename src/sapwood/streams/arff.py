@@ -16,12 +16,13 @@ import pyarrow as pa
 from sapwood import validation
 from sapwood.streams import bad_rows
 from sapwood.streams.blocks import BOM, HEAD, LONGEST_LINE, Block, TextSource
-from sapwood.streams.csv import DelimitedStream, Flaw, TextRows
+from sapwood.streams.csv import DelimitedStream, TextRows
 from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.header import SAMPLE_LINES, check_names, decoded, first_values
 from sapwood.streams.quotes import Quotes
 from sapwood.streams.schema import Found, ReadOptions
 from sapwood.streams.stream import Position, StreamError
+from sapwood.streams.text import Flaw
 
 __all__ = ["ArffStream", "open_arff"]
 

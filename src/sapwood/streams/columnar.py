@@ -114,20 +114,8 @@ class ColumnarStream(Stream):
         self._names = [rule.name for rule in self._schema.read]
         counts = [file.rows for file in files if file.rows is not None]
         rows = sum(counts) if len(counts) == len(files) else None
-        schema = self._schema
-        super().__init__(
-            name,
-            schema.features,
-            None if schema.target is None else schema.target.name,
-            rows,
-            rows,
-            schema.declared,
-            None if schema.time is None else schema.time.name,
-            schema.time_formats,
-            first.notes,
-            ids=tuple(rule.name for rule in schema.ids),
-            rules=schema.rules,
-        )
+        found = first.schema.stream_fields
+        super().__init__(name, size=rows, length=rows, column_notes=first.notes, **found)
 
     def chunks(self, start: Position | None = None, most_rows: int = MOST_ROWS) -> Iterator[Chunk]:
         """Yield the rows from a position on; see `Stream.chunks`."""
@@ -208,17 +196,8 @@ class ColumnarStream(Stream):
         ]
         if converted.good is not None:
             numbers = numbers[converted.good]
-        return Chunk(
-            converted.columns,
-            converted.y,
-            path,
-            numbers,
-            behind,
-            behind["before"] + behind["done"],
-            bad,
-            converted.times,
-            converted.ids,
-        )
+        done = behind["before"] + behind["done"]
+        return converted.chunk(path, numbers, behind, done, bad)
 
 
 def _as_json(batch: pa.RecordBatch, row: int) -> bytes:

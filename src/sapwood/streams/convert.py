@@ -23,7 +23,7 @@ numbers are faults, and so is a missing time of a row; a missing target is NaN.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,7 +47,7 @@ from sapwood.streams.arrow import (
 from sapwood.streams.categories import labels_of
 from sapwood.streams.numbers import read_numbers
 from sapwood.streams.schema import Role, Rule, Schema
-from sapwood.streams.stream import Column, FloatArray
+from sapwood.streams.stream import BadRow, Chunk, Column, FloatArray, IntArray, Position
 from sapwood.streams.time_format import UNITS
 
 __all__ = ["BLANKS", "MISSING", "Converted", "Fault", "arrow_type", "convert", "read_column"]
@@ -91,6 +91,12 @@ class Converted:
     good: NDArray[np.bool_] | None
     faults: list[Fault]
     ids: dict[str, Column]
+
+    def chunk(
+        self, source: str, numbers: IntArray, behind: Position, done: int, bad: Sequence[BadRow]
+    ) -> Chunk:
+        """Return the good rows as a chunk of a stream."""
+        return Chunk(self.columns, self.y, source, numbers, behind, done, bad, self.times, self.ids)
 
 
 def convert(

@@ -20,23 +20,14 @@ from sapwood.streams.first_rows import FirstRows
 from sapwood.streams.header import read_header
 from sapwood.streams.quotes import Quotes, line_ends
 from sapwood.streams.schema import ReadOptions, Schema
-from sapwood.streams.stream import BadRow, Chunk, IntArray, Position
-from sapwood.streams.text import TextStream
+from sapwood.streams.stream import Chunk, IntArray, Position
+from sapwood.streams.text import Flaw, TextStream
 
-__all__ = ["DelimitedStream", "Flaw", "TextRows", "open_delimited"]
+__all__ = ["DelimitedStream", "TextRows", "open_delimited"]
 
 
 FURTHER = 50
 """How many times more of a file is looked at to know whether days or months are first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Flaw:
-    """What makes a row bad; fields are as those of `BadRow`."""
-
-    reason: str
-    column: str | None = None
-    value: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +124,7 @@ class DelimitedStream(TextStream):
         good[list(flaws)] = False
         before = np.cumsum(good)
         bad = [
-            BadRow(
-                self.name,
-                "line",
-                int(rows.lines[place]),
-                flaw.reason,
-                flaw.column,
-                flaw.value,
-                bad_rows.REMEDIES[flaw.reason],
-                rows.raw[place],
-                int(before[place]),
-            )
+            self._bad_row(flaw, int(rows.lines[place]), rows.raw[place], int(before[place]))
             for place, flaw in sorted(flaws.items())
         ]
         return self._as_chunk(block, converted, rows.lines[good], bad)
@@ -154,21 +135,6 @@ class DelimitedStream(TextStream):
             return {rule.name: pa.array([], pa.binary()) for rule in self.schema.read}
         table = self._table(b"\n".join(rows) + b"\n", self._as_text)
         return dict(zip(table.column_names, table.columns, strict=True))
-
-    def _as_chunk(
-        self, block: Block, converted: Converted, lines: IntArray, bad: Sequence[BadRow]
-    ) -> Chunk:
-        return Chunk(
-            converted.columns,
-            converted.y,
-            self.name,
-            lines,
-            self._after(block),
-            block.read,
-            bad,
-            converted.times,
-            converted.ids,
-        )
 
     def _rows(self, block: Block) -> TextRows:
         text = block.data

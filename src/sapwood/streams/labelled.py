@@ -16,7 +16,6 @@ from sapwood.streams.stream import (
     Stream,
     StreamError,
 )
-from sapwood.validation import Label
 
 __all__ = ["Key", "LabelledStream", "keys_of", "labels_of"]
 
@@ -89,13 +88,3 @@ class LabelledStream(DerivedStream):
                 found = found.reshape(len(keys), len(self.targets))
             y = found if chunk.y is None else np.where(np.isnan(chunk.y), found, chunk.y)
             yield replace(chunk, y=y)
-
-    @property
-    def clock(self) -> Label | None:
-        """That of the rows."""
-        return self._stream.clock
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the rows."""
-        return self._stream.fingerprint

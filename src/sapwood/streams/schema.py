@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from sapwood import validation
 from sapwood.rows.words import EXAMPLE
@@ -32,35 +32,14 @@ NO_TIME = "none"
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a file: types, formats and columns.
+    """How to read a file: types, formats and columns, as the arguments of `open_stream`.
 
-    - `categorical`: columns that are categories although they look like numbers. With `known`, one
-      that is not there does no harm.
-    - `time_formats`: columns that hold times, with their formats as in `datetime.strptime`; or
-      "seconds", "milliseconds", "microseconds" or "nanoseconds" since 1970; or "none" for a column
-      that looks like times and holds none. Most formats are found without.
-    - `time_parts`: features to add for each column of times, named like "sold.hour". If not given,
-      those that the first rows do not show to be always the same, of hour, weekday and season.
-    - `time`: the column by which rows are in time, for labels that come late; it may be dropped
-      too.
-    - `known`: the features of a model that is there already: other columns are left out, and these
-      are read as what they are. One that the file lacks is missing in all rows.
-    - `known_formats`: the formats by which that model's times and numbers were read; `time_formats`
-      take precedence.
-    - `decimal`, `thousands`: what stands before decimals, and between thousands; found by the first
-      rows if not given.
-    - `encoding`: the encoding of a text; found by the first rows if not given.
-    - `header`: whether the first line of a CSV file names its columns. If not given it does, and a
-      line that looks like a row is rejected.
-    - `ids`: columns of row identifiers: they are kept as text, and are not features unless a model
-      knows them as features.
-    - `keys`: columns that identify series: their whole numbers stay exact, whatever their size, and
-      are never times.
-    - `sample_rows`: how many rows of a text are looked at to find what columns are; 1,000 if not
-      given. A pipe is waited for until they have come.
-    - `calendar`: the time zone and the special days of the column by which rows are in time:
-      `time`, or the first column of times. Not with `known`.
-    - `known_calendars`: those by which that model's times were read.
+    - `categorical`: with `known`, a column that is not there does no harm.
+    - `time`: the column by which rows are in time; it may be dropped too.
+    - `known`: a feature of the model that the file lacks is missing in all rows.
+    - `ids`: columns that are kept as text, and are features only if a model knows them as features.
+    - `sample_rows`: a pipe is waited for until so many rows have come.
+    - `calendar`: not with `known`.
     """
 
     target: str | None = None
@@ -105,6 +84,19 @@ class Schema:
             features[rule.name] = "category" if rule.role == "category" else "number"
             features.update(dict.fromkeys(rule.derived, "number"))
         return features
+
+    @property
+    def stream_fields(self) -> dict[str, Any]:
+        """The fields of a `Stream` that is read so."""
+        return {
+            "features": self.features,
+            "target": None if self.target is None else self.target.name,
+            "declared": self.declared,
+            "time": None if self.time is None else self.time.name,
+            "time_formats": self.time_formats,
+            "ids": tuple(rule.name for rule in self.ids),
+            "rules": self.rules,
+        }
 
     @property
     def clock(self) -> str | None:

@@ -78,13 +78,3 @@ class SeveralTargets(DerivedStream):
                 name: column for name, column in chunk.columns.items() if name not in self._further
             }
             yield replace(chunk, columns=columns, y=np.column_stack([first, *further]))
-
-    @property
-    def clock(self) -> Label | None:
-        """That of the rows."""
-        return self._stream.clock
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the rows."""
-        return self._stream.fingerprint
