@@ -18,7 +18,7 @@ from sapwood.merge import MergeError
 from sapwood.streams.stream import MOST_ROWS, Chunk, DerivedStream, Position, Stream, StreamError
 from sapwood.validation import Label
 
-__all__ = ["ClassWorkersJob", "TrainedClasses", "print_trained_classes"]
+__all__ = ["ClassWorkersJob"]
 
 BLOCK = 1000  # rows that a worker learns before the next worker's
 FEWEST = 2  # members of a forest in a worker
@@ -75,7 +75,9 @@ class ClassWorkersJob(WorkersJob):
     shared among them. Their classifiers become one forest.
     """
 
-    def learn(self, bad_rows: Path | None, checkpoint: Path | None) -> TrainedClasses:
+    def run(
+        self, terminal: Terminal, bad_rows: Path | None, checkpoint: Path | None, every: str
+    ) -> TrainedClasses:
         """Learn all files."""
         from sapwood.scale.engines import engine
 
@@ -113,6 +115,22 @@ class ClassWorkersJob(WorkersJob):
         whole.schema = job.model.schema
         loss = sum(share.log_loss for share in found)
         return TrainedClasses(whole, counts, loss, time.perf_counter() - begun)
+
+    def show(self, found: TrainedClasses, terminal: Terminal) -> None:
+        """Print the scores on the way, and what became of all rows."""
+        read, rejected, unlabelled, scored, right = found.counts
+        terminal.say(
+            f"accuracy {right / max(scored, 1):.4f}, log-loss {found.log_loss / max(scored, 1):.4f}: "
+            "each row predicted before its worker learned it"
+        )
+        terminal.say(
+            f"rows: {read:,} read, {scored:,} learned, {rejected:,} rejected, {unlabelled:,} without a "
+            "label"
+        )
+        terminal.say(
+            f"time: {found.seconds:.2f} s, {read / max(found.seconds, 1e-9):,.0f} rows/s; "
+            f"{found.model.n_leaves:,} leaves, {found.model.nbytes / 1e6:.2f} MB"
+        )
 
     def job(self) -> ClassJob:
         """Return the run of one process."""
@@ -169,20 +187,3 @@ def _part_of(model: Any, workers: int, number: int) -> Any:
     made = type(model)(**given)
     made.schema = model.schema
     return made
-
-
-def print_trained_classes(found: TrainedClasses, terminal: Terminal) -> None:
-    """Print the scores on the way, and what became of all rows."""
-    read, rejected, unlabelled, scored, right = found.counts
-    terminal.say(
-        f"accuracy {right / max(scored, 1):.4f}, log-loss {found.log_loss / max(scored, 1):.4f}: "
-        "each row predicted before its worker learned it"
-    )
-    terminal.say(
-        f"rows: {read:,} read, {scored:,} learned, {rejected:,} rejected, {unlabelled:,} without a "
-        "label"
-    )
-    terminal.say(
-        f"time: {found.seconds:.2f} s, {read / max(found.seconds, 1e-9):,.0f} rows/s; "
-        f"{found.model.n_leaves:,} leaves, {found.model.nbytes / 1e6:.2f} MB"
-    )

@@ -15,7 +15,7 @@ import typer
 from sapwood.cli.failure import INTERRUPTED, Terminal, UsageError
 from sapwood.cli.files import STDOUT
 from sapwood.cli.models import blaming_others, check_savable
-from sapwood.cli.outputs import BadRowFile, ClassPredictionFile, EventFile, PredictionFile
+from sapwood.cli.outputs import Output
 from sapwood.cli.progress import RunProgress
 from sapwood.cli.reading import report_missing
 from sapwood.cli.values import amount
@@ -33,7 +33,6 @@ UNREADABLE = ("stream", "features", "calendar")
 
 
 Run = TypeVar("Run", Prequential, ClassRun)
-Output = PredictionFile | ClassPredictionFile | BadRowFile | EventFile
 
 
 def check_not_empty(run: Prequential | ClassRun) -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "ClassPredictionFile",
     "EventFile",
     "GrowingFile",
+    "Output",
     "PredictionFile",
     "bound_columns",
     "bound_names",
@@ -257,6 +258,10 @@ class EventFile(GrowingFile):
         events = [*(alarm.to_dict() for alarm in step.alarms), *step.events]
         lines = [json.dumps(each, ensure_ascii=False) for each in events]
         self.write_lines([_encodable(line) or "" for line in lines])
+
+
+Output = PredictionFile | ClassPredictionFile | BadRowFile | EventFile
+"""A file that grows along with a run."""
 
 
 def _encodable(text: str | None) -> str | None:
