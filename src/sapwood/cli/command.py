@@ -66,13 +66,12 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
 def _options_of(kind: type[Any]) -> Iterable[Parameter]:
     hints = get_type_hints(kind, include_extras=True)
     for each in fields(kind):
-        if get_origin(hints[each.name]) is Annotated:
-            yield Parameter(
-                each.name,
-                Parameter.KEYWORD_ONLY,
-                default=_default(each),
-                annotation=hints[each.name],
-            )
+        hint = hints[each.name]
+        if "option" in each.metadata:
+            hint = Annotated[hint, each.metadata["option"]]
+        if get_origin(hint) is Annotated:
+            own = {"default": _default(each), "annotation": hint}
+            yield Parameter(each.name, Parameter.KEYWORD_ONLY, **own)
 
 
 def _default(each: Field[Any]) -> Any:

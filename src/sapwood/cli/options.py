@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from sapwood.cli.failure import UsageError
-from sapwood.cli.models import DEFAULTS_SHOWN, MODEL_HELP
 from sapwood.cli.values import longer, spans
-from sapwood.streams.schema import PARTS
 from sapwood.validation import Label
 
 if TYPE_CHECKING:
@@ -53,165 +51,37 @@ Format = Literal["csv", "tsv", "parquet", "arrow", "arff", "jsonl"]
 reading = partial(typer.Option, rich_help_panel=READING)
 learning = partial(typer.Option, rich_help_panel=MODEL)
 writing = partial(typer.Option, rich_help_panel=OUTPUT)
-lagging = partial(typer.Option, rich_help_panel=LAGS)
 working = partial(typer.Option, rich_help_panel=WORKERS)
 
+
+def option(
+    help: str,
+    metavar: str | None = None,
+    *,
+    default: Any = None,
+    names: Sequence[str] = (),
+    panel: str | None = None,
+    **more: Any,
+) -> Any:
+    """Return a field of a group of options, which `as_command` makes one of a command."""
+    info = typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel, **more)
+    metadata = {"option": info}
+    if isinstance(default, list):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+input_field = partial(option, panel=READING)
+model_field = partial(option, panel=MODEL)
+output_field = partial(option, panel=OUTPUT)
+lag_field = partial(option, panel=LAGS)
+
 StreamArgument = Annotated[list[str], typer.Argument(metavar="STREAM", help=STREAM_HELP)]
-Target = Annotated[
-    list[str],
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="NAME",
-        help="The column to predict; repeat it for multi-target regression.",
-    ),
-]
-Drop = Annotated[list[str], reading(metavar="NAME", help="Leave a column out; may be repeated.")]
-Categorical = Annotated[
-    list[str],
-    reading(metavar="NAME", help="Read the numbers of a column as categories; may be repeated."),
-]
-TimeFormats = Annotated[
-    list[str],
-    reading(
-        "--time-format",
-        metavar="NAME=FORMAT",
-        help="Format of a column of times, such as 'sold=%d.%m.%Y %H:%M' or "
-        "sold=milliseconds; sold=none for a number. Most formats are detected.",
-    ),
-]
-TimeParts = Annotated[
-    str,
-    reading(
-        metavar="PARTS",
-        help=f"Parts of times to add as features: any of {','.join(PARTS)}, or none. Default: "
-        "those of hour, weekday and season that vary.",
-    ),
-]
-TimeZone = Annotated[
-    str | None,
-    reading(
-        "--timezone",
-        metavar="NAME",
-        help="Time zone of the column of times, such as Europe/Berlin: times without an offset are "
-        "local, and hour and weekday are those of local time.",
-    ),
-]
-Holidays = Annotated[
-    str | None,
-    reading(
-        metavar="COUNTRY",
-        help="Add the public holidays of a country or a part of it, such as DE or DE-BY, as a feature.",
-    ),
-]
-SpecialDays = Annotated[
-    list[Path],
-    reading(
-        metavar="FILE",
-        help="Add special days as a feature, such as school holidays: a CSV file with the column "
-        "date, or date and until; may be repeated.",
-    ),
-]
-Decimal = Annotated[
-    str | None, reading(metavar="MARK", help="Decimal mark, . or , - if it is not detected.")
-]
-Thousands = Annotated[
-    str | None, reading(metavar="MARK", help="Thousands separator: . , ' or a blank.")
-]
-Encoding = Annotated[
-    str | None,
-    reading(metavar="NAME", help="Text encoding, such as cp1252, if it is not detected."),
-]
-HeaderOption = Annotated[
-    bool | None,
-    reading(
-        "--header/--no-header",
-        show_default=False,
-        help="Whether the first line of a CSV file has the column names; otherwise c1, c2, …",
-    ),
-]
-FormatOption = Annotated[
-    Format | None,
-    reading(
-        "--format",
-        metavar="FORMAT",
-        help="csv, tsv, parquet, arrow, arff or jsonl, if the file name does not show it.",
-    ),
-]
-SampleRows = Annotated[
-    int | None,
-    reading(
-        "--sample",
-        metavar="ROWS",
-        show_default=False,
-        help="Rows that are looked at to find what columns are (1000): from a pipe, predictions "
-        "are written once so many have come.",
-    ),
-]
-SchemaOption = Annotated[
-    Path | None,
-    reading(
-        "--schema",
-        metavar="FILE",
-        help="Read the columns as this saved model reads them; from a pipe, predictions are "
-        "written at once.",
-    ),
-]
-UntilEnd = Annotated[
-    bool,
-    reading(
-        "--until-end", help="Stop at the present end of a topic; otherwise follow it until Ctrl-C."
-    ),
-]
-KafkaConfig = Annotated[
-    Path | None,
-    reading(
-        metavar="FILE",
-        show_default=False,
-        help="Settings of the Kafka client, such as TLS and SASL: lines of name=value.",
-    ),
-]
-Model = Annotated[str, learning("--model", "-m", metavar="MODEL", help=MODEL_HELP)]
-Settings = Annotated[
-    list[str],
-    learning(
-        "--set",
-        "-s",
-        metavar="NAME=VALUE",
-        help=f"Set a parameter of the model; may be repeated. The tree's, with their defaults: "
-        f"{DEFAULTS_SHOWN}.",
-    ),
-]
 Task = Annotated[
     Literal["auto", "numbers", "classes"],
     learning(
         help="What is predicted: numbers or classes. auto: classes if the target is text, or if "
         "the model is a saved classifier."
-    ),
-]
-Batch = Annotated[
-    str | None,
-    learning(
-        "--batch",
-        metavar="LEARNER|FILE",
-        help="The batch learner of -m hybrid: lightgbm or hist_gradient_boosting, refitted on the "
-        "latest rows; or the file of a LightGBM model (save_model), which is corrected online.",
-    ),
-]
-Transform = Annotated[
-    Literal["sqrt", "log1p", "auto"] | None,
-    learning(
-        "--transform",
-        help="Learn the square root or log(1 + y) of a count or skewed target; auto combines a model "
-        "of y and one of its square root.",
-    ),
-]
-LossName = Annotated[
-    Literal["poisson", "huber"] | None,
-    learning(
-        "--loss",
-        help="Minimise another loss than the squared error: poisson for counts, huber for targets "
-        "with outliers.",
     ),
 ]
 OnBadRowOption = Annotated[
@@ -221,25 +91,6 @@ OnBadRowOption = Annotated[
 BadRows = Annotated[
     Path | None,
     writing(metavar="FILE", help="Write skipped rows, with their places and reasons (CSV)."),
-]
-MonitorOption = Annotated[
-    bool,
-    writing("--monitor", help="Detect concept drift in the errors, the target and all features."),
-]
-OnceIn = Annotated[
-    float,
-    writing(
-        "--once-in",
-        metavar="ROWS",
-        help="Expected number of rows between false alarms of --monitor.",
-    ),
-]
-Events = Annotated[
-    Path | None,
-    writing(
-        metavar="FILE",
-        help="Write drift events, and replacements of trees in a forest (JSON lines).",
-    ),
 ]
 Interval = Annotated[
     list[float],
@@ -265,52 +116,6 @@ Maximum = Annotated[
         "--max",
         metavar="NUMBER",
         help="Largest possible target: predictions and prediction intervals are held below it.",
-    ),
-]
-Delayed = Annotated[
-    str | None,
-    reading(
-        metavar="ROWS|TIME", help="Delay of labels, in rows (24) or by the column --time (2h)."
-    ),
-]
-HorizonOption = Annotated[
-    str | None,
-    reading(
-        metavar="TIME|ROWS,...",
-        help="Predict so far ahead: labels are that late, and no lag is shorter. By the time of "
-        "rows (24h) or in rows (24); `evaluate` takes several, each with a model of its own.",
-    ),
-]
-KnownAhead = Annotated[
-    str,
-    reading(
-        metavar="all|none|NAME,...",
-        help="Columns whose values are known at the horizon, such as a weather forecast. Others "
-        "are left out; the time and the columns of --by always count as known.",
-    ),
-]
-SeriesOption = Annotated[
-    list[str],
-    reading(
-        "--series",
-        metavar="NAME",
-        help="Report errors by series, which this column identifies; may be repeated.",
-    ),
-]
-Season = Annotated[
-    str | None,
-    reading(
-        metavar="TIME|ROWS",
-        help="Season of the seasonal naive forecast and of MASE, such as 24h or 168h. Default "
-        "with --horizon: found in the first rows.",
-    ),
-]
-Time = Annotated[
-    str | None,
-    reading(
-        metavar="NAME",
-        help="Column with the time of a row, for --delay, the weekly baseline and the report. "
-        "Default, except for --delay: the first column of times.",
     ),
 ]
 Checkpoint = Annotated[
@@ -341,62 +146,6 @@ EngineOption = Annotated[
     ),
 ]
 Quiet = Annotated[bool, writing("--quiet", "-q", help="Print errors and requested output only.")]
-Ids = Annotated[
-    list[str],
-    reading(
-        "--id",
-        metavar="NAME",
-        help="Row identifier. Copied to the output, not used as a feature; joins labels that "
-        "arrive later. May be repeated.",
-    ),
-]
-Labels = Annotated[Path | None, reading(metavar="FILE", help="File with labels, joined by --id.")]
-LagsOption = Annotated[
-    str,
-    lagging(
-        metavar="ROWS,...|TIME,...|auto",
-        help="Add earlier targets as features, by rows (1,24,168) or by the time of rows "
-        "(24h,168h); auto: by the autocorrelation of the first rows. With several targets, "
-        "those of each.",
-    ),
-]
-LagsOf = Annotated[
-    list[str],
-    lagging(
-        metavar="NAME:ROWS,...|TIME,...",
-        help="Add earlier values of a column: temp:1,3 or temp:24h; may be repeated.",
-    ),
-]
-Means = Annotated[
-    str,
-    lagging(
-        metavar="ROWS,...|TIME,...",
-        help="Add the rolling mean of the target over this many rows (24) or this time (24h).",
-    ),
-]
-MeansOf = Annotated[
-    list[str],
-    lagging(
-        metavar="NAME:ROWS,...|TIME,...",
-        help="Add the rolling mean of a column: temp:24 or temp:24h; may be repeated.",
-    ),
-]
-By = Annotated[
-    list[str],
-    lagging(
-        metavar="NAME",
-        help="Column that identifies a series, such as a station; lags are those of the same "
-        "series. May be repeated.",
-    ),
-]
-MaxSeries = Annotated[
-    int,
-    lagging(
-        min=1,
-        metavar="COUNT",
-        help="Number of series in memory; beyond that, the least recently used series is evicted.",
-    ),
-]
 Report = Annotated[Path | None, writing(metavar="FILE", help="Write a self-contained HTML report.")]
 Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="- is standard output.")
@@ -409,12 +158,40 @@ AsJson = Annotated[bool, writing("--json", help="Print the result as JSON on sta
 class LagOptions:
     """Which lags are features, as it was typed."""
 
-    lags: LagsOption = ""
-    lags_of: LagsOf = field(default_factory=list)
-    means: Means = ""
-    means_of: MeansOf = field(default_factory=list)
-    by: By = field(default_factory=list)
-    max_series: MaxSeries = MOST_SERIES
+    lags: str = lag_field(
+        "Add earlier targets as features, by rows (1,24,168) or by the time of rows "
+        "(24h,168h); auto: by the autocorrelation of the first rows. With several targets, "
+        "those of each.",
+        "ROWS,...|TIME,...|auto",
+        default="",
+    )
+    lags_of: list[str] = lag_field(
+        "Add earlier values of a column: temp:1,3 or temp:24h; may be repeated.",
+        "NAME:ROWS,...|TIME,...",
+        default=[],
+    )
+    means: str = lag_field(
+        "Add the rolling mean of the target over this many rows (24) or this time (24h).",
+        "ROWS,...|TIME,...",
+        default="",
+    )
+    means_of: list[str] = lag_field(
+        "Add the rolling mean of a column: temp:24 or temp:24h; may be repeated.",
+        "NAME:ROWS,...|TIME,...",
+        default=[],
+    )
+    by: list[str] = lag_field(
+        "Column that identifies a series, such as a station; lags are those of the same "
+        "series. May be repeated.",
+        "NAME",
+        default=[],
+    )
+    max_series: int = lag_field(
+        "Number of series in memory; beyond that, the least recently used series is evicted.",
+        "COUNT",
+        default=MOST_SERIES,
+        min=1,
+    )
 
     @property
     def wants_lags(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,7 +12,16 @@ from sapwood.cli import options
 from sapwood.cli.failure import Terminal, UsageError
 from sapwood.cli.files import is_stdout
 from sapwood.cli.horizons import AUTO, Ahead, not_known_ahead
-from sapwood.cli.models import make_model, saved_model, with_bounds, with_loss, with_transform
+from sapwood.cli.models import (
+    DEFAULTS_SHOWN,
+    MODEL_HELP,
+    make_model,
+    saved_model,
+    with_bounds,
+    with_loss,
+    with_transform,
+)
+from sapwood.cli.options import input_field, model_field, output_field
 from sapwood.cli.outputs import BadRowFile, EventFile, Output
 from sapwood.cli.reading import Reading, is_topic, open_named
 from sapwood.cli.series import score_series
@@ -42,10 +51,21 @@ USUAL_TARGETS = ("target", "y", "label", "value", "price", "count", "cnt", "dema
 class Targets:
     """When and where targets come, and what is done with rows that cannot be used."""
 
-    delay: options.Delayed = None
-    horizon: options.HorizonOption = None
-    known_ahead: options.KnownAhead = "all"
-    labels: options.Labels = None
+    delay: str | None = input_field(
+        "Delay of labels, in rows (24) or by the column --time (2h).", "ROWS|TIME"
+    )
+    horizon: str | None = input_field(
+        "Predict so far ahead: labels are that late, and no lag is shorter. By the time of "
+        "rows (24h) or in rows (24); `evaluate` takes several, each with a model of its own.",
+        "TIME|ROWS,...",
+    )
+    known_ahead: str = input_field(
+        "Columns whose values are known at the horizon, such as a weather forecast. Others "
+        "are left out; the time and the columns of --by always count as known.",
+        "all|none|NAME,...",
+        default="all",
+    )
+    labels: Path | None = input_field("File with labels, joined by --id.", "FILE")
     on_bad_row: options.OnBadRowOption = "error"
 
 
@@ -63,10 +83,24 @@ class Scoring:
     window: Annotated[
         int, typer.Option(help="Rows of the windowed error.", rich_help_panel=SCORES)
     ] = WINDOW
-    season: options.Season = None
-    series: options.SeriesOption = field(default_factory=list)
-    monitor: options.MonitorOption = False
-    once_in: options.OnceIn = 1_000_000.0
+    season: str | None = input_field(
+        "Season of the seasonal naive forecast and of MASE, such as 24h or 168h. Default "
+        "with --horizon: found in the first rows.",
+        "TIME|ROWS",
+    )
+    series: list[str] = input_field(
+        "Report errors by series, which this column identifies; may be repeated.",
+        "NAME",
+        default=[],
+    )
+    monitor: bool = output_field(
+        "Detect concept drift in the errors, the target and all features.",
+        default=False,
+        names=("--monitor",),
+    )
+    once_in: float = output_field(
+        "Expected number of rows between false alarms of --monitor.", "ROWS", default=1_000_000.0
+    )
     minimum: options.Minimum = None
     maximum: options.Maximum = None
 
@@ -75,13 +109,29 @@ class Scoring:
 class Learning(options.LagOptions):
     """Which model learns, with which lags in front of it."""
 
-    model: options.Model = "tree"
-    set_: options.Settings = field(default_factory=list)
+    model: str = model_field(MODEL_HELP, "MODEL", default="tree", names=("--model", "-m"))
+    set_: list[str] = model_field(
+        f"Set a parameter of the model; may be repeated. The tree's, with their defaults: "
+        f"{DEFAULTS_SHOWN}.",
+        "NAME=VALUE",
+        default=[],
+        names=("--set", "-s"),
+    )
     task: options.Task = "auto"
-    batch: options.Batch = None
+    batch: str | None = model_field(
+        "The batch learner of -m hybrid: lightgbm or hist_gradient_boosting, refitted on the "
+        "latest rows; or the file of a LightGBM model (save_model), which is corrected online.",
+        "LEARNER|FILE",
+    )
     interval: options.Interval = field(default_factory=list)
-    transform: options.Transform = None
-    loss: options.LossName = None
+    transform: Literal["sqrt", "log1p", "auto"] | None = model_field(
+        "Learn the square root or log(1 + y) of a count or skewed target; auto combines a model "
+        "of y and one of its square root."
+    )
+    loss: Literal["poisson", "huber"] | None = model_field(
+        "Minimise another loss than the squared error: poisson for counts, huber for targets "
+        "with outliers."
+    )
 
 
 written = partial(options.writing, metavar="FILE")
@@ -99,7 +149,9 @@ class Files:
     predictions: Annotated[Path | None, written(help=PREDICTIONS_HELP)] = None
     series_errors: Annotated[Path | None, written(help=SERIES_HELP)] = None
     bad_rows: options.BadRows = None
-    events: options.Events = None
+    events: Path | None = output_field(
+        "Write drift events, and replacements of trees in a forest (JSON lines).", "FILE"
+    )
     checkpoint: options.Checkpoint = None
     every: options.Every = "60s"
 
