@@ -148,7 +148,13 @@ class ClassJob:
             )
         except ValueError as error:
             raise UsageError(f"--interval: {error}") from None
-        self.identity = {
+        self.identity = self._identity(reading, learning, targets, scoring, lags)
+
+    def _identity(
+        self, reading: Reading, learning: Learning, targets: Targets, scoring: Scoring, lags: Any
+    ) -> dict[str, Any]:
+        """Return what a checkpoint has to be of; options that are newer only if given."""
+        return {
             "stream": self.stream.fingerprint,
             "target": self.target,
             "task": "classes",

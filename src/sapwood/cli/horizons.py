@@ -9,8 +9,8 @@ import numpy as np
 from rich.table import Table
 
 from sapwood.cli.failure import Terminal, UsageError
-from sapwood.cli.values import spans
-from sapwood.durations import in_words, seconds_of_duration
+from sapwood.cli.values import size_of, spans
+from sapwood.durations import in_words
 from sapwood.formatting import number, r_squared
 from sapwood.lags.auto import FIRST_ROWS, Proposal, propose
 from sapwood.rows.calendar import HOLIDAY
@@ -45,11 +45,7 @@ def horizons_of(text: str | None) -> list[int | str]:
     found = spans(text, "--horizon")
     if not found or any(type(each) is not type(found[0]) for each in found):
         raise UsageError(f"--horizon {text}: rows (24) or durations (1h,24h) are expected")
-    return sorted(found, key=_amount)
-
-
-def _amount(span: int | str) -> float:
-    return float(seconds_of_duration(span) or 0.0) if isinstance(span, str) else float(span)
+    return sorted(found, key=size_of)
 
 
 def not_known_ahead(
@@ -124,7 +120,7 @@ class Ahead:
         """How late labels are; None if each is there before the next row."""
         if self.horizon is None:
             return None
-        return self.horizon - 1 or None if isinstance(self.horizon, int) else _amount(self.horizon)
+        return self.horizon - 1 or None if isinstance(self.horizon, int) else size_of(self.horizon)
 
     def lag_options(self, learning: Any) -> Any:
         """Return options whose lags are those that were proposed, with `--lags auto`."""
@@ -193,7 +189,7 @@ def _proposed(stream: Stream, horizon: int | str | None, by: Sequence[str]) -> P
         keys = list(zip(*(list(chunk.columns[name]) for name in by), strict=True))
         most = max(dict.fromkeys(keys), key=keys.count)
         chosen = np.array([key == most for key in keys])
-    ahead = 0.0 if horizon is None else _amount(horizon)
+    ahead = 0.0 if horizon is None else size_of(horizon)
     return propose(y[chosen], None if times is None else np.asarray(times)[chosen], ahead)
 
 
@@ -328,4 +324,4 @@ def _score(value: float | None) -> str:
 def _in_words(horizon: int | str) -> str:
     if isinstance(horizon, int):
         return f"{horizon:,} row{'' if horizon == 1 else 's'}"
-    return in_words(_amount(horizon))
+    return in_words(size_of(horizon))

@@ -123,8 +123,7 @@ def learning_curve(
     labels = ["exponentially weighted", "all rows", *(BASELINES[best] for _ in rivals if best)]
     if not alone:
         ways = [Line2D([], [], color=MUTED, linestyle=dash) for dash in ("-", "--")]
-        handles = [*weighted, *ways]
-        labels = [*(plain(name, 24) for name in named), *labels]
+        handles, labels = [*weighted, *ways], [*(plain(name, 24) for name in named), *labels]
     if measure == "r2":
         handles.append(ax.axhline(0.0, color=MUTED, linestyle=":", linewidth=1.2))
         labels.append("mean alone")

@@ -7,7 +7,6 @@ double quotes, where ``\'`` and the like stand for what follows the backslash. L
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +21,7 @@ from sapwood.streams.header import SAMPLE_LINES, check_names, decoded, first_val
 from sapwood.streams.quotes import Quotes
 from sapwood.streams.schema import Found, ReadOptions
 from sapwood.streams.stream import Position, StreamError
-from sapwood.streams.text import Flaw
+from sapwood.streams.text import Flaw, TextStream
 
 __all__ = ["ArffStream", "open_arff"]
 
@@ -58,10 +57,7 @@ ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 class ArffStream(DelimitedStream):
     """Rows of an ARFF file; parameters are as for `DelimitedStream`."""
 
-    def _blocks(self, start: Position, most_rows: int) -> Iterator[Block]:
-        return self._source.blocks(
-            start["byte"], start["line"], most_rows, end_byte=start.get("end")
-        )
+    _blocks = TextStream._blocks  # a row is a line, quotes or not
 
     def _plain(self, block: Block) -> bytes | None:
         text = super()._plain(block)

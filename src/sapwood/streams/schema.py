@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from sapwood import validation
 from sapwood.rows.words import EXAMPLE
-from sapwood.schema import PARTS, Calendar, Role, Rule
+from sapwood.schema import PARTS, Calendar, Role, Rule, features_of
 from sapwood.streams.stream import Kind, StreamError
 
 __all__ = [
@@ -79,11 +79,7 @@ class Schema:
     @property
     def features(self) -> dict[str, Kind]:
         """The features in order, those of times with their parts."""
-        features: dict[str, Kind] = {}
-        for rule in self.rules:
-            features[rule.name] = "category" if rule.role == "category" else "number"
-            features.update(dict.fromkeys(rule.derived, "number"))
-        return features
+        return features_of(self.rules)
 
     @property
     def stream_fields(self) -> dict[str, Any]:
