@@ -1,4 +1,4 @@
-"""The parameters of a model as attributes, for its faces in other libraries."""
+"""The parameters of a model as attributes, for its adapters to other libraries."""
 
 import functools
 import inspect

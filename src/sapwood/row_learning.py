@@ -319,7 +319,7 @@ def _refuse(names: tuple[Label, ...], y: Any, w: float, row: int | None) -> None
         refuse_row(y, w, row)
     for name, value in zip(names, y.tolist(), strict=True):
         if not (np.isnan(value) or abs(value) <= LARGEST_Y):
-            refuse_row(value, w, row, targets.told(name))
+            refuse_row(value, w, row, targets.target_name(name))
     known = y[~np.isnan(y)]
     if not len(known):
         place = "" if row is None else f" at position {row}"

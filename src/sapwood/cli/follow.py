@@ -108,7 +108,7 @@ class Follower(Generic[Run]):
         return saved.outputs[path]
 
     def _resume(self) -> Saved | None:
-        """Go on from the checkpoint, if there is one."""
+        """Resume from the checkpoint, if there is one."""
         saved = None if self._file is None else self._file.load(self.run.model)
         if self._file is None or saved is None:
             return None

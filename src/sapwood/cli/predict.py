@@ -211,7 +211,7 @@ class _Request:
     def predict(self, chunk: Chunk, rows: int) -> list[list[float | str]]:
         """Return the columns for the first rows of a chunk: predictions, and bounds.
 
-        What a model with lags remembers goes on by them.
+        A model with lags remembers them.
         """
         given: Any
         columns, given = chunk.part(0, rows)
@@ -322,7 +322,7 @@ class _Predicting:
         return header, sample_arrays(self.stream)
 
     def restore(self, header: dict[str, Any], arrays: "Mapping[str, np.ndarray[Any, Any]]") -> None:
-        """Go on from what `to_state` returned."""
+        """Resume from what `to_state` returned."""
         from sapwood.evaluate.tally import position_of
 
         self.position = position_of(header["position"])
@@ -369,7 +369,7 @@ class _Predicting:
         }
 
     def _resume(self, saving: _Saving, terminal: Terminal) -> Mapping[str, int]:
-        """Go on from the checkpoint, if there is one; return how long files were."""
+        """Resume from the checkpoint, if there is one; return how long files were."""
         from sapwood.evaluate.checkpoint import CheckpointError
 
         saved = saving.file.load(self.model)

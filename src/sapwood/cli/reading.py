@@ -101,7 +101,7 @@ class Writing:
 class Reading(Writing):
     """How a stream is to be read, as it was typed; and for which model, if that knows features.
 
-    `sample` are the first rows of a topic, if a run goes on that has found columns by them; `keys`
+    `sample` are the first rows of a topic, if a run resumes that has found columns by them; `keys`
     are the columns that identify series.
     """
 
@@ -263,7 +263,7 @@ class Reading(Writing):
         return load(path)
 
     def _check_generated(self, name: str, stream: Stream) -> None:
-        """Complain of options that a stream which is computed cannot heed."""
+        """Complain of options that a computed stream cannot use."""
         self.check_one_target(f"the target of {name} is {stream.target}")
         if self.first_target not in (None, stream.target) and self.model is None:
             raise UsageError(

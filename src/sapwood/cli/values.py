@@ -148,7 +148,7 @@ def settings(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def split_models(texts: Iterable[str]) -> list[str]:
-    """Take names of models apart that are joined by commas; settings stay with their model.
+    """Split names of models that are joined by commas; settings stay with their model.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def split_models(texts: Iterable[str]) -> list[str]:
 
 
 def split_spec(text: str) -> tuple[str, dict[str, str]]:
-    """Take a name apart from the settings that may follow it after a colon.
+    """Split a name from the settings that may follow it after a colon.
 
     Examples
     --------

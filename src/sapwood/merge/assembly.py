@@ -196,7 +196,7 @@ def assembled(
     trees, used = [], 0
     for part in parts:
         for kernel, pending in zip(part.kernels, part.pending, strict=True):
-            used += max(_relaid(part, kernel, features, most), memory.LEAST_BYTES)
+            used += max(_with_all_features(part, kernel, features, most), memory.LEAST_BYTES)
             order = Order.between(part.reader, features)
             arrays = recoded(kernel, order, features["names"])
             arrays |= _unlike_a_member(kernel)
@@ -247,7 +247,7 @@ def _listed(parts: Sequence[Part]) -> dict[Label, list[Label]]:
     return found
 
 
-def _relaid(part: Part, kernel: TreeKernel, features: dict[str, Any], most: int) -> int:
+def _with_all_features(part: Part, kernel: TreeKernel, features: dict[str, Any], most: int) -> int:
     """Let a tree know all features and labels, behind its own; return what it occupies then."""
     _check_own_codes(part, kernel)
     _delta.lift_limit(kernel)

@@ -1,6 +1,6 @@
 """A tree as it would be, had its features and categories come in another order.
 
-Two models that have grown apart know features and categories in the order of their appearance. For
+Two models that have learned different rows know features and categories in the order of their appearance. For
 one encoder to read rows for the trees of both, all have to know the same ones, in the same order.
 `sapwood.tree.memory.relay` adds what a tree lacks; the order is changed here, in the
 arrays of its state. Nothing else of it changes, so it predicts and learns as before.
@@ -104,11 +104,11 @@ def listed_labels(kernel: TreeKernel, features: Features) -> dict[Label, list[La
         if node["kind"] in (CATEGORY_NODE, LISTED):
             subset, feature = int(node["subset"]), int(node["feature"])
             own = found.setdefault(features.names[feature], {})
-            own |= dict.fromkeys(_told_apart(subset, tables[feature]))
+            own |= dict.fromkeys(_distinguished(subset, tables[feature]))
     return {name: list(own) for name, own in found.items()}
 
 
-def _told_apart(subset: int, labels: list[Label]) -> list[Label]:
+def _distinguished(subset: int, labels: list[Label]) -> list[Label]:
     others = subset >> OTHERS & 1
     return [label for code, label in enumerate(labels[:OTHERS]) if subset >> code & 1 != others]
 

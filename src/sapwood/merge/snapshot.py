@@ -28,8 +28,8 @@ from sapwood.validation import Label
 
 __all__ = [
     "LEAST_ROWS",
+    "check_distinct_labels",
     "check_mergeable",
-    "check_told_apart",
     "digest_of",
     "shared_level",
     "take_snapshot",
@@ -74,7 +74,7 @@ def check_mergeable(tree: Any) -> None:
             f"the tree has learned {int(tree._kernel.rows)} rows: let it learn {LEAST_ROWS} at "
             "least before rows are shared out"
         )
-    check_told_apart(tree)
+    check_distinct_labels(tree)
     if tree.targets:
         raise MergeError(
             f"the tree has {len(tree.targets)} targets, and deltas are of a tree of one: let one "
@@ -87,7 +87,7 @@ def check_mergeable(tree: Any) -> None:
         )
 
 
-def check_told_apart(tree: HoeffdingTreeRegressor) -> None:
+def check_distinct_labels(tree: HoeffdingTreeRegressor) -> None:
     """Raise unless every category has a level of its own.
 
     - Raises MergeError if some share one, by their hash: workers could not distinguish them.

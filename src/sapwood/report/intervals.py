@@ -208,8 +208,8 @@ def _where(picture: TreePicture, node: int) -> str:
             cut = columns["threshold"][parent]
             ranges[name] = [low, min(high, cut)] if left else [max(low, cut), high]
         else:
-            told = condition(picture, node, Limits(4)).removesuffix(", unseen or missing")
-            sets.setdefault(name, told)
+            words = condition(picture, node, Limits(4)).removesuffix(", unseen or missing")
+            sets.setdefault(name, words)
         node = parent
     numbers = [
         f"{f'{number(low, 4)} ≤ ' if low > -math.inf else ''}{name}"

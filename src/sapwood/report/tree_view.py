@@ -148,7 +148,7 @@ def _drawing(picture: TreePicture, target: str) -> str:
     picture_itself = ET.tostring(root, encoding="unicode")
     return (
         f'<div class="scroll paper" tabindex="0">{picture_itself}</div>'
-        '<p class="cue">The picture goes on at the right: scroll it sideways.</p>'
+        '<p class="cue">The picture continues at the right: scroll it sideways.</p>'
     )
 
 

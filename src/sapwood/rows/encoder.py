@@ -219,7 +219,7 @@ def _columns(
     """Return the columns to read, and what is in them, by their places; and how many there are.
 
     New ones come last, in their order. What is no name, or not known, matters only for learning.
-    Once there are MAX_FEATURES, further names are ignored, so that a stream goes on.
+    Once there are MAX_FEATURES, further names are ignored, so that a stream is not stopped.
     """
     columns: dict[int, tuple[Column, Any]] = {}
     unknown: list[Label] = []

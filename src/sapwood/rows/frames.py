@@ -72,7 +72,7 @@ def lasting(X: Any) -> Any:
 
 
 def frame_of(X: Any) -> Any:
-    """Return a frame behind narwhals' face; None for all that is no frame.
+    """Return a frame of narwhals; None for all that is no frame.
 
     - `X`: as for `opened`, which lists the errors.
     """
@@ -93,7 +93,7 @@ def frame_of(X: Any) -> Any:
 
 
 def _as_frame(narwhals: Any, X: Any) -> Any:
-    """Return a frame behind narwhals' face; None for a series, and for what is no frame at all."""
+    """Return a frame of narwhals; None for a series, and for what is no frame at all."""
     try:
         frame = narwhals.from_native(X, eager_only=True, allow_series=True, pass_through=True)
     except narwhals.exceptions.NarwhalsError as error:

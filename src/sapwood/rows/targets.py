@@ -16,7 +16,16 @@ from sapwood.rows.encoder import columns_of_rows, is_rows
 from sapwood.rows.features import MAX_TARGETS
 from sapwood.validation import FloatArray, Label
 
-__all__ = ["Targets", "fitting", "in_kind", "is_several", "named", "read", "read_one", "told"]
+__all__ = [
+    "Targets",
+    "fitting",
+    "in_kind",
+    "is_several",
+    "named",
+    "read",
+    "read_one",
+    "target_name",
+]
 
 MISSING = "at least one of its targets is expected; leave out a row that has none"
 
@@ -162,12 +171,12 @@ def named(names: tuple[Label, ...], predictions: Iterable[float]) -> dict[Label,
     return dict(zip(names, predictions, strict=True))
 
 
-def told(name: Label) -> str:
+def target_name(name: Label) -> str:
     """Return how a message calls the y of a target.
 
     Examples
     --------
-    >>> told("wet")
+    >>> target_name("wet")
     "y['wet']"
     """
     return f"y[{validation.shown(name)}]"
@@ -205,9 +214,9 @@ def _values(content: Any, name: Any) -> FloatArray:
     if array is None and not isinstance(content, list | tuple):
         array = np.asarray(content)
     if array is not None and array.ndim != 1:
-        raise ValueError(f"{told(name)} has shape {array.shape}: one dimension is expected")
+        raise ValueError(f"{target_name(name)} has shape {array.shape}: one dimension is expected")
     if array is not None and array.dtype.kind in "biuf":
-        return validation.column(content, told(name))
+        return validation.column(content, target_name(name))
     values = content if array is None else array.tolist()
     return np.array([_number(value, name, row) for row, value in enumerate(values)])
 
@@ -223,8 +232,8 @@ def _number(value: Any, name: Any, row: int | None) -> float:
     if plain is None:
         return np.nan
     if isinstance(plain, str):
-        validation.refuse_kind(told(name), value, row)
-    return validation.number(plain, told(name))
+        validation.refuse_kind(target_name(name), value, row)
+    return validation.number(plain, target_name(name))
 
 
 def _name(name: Any) -> Label:

@@ -47,7 +47,7 @@ class KafkaStream(DerivedStream):
     """The messages of a topic, from its beginning or from the offsets of a position on.
 
     - `until_end`: whether reading ends where the topic ends when it is opened; else it never does.
-    - `sample`: `Stream.sample` of the stream whose positions are gone on from: what columns are is
+    - `sample`: `Stream.sample` of the stream from whose positions reading resumes: columns are
       found by the same messages then, be they still there or not.
     """
 

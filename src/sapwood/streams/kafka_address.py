@@ -40,7 +40,7 @@ def is_kafka(name: object) -> bool:
 
 
 def address_of(url: str, config: Config | None = None) -> Address:
-    """Take an address apart.
+    """Parse an address.
 
     - Raises StreamError if it is none.
 
