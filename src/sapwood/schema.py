@@ -215,7 +215,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Schema:
-    """How rows are read for a model.
+    """The columns of a model: their types, formats and roles.
 
     Parameters
     ----------

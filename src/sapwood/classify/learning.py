@@ -44,14 +44,15 @@ class LearningClassifier(PredictingClassifier):
         x : dict
             The features: numbers, bools, strings; None, NaN or nothing where a value is missing.
         y : str, int or bool
-            The label of its class, which may be a new one at any row; 1.0 is 1. None or NaN if it
-            is not known: the row is counted by `rows_unlabelled`, its prediction is no longer
-            pending, and nothing is learned.
+            The class label. A new label may appear in any row; 1.0 and 1 are the same label. None
+            or NaN means unknown: the row is counted by `rows_unlabelled`, its prediction is no
+            longer pending, and the row is not learned.
         w : float
             The weight of the row: positive and finite.
         id : str, int, or tuple of such, optional
-            The id by which the row was predicted, if its label is delayed. Without one, the
-            prediction is found by the row itself; of equal rows, in the order of predictions.
+            The id that was passed to `predict_one`, if the label is delayed. Without an id, the
+            prediction is found by the values of the row; among equal rows, in the order of
+            predictions.
 
         Raises
         ------
@@ -140,7 +141,7 @@ class LearningClassifier(PredictingClassifier):
         y : array_like or series, shape (n,)
             The labels: strings, whole numbers or bools; None or NaN where one is not known.
         w : array_like or series of float, shape (n,), optional
-            The weights; 1 each if not given.
+            The weights; 1 by default.
         ids : sequence, optional
             The id of each row, as for `learn_one`.
         """

@@ -89,10 +89,10 @@ class PredictingClassifier(Stage):
         x : dict
             The features, as for `learn_one`.
         id : str, int, or tuple of such, optional
-            By which `learn_one` will find the prediction when the label arrives; see there.
+            An id by which `learn_one` finds the prediction when the label arrives.
         record : bool
-            Whether the prediction is kept; if not, the model is not scored by it. To get both the
-            class and probabilities of a row, keep one of them.
+            Whether the prediction is stored until its label arrives, and then scored. If you call
+            both `predict_one` and `predict_proba_one` for a row, record only one of them.
 
         Returns
         -------
@@ -191,7 +191,7 @@ class PredictingClassifier(Stage):
         Returns
         -------
         list
-            Labels, that of the highest probability first.
+            Labels, in descending order of probability.
         """
         with self._turns:
             least = self._held.calibrator.threshold(_checked_level(level))
@@ -238,7 +238,8 @@ class PredictingClassifier(Stage):
         Returns
         -------
         ndarray of int, shape (n,)
-            The class of the highest probability or, given `cost`, of the least expected cost.
+            The class with the highest probability or, given `cost`, with the smallest expected
+            cost.
         """
         found = np.asarray(probabilities, np.float64)
         return np.maximum(self._decided(found, found), 0)

@@ -150,7 +150,7 @@ class HybridCore:
 
     @property
     def rows(self) -> int:
-        """How many rows were learned."""
+        """The number of rows learned."""
         return self.learned.rows
 
     # -- predicting -------------------------------------------------------------------------------

@@ -89,9 +89,9 @@ class LightGBM:
     Parameters
     ----------
     rounds : int
-        How many trees.
+        The number of trees.
     **parameters
-        Of LightGBM, instead of the defaults.
+        Parameters of LightGBM that replace the defaults.
     """
 
     name: ClassVar[str] = "lightgbm"
