@@ -113,7 +113,7 @@ def draw(
     picture : TreePicture
         The tree.
     max_depth : int or None, default 5
-        Nodes at this depth are shown without the nodes below them; the root has depth 0. With None
+        Nodes at this depth stand for all that is below them; the root is at depth 0. With None
         the whole tree is drawn.
     digits : int, default 4
         Significant digits of a number. Thresholds get two more.

@@ -150,7 +150,7 @@ def to_text(picture: TreePicture, max_depth: int | None = None, digits: int = 4)
     picture : TreePicture
         The tree.
     max_depth : int, optional
-        Nodes at this depth are shown without the nodes below them; the root has depth 0.
+        Nodes at this depth stand for all that is below them; the root is at depth 0.
     digits : int, default 4
         Significant digits of a number. Thresholds get two more.
 

@@ -134,7 +134,7 @@ def learning_curve(
 
 
 def speed(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the throughput: rows per second that were read, predicted, learned and scored.
+    """Draw how many rows a second were read, predicted, learned and scored.
 
     A stream is read in chunks, at which the time jumps: so each point is of the last two chunks
     or of a twentieth of all rows, whichever is more.
@@ -167,7 +167,7 @@ def speed(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
 
 
 def leaves(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the number of leaves of the model over the stream.
+    """Draw how many leaves the model had.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def leaves(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
 
 
 def memory(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the memory of the model over the stream.
+    """Draw how much memory the model took.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def size(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
 
 
 def rejected(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the positions of rejected rows in the stream.
+    """Draw where in the stream rows were rejected.
 
     Parameters
     ----------

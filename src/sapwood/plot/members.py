@@ -12,7 +12,7 @@ __all__ = ["member_ages", "member_errors"]
 
 
 def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the errors of the members of an ensemble, and of their combined prediction.
+    """Draw the errors of an ensemble's trees, and that of their combined prediction.
 
     Errors of several targets are in units of their standard deviations; there is no curve of the
     ensemble then.
@@ -64,7 +64,7 @@ def member_errors(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
 
 
 def member_ages(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the ages of the members of an ensemble; a line falls to 0 at a replacement.
+    """Draw the ages of an ensemble's trees: a line falls to 0 where a tree is replaced.
 
     Parameters
     ----------

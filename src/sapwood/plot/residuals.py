@@ -333,7 +333,7 @@ def importances_over_time(evaluation: Evaluation, ax: Axes | None = None) -> Axe
 
 
 def changes(evaluation: Evaluation, ax: Axes | None = None) -> Axes:
-    """Draw the number of leaves that the model gained and lost over the stream.
+    """Draw how many leaves the model gained and lost over the stream.
 
     Parameters
     ----------
