@@ -224,7 +224,7 @@ def features_of(rules: Iterable[Rule]) -> dict[str, Kind]:
 
 @dataclass(frozen=True)
 class Schema:
-    """How rows are read for a model.
+    """The columns of a model: their types, formats and roles.
 
     Parameters
     ----------

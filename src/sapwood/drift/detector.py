@@ -106,7 +106,7 @@ class ChangeDetector(StoredModel):
 
     @property
     def rows(self) -> int:
-        """How many values there were."""
+        """The number of values so far."""
         return int(self._state[ROWS])
 
     @property

@@ -51,9 +51,9 @@ class DriftEvent:
     name : str
         Of the feature or the target; else the same as `what`.
     row : int
-        The row at which it was detected, counted from 1.
+        The row at which the change was detected, counted from 1.
     since : int
-        The row at which it began, approximately.
+        The approximate row at which the change began.
     words : str
         The quantity that has changed, with its value before and after.
     effect : float
@@ -111,10 +111,10 @@ class DriftEvent:
 class Monitor(StoredModel):
     """Detects concept drift in a stream and in the errors of a model on it.
 
-    Watched are the sizes of errors, their mean (a bias), y, and each feature: its quantiles or the
-    shares of its categories, missing values, categories that are new, and values beyond what was
-    seen. Recent rows are compared with the rows before them. After a drift event, the monitor of
-    the column that changed is reset.
+    It monitors the sizes of errors, their mean (the bias), y, and each feature: quantiles or shares
+    of categories, missing values, new categories, and values outside the known range. Recent rows
+    are compared with the rows before them. After a drift event, the monitor of the column that
+    changed is reset.
 
     Parameters
     ----------
@@ -125,11 +125,12 @@ class Monitor(StoredModel):
 
     Notes
     -----
-    Where neighbours are alike, as the temperatures of a day or of a season, the monitor measures by
-    which factor counts vary more than those of independent rows, over spans of growing length, and
-    asks for that much more evidence. As long as that factor grows with the length of the spans, no
-    cycle of the column was seen as a whole, and only what was never seen before is a change. A
-    column that is constant and switches to another constant is one observation, and no change.
+    Neighbouring rows are often similar, such as temperatures within a day or a season. The monitor
+    measures how much more counts vary than those of independent rows, over spans of growing length,
+    and requires correspondingly more evidence. While this factor still grows with the length of the
+    spans, no complete cycle of the column has been observed, and only values that never occurred
+    before count as a change. If a constant column switches to another constant, this is one
+    observation, and no change.
 
     Examples
     --------
@@ -179,7 +180,7 @@ class Monitor(StoredModel):
 
     @property
     def rows(self) -> int:
-        """How many rows there were."""
+        """The number of rows so far."""
         return self._rows
 
     @property

@@ -405,7 +405,7 @@ def codes_in(subset: Any) -> list[int]:
 
 
 def encode(tree: Readable, X: Any) -> FloatArray:
-    """Return rows as exported models read them.
+    """Return rows as the numeric matrix that exported models expect.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ __all__ = ["apply", "take_in"]
 
 
 def apply(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
-    """Let a tree know what the shards of a delta have added, and split where that is due.
+    """Add the changes of a delta to a tree, and split the leaves that meet the conditions.
 
     The sums of slots and moments are those that one worker would have that had learned all shards
     without growing; linear models are combined by their information.
@@ -30,10 +30,10 @@ def apply(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
     Parameters
     ----------
     tree : HoeffdingTreeRegressor
-        Of which the snapshot was taken, and which has not changed since; as a whole it becomes
-        what it is to be, or stays as it is.
+        The tree of which the snapshot was taken, unchanged since. On an error, the tree does not
+        change.
     delta : Delta
-        The sum of what all shards have brought.
+        The sum of the deltas of all shards.
 
     Raises
     ------

@@ -24,7 +24,7 @@ SAMPLE = 8
 
 
 class ShardLearner:
-    """Learns rows as a tree does, but without growing.
+    """Learns rows like a tree, but without splitting leaves.
 
     Parameters
     ----------

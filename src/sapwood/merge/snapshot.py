@@ -114,7 +114,7 @@ def shared_level(name: Label, most: int) -> MergeError:
 
 
 def take_snapshot(tree: HoeffdingTreeRegressor, round: int = 0) -> bytes:
-    """Return what workers have to know to learn a shard each.
+    """Return a snapshot of a tree, from which workers learn their shards.
 
     Parameters
     ----------

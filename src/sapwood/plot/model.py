@@ -115,7 +115,7 @@ def picture_of(model: Any) -> TreePicture | None:
 
 
 def observer(watched: Observer, ax: Axes | None = None) -> Axes:
-    """Draw what an observer has seen: its slots, and the merit of each cut between them.
+    """Draw an observer: its slots, and the merit of each split point between them.
 
     Parameters
     ----------
@@ -223,8 +223,8 @@ def tree(
     ax : matplotlib.axes.Axes, optional
         Where to draw; the letters are made to fit it as it is now.
     max_depth : int
-        Nodes at this depth stand for all that is below them; the root is at depth 0. For a whole
-        tree, `HoeffdingTreeRegressor.draw` is better.
+        Nodes at this depth are shown without the nodes below them; the root has depth 0. For a
+        whole tree, `HoeffdingTreeRegressor.draw` is better.
     digits : int
         Significant digits of a number. Thresholds get two more.
     """

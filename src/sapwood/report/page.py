@@ -71,7 +71,7 @@ def write_report(
     created: datetime | None = None,
     horizons: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Write the report of an evaluation: one HTML file that needs nothing else.
+    """Write the report of an evaluation as one self-contained HTML file.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def render(
     created: datetime | None = None,
     horizons: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """Return what `write_report` would write; the same for the same arguments.
+    """Return the HTML that `write_report` writes, without writing a file.
 
     Parameters
     ----------

@@ -14,15 +14,15 @@ __all__ = ["Lags"]
 class Lags(AdapterParameters, base.SupervisedTransformer, base.Transformer):
     """`sapwood.lags.Lags` as a transformer of river, with the same parameters.
 
-    A feature that is not known yet is left out of the row, as river's models expect it. Where
-    labels come late, river transforms a row when it is predicted and again when it is learned, and
-    a lag of 1 is then the last label that has arrived; `sapwood.evaluate.prequential` with a
-    `sapwood.lags.LaggedModel` keeps what was known at first.
+    An unknown lag is left out of the row, as river's models expect. With delayed labels, river
+    transforms a row when it is predicted, and again when it is learned; a lag of 1 is then the last
+    label that has arrived. `sapwood.evaluate.prequential` with a `sapwood.lags.LaggedModel` keeps
+    the lags of the prediction.
 
     Attributes
     ----------
     past : sapwood.lags.Lags
-        What is remembered of earlier rows.
+        The lag features, with the values of earlier rows.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Lags(AdapterParameters, base.SupervisedTransformer, base.Transformer):
             setattr(self, name, list(value) if isinstance(value, tuple) else value)
 
     def learn_one(self, x: dict[Any, Any], y: Any) -> None:
-        """Let a row become past.
+        """Add a row, so that it provides lags for later rows.
 
         Parameters
         ----------
@@ -54,7 +54,7 @@ class Lags(AdapterParameters, base.SupervisedTransformer, base.Transformer):
         self.past.learn_one(x, y)
 
     def transform_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
-        """Return a row with what is known of those before it.
+        """Return a row with its lag features.
 
         Parameters
         ----------

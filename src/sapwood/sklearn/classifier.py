@@ -73,10 +73,10 @@ class SklearnClassifier(ClassifierMixin, HoldsModel):
         Parameters
         ----------
         X, y, sample_weight
-            As for `fit`. Columns have to be those of the first call.
+            As for `fit`. The columns must be those of the first call.
         classes : array_like, optional
-            Labels that are to be among `classes_`. They need not be named: those of `y` are added
-            at any call.
+            Labels that `classes_` must contain. This is optional: labels in `y` are added at each
+            call.
         """
         first = not hasattr(self, "model_")
         model = self._new_model() if first else self.model_

@@ -20,17 +20,17 @@ __all__ = ["Lags"]
 class Lags(AdapterParameters, TransformerMixin, CheckedInput):
     """`sapwood.lags.Lags` as a transformer of scikit-learn, with the same parameters.
 
-    The order of the rows matters: those that are transformed after `fit` follow the rows of that,
-    and their own targets are not known. So a lag of 24 is known for the next 24 of them, and NaN
-    from the 25th on: the model behind has to take missing values, as our trees and
-    `HistGradientBoostingRegressor` do. `partial_fit` goes on with rows whose targets have come.
+    The order of rows matters: rows that are transformed after `fit` follow the rows of `fit`, and
+    their targets are unknown. A lag of 24 is therefore known for the next 24 rows, and NaN
+    afterwards. The model after this step must accept missing values, as Sapwood's models and
+    `HistGradientBoostingRegressor` do. `partial_fit` adds rows whose targets have arrived.
 
     Attributes
     ----------
     past_ : sapwood.lags.Lags
-        What is remembered of earlier rows.
+        The lag features, with the values of earlier rows.
     n_features_in_ : int
-        How many columns X had.
+        The number of columns of X.
     feature_names_in_ : ndarray of str
         Their names, if X was a data frame.
 
@@ -66,7 +66,7 @@ class Lags(AdapterParameters, TransformerMixin, CheckedInput):
         return self
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **params: Any) -> Any:
-        """Start over, and return rows with what was known before each.
+        """Start over with these rows, and return them with their lag features.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Lags(AdapterParameters, TransformerMixin, CheckedInput):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return rows that follow those of `fit`, with what is known before each.
+        """Return rows that follow the rows of `fit`, with their lag features.
 
         Parameters
         ----------

@@ -42,9 +42,9 @@ class SklearnRegressor(RegressorMixin, HoldsModel):
         X : array_like or data frame, shape (n, features)
             The features.
         y : array_like of float, shape (n,) or (n, targets), or a frame
-            The targets. Of several each may be missing (NaN) for itself.
+            The targets. Single values of several targets may be missing (NaN).
         sample_weight : array_like of float, shape (n,), optional
-            How much each row counts; a row of weight 0 is left out.
+            The weight of each row; a row with weight 0 is left out.
         """
         self.__dict__.pop("model_", None)  # if X is rejected, no old model stays with new names
         model = self._new_model()
@@ -61,7 +61,7 @@ class SklearnRegressor(RegressorMixin, HoldsModel):
         Parameters
         ----------
         X, y, sample_weight
-            As for `fit`. Columns have to be those of the first call.
+            As for `fit`. The columns must be those of the first call.
         """
         first = not hasattr(self, "model_")
         model = self._new_model() if first else self.model_
@@ -122,20 +122,20 @@ class HoeffdingTreeRegressor(SklearnRegressor):
     Parameters
     ----------
     passes : int, default 2
-        How often `fit` learns the rows.
+        The number of passes of `fit` over the rows.
     shuffle : bool, default True
-        Whether each pass of `fit` has an order of its own.
+        Whether the rows are shuffled before each pass of `fit`.
     random_state : int, RandomState or None, default 0
         Of the orders.
 
     Attributes
     ----------
     tree_ : sapwood.HoeffdingTreeRegressor
-        The tree itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     n_outputs_ : int
-        How many targets y has.
+        The number of targets.
     n_features_in_ : int
-        How many columns X had.
+        The number of columns of X.
     feature_names_in_ : ndarray of str
         Their names, if X was a data frame.
 

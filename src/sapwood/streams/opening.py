@@ -81,7 +81,7 @@ def open_stream(
     calendar: Calendar | None = None,
     known_calendars: Mapping[str, Calendar] | None = None,
 ) -> Stream:
-    r"""Open a file, several, a folder, the standard input or a topic as a stream of rows.
+    r"""Open files, a folder, standard input or a Kafka topic as a stream of rows.
 
     Parameters
     ----------
