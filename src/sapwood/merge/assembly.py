@@ -294,14 +294,16 @@ def _unlike_a_member(kernel: TreeKernel) -> dict[str, Array]:
     """Return the arrays of what a member does not have, as its forest has it; empty ones."""
     stream = {name: float(getattr(kernel, name)) for name in STREAM}
     stream["measure_at"] = stream["bound"] = 0.0
-    return {
+    found = {
         "stream": np.array([stream[name] for name in STREAM]),
         "layer": np.zeros(0),
         **dict(zip(tree_state.NOTES, tree_state.NO_NOTES, strict=True)),
-        "units": np.zeros(kernel.features + 1, UNITS_RECORD),
-        "unrest": np.zeros(1, UNREST_RECORD),
-        "changes": np.zeros(MOST_UNIT_CHANGES, CHANGE_RECORD),
     }
+    if kernel.tracking:  # a tree by itself follows the units of y as well
+        found["units"] = np.zeros(kernel.features + 1, UNITS_RECORD)
+        found["unrest"] = np.zeros(1, UNREST_RECORD)
+        found["changes"] = np.zeros(MOST_UNIT_CHANGES, CHANGE_RECORD)
+    return found
 
 
 def _no_trial(kernel: TreeKernel, arrays: dict[str, Array]) -> dict[str, Array]:
