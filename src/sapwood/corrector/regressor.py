@@ -61,6 +61,8 @@ class CorrectedRegressor(ScoredStage):
 
     def _issued(self, own: Layers, members: FloatArray) -> tuple[FloatArray, FloatArray]:
         parts = [layer.say(members[:, place].copy()) for place, layer in enumerate(own)]
+        if len(parts) == 1:
+            return parts[0][0][:, np.newaxis], parts[0][1]
         issued, notes = zip(*parts, strict=True)
         return np.column_stack(issued), np.hstack(notes)
 

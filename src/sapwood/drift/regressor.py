@@ -37,6 +37,11 @@ class MonitoredRegressor(ScoredStage):
     ignored : iterable of str or int
         Features that are not watched, such as the hour.
 
+    Notes
+    -----
+    Rows that the model learns and the monitor cannot read, such as a text in a column of numbers, are
+    not watched.
+
     Examples
     --------
     >>> import numpy as np, sapwood
@@ -83,7 +88,10 @@ class MonitoredRegressor(ScoredStage):
         log, issued = own.copy(), batch.members
         if batch.notes is not None:
             issued = np.where(np.isnan(batch.notes), issued, batch.notes)
-        log.update(batch.columns, batch.y, issued)
+        try:
+            log.update(batch.columns(), batch.y, issued)
+        except ValueError:  # the model has learned the rows, which a model of others may accept
+            return own, batch.members
         del log.alarms[:-MOST_ALARMS]
         return log, batch.members
 

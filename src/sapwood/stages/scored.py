@@ -43,8 +43,8 @@ class LabelledBatch(NamedTuple):
 
     Parameters
     ----------
-    columns : mapping
-        The features.
+    columns : callable
+        Returns the features as columns by name.
     members, y : arrays of float, shape (rows, targets)
         What the model inside predicts just before each row, and the labels, NaN where one is
         missing.
@@ -56,7 +56,7 @@ class LabelledBatch(NamedTuple):
         Whether rows are predicted just before they are learned.
     """
 
-    columns: dict[Label, Any]
+    columns: Callable[[], dict[Label, Any]]
     members: FloatArray
     y: FloatArray
     w: FloatArray
@@ -179,11 +179,11 @@ class ScoredStage(OfferedIntervals):
 
     def _issue_many(self, found: FloatArray, keys: Any) -> FloatArray:
         """Return what is issued given predictions of the model inside; keep it under keys."""
-        members = found.reshape(len(found), -1) if len(found) else np.empty((0, 1))
-        if len(found) and members.shape[1] != self._held.targets:
-            self._held = self._begun()
         if not len(found):
             return found
+        members = found.reshape(len(found), -1)
+        if members.shape[1] != self._held.targets:
+            self._held = self._begun()
         issued, notes = self._issued(self._held.own, members)
         if keys is not None:
             self._keep(keys, notes)
@@ -311,7 +311,7 @@ class ScoredStage(OfferedIntervals):
                 keys_, labels_ = np.ascontiguousarray(keys), float(known.labels)
                 _stack.take(known.pending, keys_, labels_, notes, taken)
             then = notes[:, 1:] if taken[0] else None
-            batch = LabelledBatch(columns(), members, y, w, then, keys is None)
+            batch = LabelledBatch(columns, members, y, w, then, keys is None)
             own, issued = self._learned(held.own, batch)
             if found is not None:
                 found[...] = issued

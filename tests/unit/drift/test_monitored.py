@@ -117,3 +117,23 @@ def test_the_latest_alerts_are_kept():
     model._held.own.alarms[:0] = model.alarms * MOST_ALARMS
     model.learn_one({"a": 0.0}, 1.0)
     assert len(model.alarms) == MOST_ALARMS
+
+
+class Lenient:
+    """A model of another library that takes any values."""
+
+    def __init__(self):
+        self.rows = 0
+
+    def predict_one(self, x):
+        return 1.0
+
+    def learn_one(self, x, y):
+        self.rows += 1
+
+
+def test_rows_that_the_monitor_cannot_read_are_learned_and_not_watched():
+    model = MonitoredRegressor(Lenient())
+    for value in (1.0, "warm", 2.0):
+        model.learn_one({"a": value}, 3.0)
+    assert (model.model.rows, model.monitor.rows) == (3, 2)

@@ -35,9 +35,7 @@ STAGES = {
     "lags(interval)": lambda model: LaggedModel(IntervalRegressor(model), Lags([1, 3])),
     "interval(lags)": lambda model: IntervalRegressor(LaggedModel(model, Lags([1, 3]))),
     "corrected": CorrectedRegressor,
-    "corrected(lags)": lambda model: CorrectedRegressor(LaggedModel(model, Lags([1, 3]))),
     "interval(corrected)": lambda model: IntervalRegressor(CorrectedRegressor(model)),
-    "monitored": MonitoredRegressor,
     "monitored(interval)": lambda model: MonitoredRegressor(IntervalRegressor(model)),
     "lags(monitored)": lambda model: LaggedModel(MonitoredRegressor(model), Lags([1, 3])),
 }
