@@ -259,9 +259,9 @@ class PredictingClassifier(Stage):
         if record and known:
             note = np.zeros(held.pending.width)
             note[0], note[1 : 1 + known] = held.calibrator.labels, ratings
-            held.pending.leave_key(given or key_of_row(x), note)
+            held.pending.put_key(given or key_of_row(x), note)
         elif record and not given:
-            held.pending.leave_blanks(1)
+            held.pending.add_unrecorded(1)
         return ratings
 
     def _rated_in_leaf(self, x: Any, given: int, record: bool) -> tuple[list[float], Any]:
@@ -299,9 +299,9 @@ class PredictingClassifier(Stage):
                     f"ids has {len(keys)} values and X has {len(ratings)} rows: the lengths must "
                     "agree"
                 )
-            held.pending.leave_keys(np.ascontiguousarray(keys), notes)
+            held.pending.put_keys(np.ascontiguousarray(keys), notes)
         elif record and given is None:
-            held.pending.leave_blanks(len(ratings))
+            held.pending.add_unrecorded(len(ratings))
         return ratings
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.corrector._pending import Notes
+from sapwood.corrector._pending import PendingPredictions
 from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
 from sapwood.hybrid import _stack
 from sapwood.lags import _forecasts
@@ -108,7 +108,7 @@ class NaiveStack(OneTargetStage):
         self._rule = None if self._time is None else Rule(str(self._time), "time")
         self._state = np.zeros(_forecasts.size(len(self._linear), time is not None))
         self._calendar = Calendar(timezone)
-        self._pending = Notes(RECORD, MOST_PENDING)
+        self._pending = PendingPredictions(RECORD, MOST_PENDING)
 
     @property
     def model(self) -> Any:
@@ -180,7 +180,7 @@ class NaiveStack(OneTargetStage):
         labels = np.full(len(keys), rows_learned(self._model) or 0.0)
         records = np.column_stack([labels, members, results])
         good = np.isfinite(results)
-        self._pending.leave_keys(np.ascontiguousarray(keys[good]), records[good])
+        self._pending.put_keys(np.ascontiguousarray(keys[good]), records[good])
 
     # -- learning ---------------------------------------------------------------------------------
 
