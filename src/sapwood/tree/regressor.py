@@ -92,8 +92,9 @@ class HoeffdingTreeRegressor(RegionMethods, TreeViews, Regressor):
         How the columns of rows become features, if the command line has found that out: it is
         saved with the tree, and applied to all rows that the tree is given.
 
-    Notes ----- Missing values (NaN, None, an absent key) are legal in all features. A split sends
-    them to the side whose rows are more similar to those in which the value was missing, or to the
+    Notes
+    -----
+    Missing values (NaN, None, an absent key) are legal in all features. A split sends them to the side whose rows are more similar to those in which the value was missing, or to the
     heavier side if there were none. Unknown categories are treated in the same way. In linear
     models the mean replaces a missing value. Numbers that are infinite, y that are not finite, and
     weights that are not positive are rejected, before anything is changed.
