@@ -12,6 +12,8 @@ if TYPE_CHECKING:
         ForestClassifier,
         HoeffdingTreeClassifier,
     )
+    from sapwood.corrector.regressor import CorrectedRegressor
+    from sapwood.drift.regressor import MonitoredRegressor
     from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
     from sapwood.ensemble.forest import ForestRegressor
     from sapwood.hybrid import HybridRegressor
@@ -40,6 +42,7 @@ __all__ = [
     "AdaptiveTreeClassifier",
     "AdaptiveTreeRegressor",
     "Candidates",
+    "CorrectedRegressor",
     "EBSTObserver",
     "ForestClassifier",
     "ForestRegressor",
@@ -50,6 +53,7 @@ __all__ = [
     "LossRegressor",
     "ModelFileError",
     "Moments",
+    "MonitoredRegressor",
     "MultiViewRegressor",
     "Observer",
     "QuantizerObserver",
@@ -66,6 +70,7 @@ _PLACES = {
     "ForestClassifier": "sapwood.classify",
     "HoeffdingTreeClassifier": "sapwood.classify",
     "AdaptiveTreeRegressor": "sapwood.ensemble.adaptive",
+    "CorrectedRegressor": "sapwood.corrector.regressor",
     "ForestRegressor": "sapwood.ensemble.forest",
     "HoeffdingTreeRegressor": "sapwood.tree",
     "HybridRegressor": "sapwood.hybrid",
@@ -73,6 +78,7 @@ _PLACES = {
     "LossRegressor": "sapwood.loss",
     "ModelFileError": "sapwood.storage.container",
     "Moments": "sapwood.moments",
+    "MonitoredRegressor": "sapwood.drift.regressor",
     "MultiViewRegressor": "sapwood.views",
     "RecurringRegressor": "sapwood.recurring",
     "SparseRegressor": "sapwood.sparse",

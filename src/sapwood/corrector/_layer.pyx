@@ -1,6 +1,7 @@
 """The error-correction layer by itself, for the predictions of any model."""
 
 import numpy as np
+from libc.math cimport fabs
 
 from sapwood.corrector._stacking cimport stack_doubles
 from sapwood.corrector._range cimport FIRST_WINDOW as WINDOW, MOST_RECORDS as RECORDS
@@ -10,6 +11,7 @@ MOST_RECORDS, FIRST_WINDOW = RECORDS, WINDOW
 RANGE_PARTS = ("seen", "window", "low_records", "high_records", "low_before", "high_before")
 LAYER_DOUBLES = sizeof(LayerState) // sizeof(double)
 CORRECTED_DOUBLES = sizeof(CorrectedPrediction) // sizeof(double)
+cdef double LARGEST = 1e100  # prediction of a model that is corrected
 
 # Chosen on bike, Beijing PM2.5, california, friedman-gsg, demand and daily temperatures, each with
 # labels at once, by batches and late; `python -m benchmarks timings` shows all streams.
@@ -69,6 +71,16 @@ def layer_parts():
 cdef class ErrorCorrectionLayer:
     """Correct the predictions of any model by earlier labels.
 
+    Predictions beyond `LARGEST`, as a model that diverges makes, are issued as they are, and nothing
+    is learned from their rows; nor from those whose label is missing.
+
+    Parameters
+    ----------
+    state : array of float, optional
+        The doubles of a layer that has learned rows; a copy is made.
+    rows : float
+        How many it has learned.
+
     Examples
     --------
     >>> import numpy as np
@@ -83,10 +95,16 @@ cdef class ErrorCorrectionLayer:
     cdef readonly double rows
     cdef LayerState* layer
 
-    def __init__(self):
-        cdef double[::1] view = fresh_layer()
-        self.state = view.base
+    def __init__(self, state=None, double rows=0.0):
+        cdef double[::1] view = fresh_layer() if state is None else np.array(state, np.float64)
+        if view.shape[0] != LAYER_DOUBLES:
+            raise ValueError(f"a layer has {LAYER_DOUBLES} doubles, not {view.shape[0]}")
+        self.state, self.rows = view.base, rows
         self.layer = <LayerState*>&view[0]
+
+    def copy(self):
+        """Return an independent copy."""
+        return ErrorCorrectionLayer(self.state, self.rows)
 
     def predict(self, const double[::1] predictions):
         """Return corrected predictions, and the records by which to score them later.
@@ -107,9 +125,10 @@ cdef class ErrorCorrectionLayer:
         cdef CorrectedPrediction* corrected
         if self.rows > 0.0:
             for row in range(rows):
-                corrected = <CorrectedPrediction*>&records[row, 0]
-                predict_layer(self.layer, &RULES, predictions[row], self.rows, corrected)
-                issued[row] = issued_prediction(self.layer, corrected)
+                if fabs(predictions[row]) <= LARGEST:
+                    corrected = <CorrectedPrediction*>&records[row, 0]
+                    predict_layer(self.layer, &RULES, predictions[row], self.rows, corrected)
+                    issued[row] = issued_prediction(self.layer, corrected)
         return issued.base, records.base
 
     def learn(
@@ -118,21 +137,28 @@ cdef class ErrorCorrectionLayer:
         const double[::1] y,
         const double[:, ::1] records=None,
         const double[::1] w=None,
+        bint at_once=False,
     ):
-        """Learn labels.
+        """Learn labels; return the corrected predictions of just before.
 
         Parameters
         ----------
         predictions : array of float, shape (n,)
             What the model predicts for their rows just before it learns them.
         y : array of float, shape (n,)
-            The labels.
+            The labels; NaN where one is missing.
         records : array of float, shape (n, CORRECTED_DOUBLES), optional
-            What `predict` returned for these rows; without it they were never predicted.
+            What `predict` returned for these rows, zeros or NaN for a row that was never predicted;
+            without it none was.
         w : array of float, shape (n,), optional
             Their weights; 1 each if not given.
+        at_once : bool
+            Whether the predictions of just before are scored, instead of `records`.
         """
         cdef Py_ssize_t row, rows = y.shape[0]
+        cdef double[::1] issued = np.array(predictions)
+        cdef CorrectedPrediction corrected
+        cdef const CorrectedPrediction* scored
         if predictions.shape[0] != rows or (w is not None and w.shape[0] != rows):
             raise ValueError("the arrays do not fit together")
         if records is not None and (
@@ -140,10 +166,16 @@ cdef class ErrorCorrectionLayer:
         ):
             raise ValueError("the records do not fit the labels")
         for row in range(rows):
-            self.take(
-                predictions[row], y[row], 1.0 if w is None else w[row],
-                NULL if records is None else <const CorrectedPrediction*>&records[row, 0],
-            )
+            if not fabs(predictions[row]) <= LARGEST:
+                continue
+            scored = NULL if records is None else <const CorrectedPrediction*>&records[row, 0]
+            if self.rows > 0.0:
+                predict_layer(self.layer, &RULES, predictions[row], self.rows, &corrected)
+                issued[row] = issued_prediction(self.layer, &corrected)
+                scored = &corrected if at_once else scored
+            if y[row] == y[row]:
+                self.take(predictions[row], y[row], 1.0 if w is None else w[row], scored)
+        return issued.base
 
     def predict_learn(self, const double[::1] predictions, const double[::1] y):
         """Return the corrected prediction of each row, before its label is learned.
@@ -153,17 +185,7 @@ cdef class ErrorCorrectionLayer:
         predictions, y : arrays of float, shape (n,)
             What the model predicted for each row, and the labels.
         """
-        cdef Py_ssize_t row, rows = y.shape[0]
-        cdef double[::1] issued = np.array(predictions)
-        cdef CorrectedPrediction corrected
-        if predictions.shape[0] != rows:
-            raise ValueError("the arrays do not fit together")
-        for row in range(rows):
-            if self.rows > 0.0:
-                predict_layer(self.layer, &RULES, predictions[row], self.rows, &corrected)
-                issued[row] = issued_prediction(self.layer, &corrected)
-            self.take(predictions[row], y[row], 1.0, &corrected if self.rows > 0.0 else NULL)
-        return issued.base
+        return self.learn(predictions, y, at_once=True)
 
     cdef void take(
         self, double model, double y, double w, const CorrectedPrediction* corrected

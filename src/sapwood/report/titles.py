@@ -36,7 +36,9 @@ STAGES = {
     "MultiViewRegressor": "several views",
     "SparseRegressor": "sparse rows",
     "LossRegressor": "another loss",
+    "CorrectedRegressor": "error correction",
     "IntervalRegressor": "prediction intervals",
+    "MonitoredRegressor": "a drift monitor",
 }
 """Models around models, in the order in which a title names them."""
 WRAPPER = re.compile(rf"<({'|'.join(STAGES)})\((?=<)")

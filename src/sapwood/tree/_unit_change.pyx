@@ -40,7 +40,9 @@ cdef void watch_units(
 ) noexcept nogil:
     """Update the detection of changes of units with a row that was learned.
 
-    Parameters ---------- row, y
+    Parameters
+    ----------
+    row, y
         The row, with the y of each target.
     predictions
         Of the tree, before it was learned.
