@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TEBSTObserver,
     )
     from sapwood.recurring import RecurringRegressor
+    from sapwood.screening import ScreenedRegressor
     from sapwood.sparse import SparseRegressor
     from sapwood.storage.container import ModelFileError
     from sapwood.transform import TransformedRegressor
@@ -54,6 +55,7 @@ __all__ = [
     "Observer",
     "QuantizerObserver",
     "RecurringRegressor",
+    "ScreenedRegressor",
     "SparseRegressor",
     "Split",
     "TEBSTObserver",
@@ -75,6 +77,7 @@ _PLACES = {
     "Moments": "sapwood.moments",
     "MultiViewRegressor": "sapwood.views",
     "RecurringRegressor": "sapwood.recurring",
+    "ScreenedRegressor": "sapwood.screening",
     "SparseRegressor": "sapwood.sparse",
     "TransformedRegressor": "sapwood.transform",
     "load": "sapwood.model",
@@ -91,6 +94,7 @@ _MODULES = (
     "plot",
     "recurring",
     "report",
+    "screening",
     "sparse",
     "streams",
     "transform",

@@ -41,6 +41,7 @@ def models():
         "sparse": (sapwood.SparseRegressor(tree()), rows_of),
         "loss": (sapwood.LossRegressor(tree(), "huber"), rows_of),
         "recurring": (sapwood.RecurringRegressor(tree()), rows_of),
+        "screened": (sapwood.ScreenedRegressor(tree(), features=1), rows_of),
         "views": (sapwood.MultiViewRegressor(tree(), without=["b"]), rows_of),
         "naive-stack": (LaggedModel(NaiveStack(tree(), "y.lag2"), Lags([1, 2])), rows_of),
         "tree-classes": (sapwood.HoeffdingTreeClassifier(), class_rows_of),
