@@ -112,7 +112,7 @@ def _records(case: str, data: DataSet) -> Iterator[Record]:
 
 def _predictions(model: Any, data: DataSet, labels: str, is_open: bool) -> FloatArray:
     """Return what a model predicts; with an open range nothing is held to it."""
-    said = np.empty(len(data.y))
+    predicted = np.empty(len(data.y))
     step = BLOCK if labels == "by 1,000" else CHUNK
     for start in range(0, len(data.y), step):
         part = slice(start, start + step)
@@ -120,11 +120,11 @@ def _predictions(model: Any, data: DataSet, labels: str, is_open: bool) -> Float
         if is_open:
             _open_range(model)
         if labels == "by 1,000":
-            said[part] = model.predict_many(columns)
+            predicted[part] = model.predict_many(columns)
             model.learn_many(columns, data.y[part])
         else:
-            said[part] = model.predict_learn_many(columns, data.y[part])
-    return said
+            predicted[part] = model.predict_learn_many(columns, data.y[part])
+    return predicted
 
 
 def _open_range(model: Any) -> None:
@@ -143,12 +143,12 @@ def _of_lightgbm(data: DataSet) -> FloatArray:
         return np.full(len(data.y), np.nan)
     X = np.column_stack([_coded(column) for column in data.columns.values()])
     words = [place for place, each in enumerate(data.columns.values()) if each.dtype == object]
-    said = np.full(len(data.y), data.y[:BLOCK].mean())
+    predicted = np.full(len(data.y), data.y[:BLOCK].mean())
     for start in range(BLOCK, len(data.y), BLOCK):
         model = lightgbm.LGBMRegressor(n_jobs=1, verbose=-1)
         model.fit(X[:start], data.y[:start], categorical_feature=words)
-        said[start : start + BLOCK] = model.predict(X[start : start + BLOCK])
-    return said
+        predicted[start : start + BLOCK] = model.predict(X[start : start + BLOCK])
+    return predicted
 
 
 def _coded(column: NDArray[Any]) -> FloatArray:
@@ -160,9 +160,9 @@ def _coded(column: NDArray[Any]) -> FloatArray:
     )
 
 
-def _r2(said: FloatArray, y: FloatArray) -> float:
-    said, y = said[SKIPPED:], y[SKIPPED:]
-    return float(1 - np.sum((said - y) ** 2) / np.sum((y - y.mean()) ** 2))
+def _r2(predicted: FloatArray, y: FloatArray) -> float:
+    predicted, y = predicted[SKIPPED:], y[SKIPPED:]
+    return float(1 - np.sum((predicted - y) ** 2) / np.sum((y - y.mean()) ** 2))
 
 
 # -- streams ---------------------------------------------------------------------------------------
