@@ -138,8 +138,8 @@ class LaggedClassifier(LaggedModel):
     Notes
     -----
     Ids, delayed labels and the order of rows are as of `sapwood.lags.LaggedModel`: a row that is
-    predicted with an id becomes past at once, any other row when it is learned. A row without a
-    label becomes past too, with an unknown label.
+    predicted with an id is added to the earlier rows immediately, any other row when it is learned.
+    A row without a label is added too, with an unknown label.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class LaggedClassifier(LaggedModel):
     # -- learning ---------------------------------------------------------------------------------
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0, *, id: Any = None) -> None:
-        """Learn one row with its lags, and let it become past.
+        """Learn one row with its lags, and add it as an earlier row.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class LaggedClassifier(LaggedModel):
     # -- predicting -------------------------------------------------------------------------------
 
     def predict_one(self, x: dict[Any, Any], *, id: Any = None, record: bool = True) -> Any:
-        """Predict the class of the next row; with an id, the row becomes past.
+        """Predict the class of the next row; with an id, the row is added to the earlier rows.
 
         Parameters
         ----------
@@ -329,7 +329,7 @@ class LaggedClassifier(LaggedModel):
     def predict_proba_one(
         self, x: dict[Any, Any], *, id: Any = None, record: bool = True
     ) -> dict[Label, float]:
-        """Return the probability of each class for the next row; with an id, it becomes past.
+        """Return the probability of each class for the next row; with an id, the row is added.
 
         Parameters
         ----------
@@ -342,7 +342,7 @@ class LaggedClassifier(LaggedModel):
     def predict_set_one(
         self, x: dict[Any, Any], level: float = 0.9, *, id: Any = None, record: bool = True
     ) -> list[Label]:
-        """Return the classes that the next row may be of; with an id, it becomes past.
+        """Return the prediction set of the next row; with an id, the row is added.
 
         Parameters
         ----------
@@ -353,7 +353,7 @@ class LaggedClassifier(LaggedModel):
         return found
 
     def predict_many(self, X: Any, *, ids: Any = None, record: bool = True) -> NDArray[Any]:
-        """Predict the classes of the next rows; with ids, they become past.
+        """Predict the classes of the next rows; with ids, the rows are added.
 
         Parameters
         ----------
@@ -364,7 +364,7 @@ class LaggedClassifier(LaggedModel):
         return found
 
     def predict_proba_many(self, X: Any, *, ids: Any = None, record: bool = True) -> FloatArray:
-        """Return the probabilities of classes for the next rows; with ids, they become past.
+        """Return the probabilities of classes for the next rows; with ids, the rows are added.
 
         Parameters
         ----------
@@ -377,7 +377,7 @@ class LaggedClassifier(LaggedModel):
     def predict_set_many(
         self, X: Any, level: float = 0.9, *, ids: Any = None, record: bool = True
     ) -> NDArray[np.bool_]:
-        """Return the prediction sets of the next rows; with ids, they become past.
+        """Return the prediction sets of the next rows; with ids, the rows are added.
 
         Parameters
         ----------

@@ -38,7 +38,7 @@ class ClassDriftLog:
     def __init__(self, monitor: Monitor, target: str, stream: Stream) -> None:
         self.monitor, self._target = monitor, target
         self._ignored = calendar_columns(stream)
-        self.alarms: list[DriftEvent] = []
+        self.drift_events: list[DriftEvent] = []
 
     def update(
         self, columns: Mapping[Any, Any], rows: PredictedRows, has_label: NDArray[np.bool_]
@@ -70,14 +70,14 @@ class ClassDriftLog:
             elif alarm.what == "feature":
                 is_class = alarm.name == self._target
                 found.append(replace(alarm, what="target") if is_class else alarm)
-        self.alarms += found
+        self.drift_events += found
         return found
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state, to be saved."""
         return {
             MONITOR: np.frombuffer(self.monitor.to_bytes(), np.uint8),
-            ALARMS: packed([alarm.to_dict() for alarm in self.alarms]),
+            ALARMS: packed([alarm.to_dict() for alarm in self.drift_events]),
         }
 
     def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -85,7 +85,7 @@ class ClassDriftLog:
         made = type(self).__new__(type(self))
         made._target, made._ignored = self._target, self._ignored
         made.monitor = Monitor.from_bytes(arrays[MONITOR].tobytes(), "the monitor")
-        made.alarms = [DriftEvent.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
+        made.drift_events = [DriftEvent.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
         return made
 
 

@@ -47,7 +47,7 @@ class ClassStep:
     done: int
     rows: PredictedRows | None = None
     bad: list[BadRow] = field(default_factory=list)
-    alarms: list[DriftEvent] = field(default_factory=list)
+    drift_events: list[DriftEvent] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -107,9 +107,9 @@ class ClassRun:
         return self.scores.rows
 
     @property
-    def alarms(self) -> list[DriftEvent]:
+    def drift_events(self) -> list[DriftEvent]:
         """The drift alerts of the monitor so far."""
-        return [] if self.drift is None else self.drift.alarms
+        return [] if self.drift is None else self.drift.drift_events
 
     def steps(self, most_rows: int = MOST_ROWS) -> Iterator[ClassStep]:
         """Go on to the end of the stream; between any two steps the work can be saved."""
@@ -152,7 +152,7 @@ class ClassRun:
         self.scores.update(own.classes, known, p[has_label], chosen)
         step = ClassStep(chunk.done, own, list(chunk.bad))
         if self.drift is not None:
-            step.alarms = self.drift.update(columns, own, has_label)
+            step.drift_events = self.drift.update(columns, own, has_label)
         if stopped is not None:
             raise BadRowError(stopped)
         if self.first_refused is None and chunk.bad:
@@ -219,7 +219,7 @@ class ClassRun:
             delay=self.delay,
             seconds=self.seconds,
             sets=self.sets.to_dict(),
-            alarms=None if self.drift is None else list(self.alarms),
+            drift_events=None if self.drift is None else list(self.drift_events),
         )
 
     @property
@@ -327,7 +327,7 @@ def evaluate_classes(
     window : int
         Rows of the windowed accuracy.
     monitor : Monitor, optional
-        Detects drift of the features, the classes and the log-loss; `ClassEvaluation.alarms` lists
+        Detects drift of the features, the classes and the log-loss; `ClassEvaluation.drift_events` lists
         drift alerts.
     levels : sequence of float
         The levels of prediction sets; `ClassEvaluation.sets` has their coverage and mean size.

@@ -46,7 +46,7 @@ class DriftLog:
             )
         once_in = monitor.parameters["once_in"] * len(targets)
         self.monitors = [Monitor(once_in, name) for name in targets] or [monitor]
-        self.alarms: list[DriftEvent] = []
+        self.drift_events: list[DriftEvent] = []
         self._targets, self._ignored = tuple(targets), ignored
 
     def update(self, parts: Sequence[LabelledRows]) -> None:
@@ -56,11 +56,11 @@ class DriftLog:
             alarms = _watch(monitor, rows, self._watched(rows, with_features=place == 0))
             found += [self._named(alarm, place) for alarm in alarms]
         # In the order of rows, however many are taken in at once.
-        self.alarms += sorted(found, key=lambda alarm: alarm.row)
+        self.drift_events += sorted(found, key=lambda alarm: alarm.row)
 
     def of_target(self, name: str) -> list[DriftEvent]:
         """Return the alerts of one of several targets and its errors."""
-        return [alarm for alarm in self.alarms if alarm.target == name]
+        return [alarm for alarm in self.drift_events if alarm.target == name]
 
     def _named(self, alarm: DriftEvent, place: int) -> DriftEvent:
         """Return an alert that names the one of several targets that it is about."""
@@ -87,7 +87,7 @@ class DriftLog:
             name: np.frombuffer(monitor.to_bytes(), np.uint8)
             for name, monitor in zip(self._names, self.monitors, strict=True)
         }
-        return {**monitors, ALARMS: packed([alarm.to_dict() for alarm in self.alarms])}
+        return {**monitors, ALARMS: packed([alarm.to_dict() for alarm in self.drift_events])}
 
     def restored(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return a log of the same settings in a state that `to_arrays` returned."""
@@ -96,7 +96,7 @@ class DriftLog:
         made.monitors = [
             Monitor.from_bytes(arrays[name].tobytes(), "the monitor") for name in self._names
         ]
-        made.alarms = [DriftEvent.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
+        made.drift_events = [DriftEvent.from_dict(alarm) for alarm in unpacked(arrays[ALARMS])]
         return made
 
     @property

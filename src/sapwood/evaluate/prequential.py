@@ -122,10 +122,10 @@ class Prequential(Tally):
             if chunk is None:
                 return
             self._inside_a_step = True
-            known = len(self.alarms)
+            known = len(self.drift_events)
             with self._hearing() as events:
                 step = self._take(chunk)
-            step.alarms, step.events = self.alarms[known:], events
+            step.drift_events, step.events = self.drift_events[known:], events
             self._inside_a_step = False
             self.seconds += time.perf_counter() - self._resumed_at
             yield step
@@ -136,13 +136,13 @@ class Prequential(Tally):
         step = Step(self.stream.size or 0)
         if self.delay is not None:
             self._resumed_at = time.perf_counter()
-            known = len(self.alarms)
+            known = len(self.drift_events)
             with self._hearing() as events:
                 self._late_due = self._rows_until_look()
                 self.learner.look()
                 self._learn_arrived(self.delay.rest(), 0, step)
                 self._score_arrived()
-            step.alarms, step.events = self.alarms[known:], events
+            step.drift_events, step.events = self.drift_events[known:], events
             self._note_refused(step)
             self.seconds += time.perf_counter() - self._resumed_at
         return step
@@ -164,11 +164,13 @@ class Prequential(Tally):
         self.learn_rest()
         if not self.stream.targets:
             found = self._evaluation(self.records[0], self.stream.target or "")
-            return replace(found, alarms=None if self.drift is None else list(self.alarms))
+            return replace(
+                found, drift_events=None if self.drift is None else list(self.drift_events)
+            )
         results = {
             str(name): replace(
                 self._evaluation(record, str(name)),
-                alarms=None if self.drift is None else self.drift.of_target(str(name)),
+                drift_events=None if self.drift is None else self.drift.of_target(str(name)),
                 rows_learned=record.rows_learned,
                 rows_without_target=self.rows_predicted - record.rows_learned,
             )
@@ -179,7 +181,7 @@ class Prequential(Tally):
         return replace(
             self._evaluation(empty, self.stream.target or ""),
             **empty.merge(list(results.values())),
-            alarms=None if self.drift is None else list(self.alarms),
+            drift_events=None if self.drift is None else list(self.drift_events),
             first_unscored=self.first_unscored,
             targets=results,
         )

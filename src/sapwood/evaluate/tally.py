@@ -94,7 +94,7 @@ class Step:
         Rows in order.
     bad : list of BadRow
         The rows that were rejected.
-    alarms : list of DriftEvent
+    drift_events : list of DriftEvent
         What a monitor has found to be changed.
     events : list of dict
         The events of the trees of a model, if it has any.
@@ -103,7 +103,7 @@ class Step:
     done: int
     predicted: list[Predicted] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
-    alarms: list[DriftEvent] = field(default_factory=list)
+    drift_events: list[DriftEvent] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -189,9 +189,9 @@ class Tally:
         return None if self.drift is None else self.drift.monitors[0]
 
     @property
-    def alarms(self) -> list[DriftEvent]:
+    def drift_events(self) -> list[DriftEvent]:
         """The drift alerts of the monitor so far."""
-        return [] if self.drift is None else self.drift.alarms
+        return [] if self.drift is None else self.drift.drift_events
 
     # -- recording --------------------------------------------------------------------------------
 

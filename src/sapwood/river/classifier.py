@@ -73,7 +73,7 @@ class HoeffdingTreeClassifier(RiverClassifier):
     Attributes
     ----------
     model : sapwood.HoeffdingTreeClassifier
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
 
     Examples
     --------

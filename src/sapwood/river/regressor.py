@@ -35,7 +35,7 @@ class HoldsModel(AdapterParameters):
     Attributes
     ----------
     model : Regressor
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     """
 
     _model_class: ClassVar[type[Any]]
@@ -135,7 +135,7 @@ class HoeffdingTreeRegressor(RiverRegressor):
     Attributes
     ----------
     tree : sapwood.HoeffdingTreeRegressor
-        The tree itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
 
     Examples
     --------
@@ -212,7 +212,7 @@ class MultiTargetAdaptiveTreeRegressor(RiverTargetsRegressor):
     Attributes
     ----------
     model : sapwood.AdaptiveTreeRegressor
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     """
 
     _model_class: ClassVar[type[Any]] = AdaptiveTree
@@ -224,7 +224,7 @@ class MultiTargetForestRegressor(RiverTargetsRegressor):
     Attributes
     ----------
     model : sapwood.ForestRegressor
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     """
 
     _model_class: ClassVar[type[Any]] = Forest
@@ -236,7 +236,7 @@ class AdaptiveTreeRegressor(RiverRegressor):
     Attributes
     ----------
     model : sapwood.AdaptiveTreeRegressor
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     """
 
     _model_class: ClassVar[type[Any]] = AdaptiveTree
@@ -248,7 +248,7 @@ class ForestRegressor(RiverRegressor):
     Attributes
     ----------
     model : sapwood.ForestRegressor
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     """
 
     _model_class: ClassVar[type[Any]] = Forest
@@ -262,7 +262,7 @@ class HybridRegressor(RiverRegressor):
     Attributes
     ----------
     model : sapwood.HybridRegressor
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     """
 
     _model_class: ClassVar[type[Any]] = Hybrid

@@ -39,7 +39,7 @@ class SklearnClassifier(AdapterParameters, ClassifierMixin, CheckedInput):
     Attributes
     ----------
     model_ : Classifier
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     classes_ : ndarray
         The labels, sorted: the columns of `predict_proba`.
     """

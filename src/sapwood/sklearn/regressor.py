@@ -36,7 +36,7 @@ class SklearnRegressor(AdapterParameters, RegressorMixin, CheckedInput):
     Attributes
     ----------
     model_ : Regressor
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     """
 
     _model_class: ClassVar[type[Any]]
@@ -193,7 +193,7 @@ class AdaptiveTreeRegressor(SklearnRegressor):
     Attributes
     ----------
     model_ : sapwood.AdaptiveTreeRegressor
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     """
 
     _model_class: ClassVar[type[Any]] = AdaptiveTree
@@ -207,7 +207,7 @@ class ForestRegressor(SklearnRegressor):
     Attributes
     ----------
     model_ : sapwood.ForestRegressor
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     """
 
     _model_class: ClassVar[type[Any]] = Forest
@@ -223,7 +223,7 @@ class HybridRegressor(SklearnRegressor):
     Attributes
     ----------
     model_ : sapwood.HybridRegressor
-        The model itself, to look into or to save.
+        The model of Sapwood, for example to inspect or save it.
     """
 
     _model_class: ClassVar[type[Any]] = Hybrid
