@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import data_sets
-from benchmarks.data_sets import Columns, DataSet, Source
+from benchmarks.data_sets import Columns, DataSet
 from benchmarks.tables import Answer, Bound, Table
 from sapwood import AdaptiveTreeRegressor, ForestRegressor, HoeffdingTreeRegressor
 from sapwood.corrector._layer import MOST_RECORDS, layer_parts
@@ -36,15 +36,7 @@ MODELS: dict[str, Callable[..., Any]] = {
     "adaptive": AdaptiveTreeRegressor,
     "forest": partial(ForestRegressor, threads=1),
 }
-REAL = {
-    **data_sets.REAL,
-    "maximum temperature": Source("bias_correction.csv", "Next_Tmax", ("Date", "Next_Tmin")),
-    "minimum temperature": Source("bias_correction.csv", "Next_Tmin", ("Date", "Next_Tmax")),
-    "CO2": Source("occupancy.csv", "CO2", ("Date", "Occupancy", "HumidityRatio")),
-    "light": Source("occupancy.csv", "Light", ("Date", "Occupancy")),
-    "dew point": Source("weather.csv", "feat_2", ("target",)),
-    "wind": Source("weather.csv", "feat_5", ("target",)),
-}
+REAL = {**data_sets.REAL, **data_sets.FURTHER}
 
 
 class Record(NamedTuple):
@@ -209,15 +201,5 @@ def _columns(x: FloatArray) -> Columns:
 
 
 def _real(rows: int) -> Iterator[DataSet]:
-    known = dict(data_sets.REAL)
-    try:
-        data_sets.REAL.update(REAL)
-        for name in REAL:
-            found = data_sets.load(name)
-            if found is not None:
-                known_y = ~np.isnan(found.y)
-                columns = {name: column[known_y] for name, column in found.columns.items()}
-                yield DataSet(name, columns, found.y[known_y]).head(rows)
-    finally:
-        data_sets.REAL.clear()
-        data_sets.REAL.update(known)
+    for data in filter(None, map(data_sets.load, REAL)):
+        yield data.head(rows)

@@ -8,6 +8,7 @@ from sapwood.classify.leaves import Merit
 from sapwood.ensemble.adaptive import AdaptiveTreeRegressor
 from sapwood.ensemble.forest import ForestRegressor
 from sapwood.regressor import Regressor
+from sapwood.tree.bounds import SplitBoundName
 from sapwood.tree.regressor import HoeffdingTreeRegressor
 from sapwood.tree.settings import Leaf, Track
 from sapwood.validation import Label
@@ -46,9 +47,9 @@ class HoeffdingTreeClassifier(Classifier):
         If given, leaves split as those of VFDT: when the reduction of Gini's impurity or of the
         entropy by one feature is ahead of that by any other by Hoeffding's bound. For leaves
         without linear models.
-    delta, tau, min_share, max_depth, track, categorical, no_splits
-        As of `HoeffdingTreeRegressor`. With three classes and more, `delta` and `tau` have no
-        effect: a split needs evidence that it separates classes, which depends on how many classes
+    delta, tau, min_share, max_depth, split_bound, track, categorical, no_splits
+        As of `HoeffdingTreeRegressor`. With three classes and more, `delta`, `tau` and `split_bound`
+        have no effect: a split needs evidence that it separates classes, which depends on how many classes
         there are, but not that it is better than those of all other features.
     max_bytes : int, optional
         The memory limit of the classifier.
@@ -102,6 +103,7 @@ class HoeffdingTreeClassifier(Classifier):
         min_share: float = 0.02,
         max_depth: int | None = None,
         leaf: TreeLeaf = "adaptive",
+        split_bound: SplitBoundName = "hoeffding",
         merit: Merit | None = None,
         track: Track = "auto",
         max_bytes: int | None = None,
@@ -120,7 +122,7 @@ class AdaptiveTreeClassifier(Classifier):
     ----------
     threads : int, optional
         The number of threads that learn a batch.
-    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes
+    grace_period, delta, tau, min_share, max_depth, leaf, split_bound, track, max_bytes
         As of `HoeffdingTreeClassifier`.
     categorical, no_splits, class_weight, cost
         As of `HoeffdingTreeClassifier`.
@@ -151,6 +153,7 @@ class AdaptiveTreeClassifier(Classifier):
         min_share: float = 0.02,
         max_depth: int | None = None,
         leaf: ClassLeaf = "adaptive",
+        split_bound: SplitBoundName = "hoeffding",
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),
@@ -172,7 +175,7 @@ class ForestClassifier(Classifier):
         The seed of the random weights.
     threads : int, optional
         The number of threads that learn a batch.
-    grace_period, delta, tau, min_share, max_depth, leaf, track, max_bytes
+    grace_period, delta, tau, min_share, max_depth, leaf, split_bound, track, max_bytes
         As of `HoeffdingTreeClassifier`.
     categorical, no_splits, class_weight, cost
         As of `HoeffdingTreeClassifier`.
@@ -206,6 +209,7 @@ class ForestClassifier(Classifier):
         min_share: float = 0.02,
         max_depth: int | None = None,
         leaf: ClassLeaf = "adaptive",
+        split_bound: SplitBoundName = "hoeffding",
         track: Track = "auto",
         max_bytes: int | None = None,
         categorical: Iterable[Label] = (),

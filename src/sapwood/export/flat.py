@@ -199,11 +199,6 @@ class FlatTree:
 def flatten(model: Readable) -> FlatTree:
     """Return a tree as flat arrays, as it is at this moment.
 
-    Parameters
-    ----------
-    model : HoeffdingTreeRegressor, or what holds one
-        The tree.
-
     Examples
     --------
     >>> from sapwood import HoeffdingTreeRegressor

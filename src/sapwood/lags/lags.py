@@ -331,7 +331,7 @@ class Lags:
             raise ValueError(f"y = {validation.shown(y)}: one is expected for each of {self._told}")
         _, values = targets.fitting(read, self._target, True, "Lags")
         return [
-            finite(value, targets.told(name), None)
+            finite(value, targets.target_name(name), None)
             for name, value in zip(self._target, values[0].tolist(), strict=True)
         ]
 
@@ -509,7 +509,7 @@ class Lags:
             raise ValueError(f"y is one column: one is expected for each of {self._told}")
         _, values = targets.fitting(read, self._target, True, "Lags")
         for place, name in enumerate(self._target):
-            all_finite(values[:, place], targets.told(name))
+            all_finite(values[:, place], targets.target_name(name))
         return values
 
     def _check_names(self, names: Iterable[Any]) -> None:

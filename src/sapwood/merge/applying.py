@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sapwood.merge import _delta, last_layer
+from sapwood.merge import _delta, correction_layer
 from sapwood.merge.alignment import aligned, united
 from sapwood.merge.checking import check_fits
 from sapwood.merge.column_facts import take_facts
@@ -66,7 +66,7 @@ def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
         SchemaMigration(tree._features, known, [relay]).commit_now()
     try:
         check_fits(arrays, kernel)
-        last_layer.check_fits(arrays["layer"], kernel)
+        correction_layer.check_fits(arrays["layer"], kernel)
     except ValueError as error:
         raise MergeError(f"the delta is of another tree: {error}") from None
     if not delta.rows:
@@ -76,7 +76,7 @@ def take_in(tree: HoeffdingTreeRegressor, delta: Delta) -> None:
     _delta.apply(kernel, *(arrays[name] for name in names))
     _add_levels(kernel.level_table[: len(arrays["levels"])], arrays["levels"])
     add_labels(kernel, features, arrays["label_sums"], stream["weight"] / stream["rows"])
-    last_layer.set_layer(kernel, arrays["layer"])
+    correction_layer.set_layer(kernel, arrays["layer"])
     kernel.set_stream(**stream)
     take_facts(kernel, arrays["facts"])
     _delta.grow(kernel)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.merge import _delta, last_layer
+from sapwood.merge import _delta, correction_layer
 from sapwood.merge.alignment import aligned, united
 from sapwood.merge.checking import check_arrays
 from sapwood.merge.column_facts import joined_facts
@@ -129,7 +129,7 @@ class Delta:
             "label_sums": one["label_sums"] + two["label_sums"],
             "facts": joined_facts(one["facts"], two["facts"]),
             "stream": _joined_streams(one["stream"], two["stream"]),
-            "layer": last_layer.latest(
+            "layer": correction_layer.latest(
                 (_last_shard(self), one["layer"]), (_last_shard(other), two["layer"])
             ),
             "scores": joined_scores(one["scores"], two["scores"]),
@@ -208,7 +208,7 @@ def _checked_header(
 def _checked_arrays(header: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Array]:
     check(arrays.keys() == set(ARRAYS), f"its arrays are not {', '.join(ARRAYS)}")
     check_arrays(arrays, header["features"])
-    last_layer.check_layer(arrays["layer"])
+    correction_layer.check_layer(arrays["layer"])
     return arrays
 
 

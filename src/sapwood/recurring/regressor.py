@@ -62,7 +62,7 @@ class RecurringRegressor(OneTargetStage):
     >>> rng = np.random.default_rng(1)
     >>> a, b = rng.random((2, 6_000))
     >>> is_first = np.arange(6_000) // 2_000 != 1
-    >>> y = np.where(is_first, 9 * a, 9 - 9 * a * b) + rng.normal(0, 0.1, 6_000)
+    >>> y = 9 * b * np.where(is_first, np.sin(6 * a), np.cos(9 * a)) + rng.normal(0, 0.1, 6_000)
     >>> model = sapwood.RecurringRegressor(sapwood.HoeffdingTreeRegressor())
     >>> model.learn_many({"a": a, "b": b}, y)
     >>> [event["event"] for event in model.events]

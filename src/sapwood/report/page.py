@@ -188,12 +188,8 @@ def _target_parts(evaluation: Evaluation, model: Any) -> dict[str, str | None]:
 def whole_page(kind: str, headline: str, words: str, links: str, main: str) -> str:
     """Return a page of parts.
 
-    Parameters
-    ----------
-    kind : str
-        What the page is of.
-    headline, words, links, main : str
-        Its title, what stands below, the links to its parts, and the parts, as pieces of a page.
+    - `headline`, `words`, `links`, `main`: its title, what stands below, the links to its parts,
+      and the parts, as pieces of a page.
     """
     css, script = _file("page.css"), _file("page.js")
     # Nothing is fetched, and no script runs but this one.

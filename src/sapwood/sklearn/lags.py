@@ -1,16 +1,15 @@
 """Lags in scikit-learn's pipelines."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from sapwood.adapter_parameters import AdapterParameters
 from sapwood.lags import Lags as Past
-from sapwood.lags.lags import MOST_SERIES, TOLERANCE
-from sapwood.lags.spans import Spans
 from sapwood.rows import frames
 from sapwood.sklearn.checked_input import CheckedInput
 from sapwood.validation import Label
@@ -18,7 +17,7 @@ from sapwood.validation import Label
 __all__ = ["Lags"]
 
 
-class Lags(TransformerMixin, CheckedInput):
+class Lags(AdapterParameters, TransformerMixin, CheckedInput):
     """`sapwood.lags.Lags` as a transformer of scikit-learn, with the same parameters.
 
     The order of rows matters: rows that are transformed after `fit` follow the rows of `fit`, and
@@ -50,30 +49,8 @@ class Lags(TransformerMixin, CheckedInput):
 
     past_: Past
 
-    def __init__(
-        self,
-        lags: Spans = (1,),
-        means: Spans = (),
-        *,
-        lags_of: Mapping[Label, Spans] | None = None,
-        means_of: Mapping[Label, Spans] | None = None,
-        by: Label | Sequence[Label] = (),
-        target: str = "y",
-        max_series: int = MOST_SERIES,
-        time: Label | None = None,
-        tolerance: str = TOLERANCE,
-        horizon: int | str | None = None,
-    ) -> None:
-        self.lags = lags
-        self.means = means
-        self.lags_of = lags_of
-        self.means_of = means_of
-        self.by = by
-        self.target = target
-        self.max_series = max_series
-        self.time = time
-        self.tolerance = tolerance
-        self.horizon = horizon
+    _model_class: ClassVar[type[Any]] = Past
+    _own_parameters: ClassVar[dict[str, Any]] = {"lags": (1,)}
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Start over, and remember rows.
@@ -129,7 +106,7 @@ class Lags(TransformerMixin, CheckedInput):
             raise ValueError(
                 "requires y to be passed, but the target y is None: lags are taken of it"
             )
-        past = Past(**self.get_params()) if first else self.past_
+        past = self._new_model() if first else self.past_
         X, y = self._checked(X, first, y)
         plan = past.plan(X, column_or_1d(y, warn=True))
         joined = _joined(X, plan.features, past.features)

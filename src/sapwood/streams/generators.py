@@ -44,16 +44,10 @@ QUARTERS = {"gra": (2, 3), "gsg": (2, 3), "lea": (1, 2, 3)}  # of the rows, wher
 class GeneratorStream(Stream):
     """A stream that is computed.
 
-    Parameters
-    ----------
-    name, features, target, size, length, declared
-        As of every `Stream`; `size` and `length` are the rows, None if they never end.
-    seed : int
-        The same rows for the same seed.
-    parameters : mapping
-        What else the rows depend on.
-    make : callable
-        Returns the columns and targets of a block, given the seed and the number of the block.
+    - `name`, `features`, `target`, `size`, `length`, `declared`: as of every `Stream`; `size` and
+      `length` are the rows, None if they never end.
+    - `make`: returns the columns and targets of a block, given the seed and the number of the
+      block.
     """
 
     seed: int

@@ -376,18 +376,20 @@ class Stream(ABC):
 
 
 class DerivedStream(Stream):
-    """A stream that changes what another one yields.
+    """A stream that changes what another one yields, and is as that in all else."""
 
-    Parameters
-    ----------
-    stream : Stream
-        The other one.
-    **changed
-        The parameters in which they differ.
-    """
-
-    def __init__(self, stream: Stream, **changed: Any) -> None:
-        self.unit = stream.unit  # type: ignore[misc]
+    def __init__(self, stream: Stream, *, unit: Unit | None = None, **changed: Any) -> None:
+        self.unit = unit or stream.unit  # type: ignore[misc]
         own = {each.name: getattr(stream, each.name) for each in fields(Stream)}
         super().__init__(**{**own, **changed})
         self._stream = stream
+
+    @property
+    def clock(self) -> Label | None:
+        """That of the other stream."""
+        return self._stream.clock
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the other stream."""
+        return self._stream.fingerprint

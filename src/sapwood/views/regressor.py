@@ -273,13 +273,7 @@ class MultiViewRegressor(OneTargetStage):
 
     @classmethod
     def from_state(cls, state: State, format: int) -> Self:
-        """Restore what `to_state` returned; nothing of it is trusted.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is anything wrong with it.
-        """
+        """Restore what `to_state` returned; nothing of it is trusted."""
         header, arrays = state
         if header.keys() != {"without", "crosses"}:
             raise ValueError("its header has other entries than it should")
