@@ -140,8 +140,8 @@ class LaggedClassifier(ClassRowMethods, LaggedModel):
     Notes
     -----
     Ids, delayed labels and the order of rows are as of `sapwood.lags.LaggedModel`: a row that is
-    predicted with an id becomes past at once, any other row when it is learned. A row without a
-    label becomes past too, with an unknown label.
+    predicted with an id is added to the earlier rows immediately, any other row when it is learned.
+    A row without a label is added too, with an unknown label.
 
     Examples
     --------
