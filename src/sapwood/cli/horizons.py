@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from sapwood.cli.failure import Terminal, UsageError
-from sapwood.cli.values import spans
-from sapwood.durations import in_words, seconds_of_duration
+from sapwood.cli.values import size_of, spans
+from sapwood.durations import in_words
 from sapwood.formatting import number, r_squared
 from sapwood.lags import LaggedModel, Lags
 from sapwood.lags.auto import FIRST_ROWS, Proposal, propose
@@ -53,11 +53,7 @@ def horizons_of(text: str | None) -> list[int | str]:
     found = spans(text, "--horizon")
     if not found or any(type(each) is not type(found[0]) for each in found):
         raise UsageError(f"--horizon {text}: rows (24) or durations (1h,24h) are expected")
-    return sorted(found, key=_amount)
-
-
-def _amount(span: int | str) -> float:
-    return float(seconds_of_duration(span) or 0.0) if isinstance(span, str) else float(span)
+    return sorted(found, key=size_of)
 
 
 def not_known_ahead(
@@ -65,16 +61,7 @@ def not_known_ahead(
 ) -> list[str]:
     """Return the columns that are left out, as their values are not known at the horizon.
 
-    Parameters
-    ----------
-    stream : Stream
-        With all columns.
-    known : str
-        What was typed: all, none, or names.
-    horizon : str, optional
-        What was typed; without a horizon, all columns are known.
-    by : sequence of str
-        The columns that identify series.
+    - `horizon`: what was typed; without a horizon, all columns are known.
     """
     if known == ALL:
         return []
@@ -91,17 +78,7 @@ def not_known_ahead(
 
 @dataclass(frozen=True)
 class Ahead:
-    """How far ahead a run predicts.
-
-    Parameters
-    ----------
-    horizon : int or str, optional
-        Rows, or a duration.
-    season : int or str, optional
-        That of the seasonal naive forecast.
-    proposal : Proposal, optional
-        Lags that were found in the first rows.
-    """
+    """How far ahead a run predicts."""
 
     horizon: int | str | None = None
     season: int | str | None = None
@@ -151,7 +128,7 @@ class Ahead:
         """How late labels are; None if each is there before the next row."""
         if self.horizon is None:
             return None
-        return self.horizon - 1 or None if isinstance(self.horizon, int) else _amount(self.horizon)
+        return self.horizon - 1 or None if isinstance(self.horizon, int) else size_of(self.horizon)
 
     def lag_options(self, learning: Any) -> Any:
         """Return options whose lags are those that were proposed, with `--lags auto`."""
@@ -232,7 +209,7 @@ def _proposed(stream: Stream, horizon: int | str | None, by: Sequence[str]) -> P
     return propose(
         np.concatenate(labels),
         np.concatenate(times) if clocked else None,
-        0.0 if horizon is None else _amount(horizon),
+        0.0 if horizon is None else size_of(horizon),
         np.concatenate(series) if by else None,
     )
 
@@ -409,4 +386,4 @@ def _score(value: float | None) -> str:
 def _in_words(horizon: int | str) -> str:
     if isinstance(horizon, int):
         return f"{horizon:,} row{'' if horizon == 1 else 's'}"
-    return in_words(_amount(horizon))
+    return in_words(size_of(horizon))

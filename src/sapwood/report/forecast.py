@@ -11,7 +11,7 @@ from sapwood.lags.forecasting import next_rows
 from sapwood.lags.model import LaggedModel
 from sapwood.plot.style import BLUE, label_axes, looks_of
 from sapwood.report.charts import chart
-from sapwood.report.html import Column, measured, table, text
+from sapwood.report.html import Words, measured, table, text
 
 __all__ = ["render_decomposition", "render_forecast"]
 
@@ -98,7 +98,7 @@ def render_decomposition(found: Decomposition | None) -> str | None:
         [text(name), *map(measured, map(float, (np.abs(own).mean(), own.min(), own.max())))]
         for name, own in found.parts.items()
     ]
-    heads = (Column("columns", False), *map(Column, ("mean absolute", "least", "largest")))
+    heads = (Words("columns"), "mean absolute", "least", "largest")
     looks = looks_of(list(found.parts))
     charts = []
     for part in ("hour", "weekday", "day"):

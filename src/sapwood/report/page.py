@@ -76,7 +76,7 @@ def write_report(
     horizons: Sequence[Mapping[str, Any]] = (),
     decomposition: Decomposition | None = None,
 ) -> None:
-    """Write the report of an evaluation: one HTML file that needs nothing else.
+    """Write the report of an evaluation as one self-contained HTML file.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def render(
     horizons: Sequence[Mapping[str, Any]] = (),
     decomposition: Decomposition | None = None,
 ) -> str:
-    """Return what `write_report` would write; the same for the same arguments.
+    """Return the HTML that `write_report` writes, without writing a file.
 
     Parameters
     ----------
@@ -204,12 +204,8 @@ def _target_parts(evaluation: Evaluation, model: Any) -> dict[str, str | None]:
 def whole_page(kind: str, headline: str, words: str, links: str, main: str) -> str:
     """Return a page of parts.
 
-    Parameters
-    ----------
-    kind : str
-        What the page is of.
-    headline, words, links, main : str
-        Its title, what stands below, the links to its parts, and the parts, as pieces of a page.
+    - `headline`, `words`, `links`, `main`: its title, what stands below, the links to its parts,
+      and the parts, as pieces of a page.
     """
     css, script = _file("page.css"), _file("page.js")
     # Nothing is fetched, and no script runs but this one.
