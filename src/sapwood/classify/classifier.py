@@ -57,7 +57,7 @@ class Classifier(LearningClassifier):
 
     @property
     def rows_unlabelled(self) -> int:
-        """How many rows without a label there were; nothing was learned of them."""
+        """The number of rows without a label. They are counted, but not learned."""
         return self._held.unlabelled
 
     @property
@@ -79,7 +79,7 @@ class Classifier(LearningClassifier):
     features = passed_on("The names of the features, in the order of their first appearance.")
     feature_kinds = passed_on('What each feature is: "number", "category", …; as of a regressor.')
     feature_importances = passed_on("The share of each feature in what the model explains.")
-    n_leaves = passed_on("How many leaves the model has.")
+    n_leaves = passed_on("The number of leaves of the model.")
     summary = passed_on("The trees in a few numbers; `print` it to read it.")
     draw = passed_on("Return the tree as an SVG picture, as of a regressor.")
 
@@ -205,7 +205,7 @@ class Classifier(LearningClassifier):
         return self.model.anomaly_score_many(X)
 
     def to_rules(self) -> "RuleSet":
-        """Return one rule for each leaf, those of most rows first; `print` them to read them.
+        """Return one rule for each leaf, ordered by the number of rows; `print` shows them.
 
         A rule has the share of each class in its leaf. Of a forest they are the rules of the member
         that has the smallest error of late.
@@ -254,7 +254,7 @@ class Classifier(LearningClassifier):
         return f"<{self.kind}({arguments}): {size}, {int(self.rows_learned or 0)} rows learned>"
 
     def merge(self, other: "Classifier") -> "Classifier":
-        """Return a forest of this classifier's trees and those of one that has learned other rows.
+        """Return a forest with the trees of two classifiers that have learned different rows.
 
         All trees go on learning; they weigh by the rows that each has learned until labels decide.
         The error-correction layer is reset, and predictions that wait for labels are dropped. Both
@@ -263,8 +263,8 @@ class Classifier(LearningClassifier):
         Parameters
         ----------
         other : HoeffdingTreeClassifier or ForestClassifier
-            With the same parameters. It may know other classes; two classes have to be in the
-            same order in both models.
+            A classifier with the same parameters. It may know other classes. If both models know
+            the same two classes, their order must be the same.
 
         Returns
         -------

@@ -89,7 +89,7 @@ class ClassLags(Lags):
         return row
 
     def plan(self, X: Any, y: Any = None) -> LaggedRows:
-        """Return rows with their lags, and let them become past only when `push` is called."""
+        """Return rows with their lags, and a plan that adds the rows when `push` is called."""
         values, texts = None, self._texts
         if y is not None:
             y = label_values(y)
@@ -127,15 +127,15 @@ class _NotOffered:
 
 
 class LaggedClassifier(ClassRowMethods, LaggedModel):
-    """A classifier whose rows get their lags, which are remembered and saved along with it.
+    """A classifier with lag features, which are computed, stored and saved with it.
 
     Parameters
     ----------
     model : HoeffdingTreeClassifier, AdaptiveTreeClassifier or ForestClassifier
         It learns rows that have lags.
     lags : Lags
-        What is known of earlier rows; it is copied. Lags of the target are categories: the labels
-        of earlier rows, as text. Lags and means of other columns are numbers.
+        The lag features; the object is copied. Lags of the target are categories: the labels of
+        earlier rows, as text. Lags and means of other columns are numbers.
 
     Notes
     -----

@@ -25,7 +25,7 @@ def _given(names: dict[str, Any]) -> dict[str, Any]:
 
 
 class HoeffdingTreeClassifier(Classifier):
-    """A Hoeffding tree for classes, with linear models in its leaves.
+    """A Hoeffding tree for classification, with linear models in its leaves.
 
     Each class is a target that is 1 in its rows and 0 in all others (two classes are one target),
     and a multi-target tree predicts them: a split reduces the Gini impurity of classes. Predictions
@@ -52,7 +52,7 @@ class HoeffdingTreeClassifier(Classifier):
         have no effect: a split needs evidence that it separates classes, which depends on how many classes
         there are, but not that it is better than those of all other features.
     max_bytes : int, optional
-        What the classifier may occupy.
+        The memory limit of the classifier.
     class_weight : "balanced" or dict, optional
         How much rows of each class count: a dict of labels and factors (1 for a label that it does
         not name), or "balanced", N / (K n) for a row of a class of weight n among K classes and
@@ -116,12 +116,12 @@ class HoeffdingTreeClassifier(Classifier):
 
 
 class AdaptiveTreeClassifier(Classifier):
-    """A Hoeffding tree for classes that is replaced when a newer one is better.
+    """A Hoeffding tree for classification that adapts to concept drift.
 
     Parameters
     ----------
     threads : int, optional
-        How many threads learn at the same time.
+        The number of threads that learn a batch.
     grace_period, delta, tau, min_share, max_depth, leaf, split_bound, track, max_bytes
         As of `HoeffdingTreeClassifier`.
     categorical, no_splits, class_weight, cost
@@ -165,16 +165,16 @@ class AdaptiveTreeClassifier(Classifier):
 
 
 class ForestClassifier(Classifier):
-    """A forest for classes: trees of random weights, combined by what they proved to be worth.
+    """A forest for classification: randomly weighted trees, combined by their errors.
 
     Parameters
     ----------
     members : int
-        How many trees predict.
+        The number of members.
     seed : int
-        Of the random weights.
+        The seed of the random weights.
     threads : int, optional
-        How many threads learn at the same time.
+        The number of threads that learn a batch.
     grace_period, delta, tau, min_share, max_depth, leaf, split_bound, track, max_bytes
         As of `HoeffdingTreeClassifier`.
     categorical, no_splits, class_weight, cost
