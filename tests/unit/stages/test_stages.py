@@ -277,10 +277,12 @@ def test_a_batch_keeps_the_predictions_of_ids_that_wait(stage, kind):
 @pytest.mark.parametrize(
     ("way", "step"),
     [
-        ("learn_one", 1),
-        ("learn_many", 7),
-        ("delayed", 1),
+        ("learn_one", 2),
+        ("learn_many", 11),
+        ("delayed", 3),
         ("delayed_many", 13),
+        pytest.param("learn_one", 1, marks=pytest.mark.long),
+        pytest.param("delayed", 1, marks=pytest.mark.long),
         pytest.param("learn_many", 1, marks=pytest.mark.long),
         pytest.param("delayed_many", 1, marks=pytest.mark.long),
     ],
