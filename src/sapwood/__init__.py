@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         TEBSTObserver,
     )
     from sapwood.recurring import RecurringRegressor
+    from sapwood.screening import ScreenedRegressor
     from sapwood.sparse import SparseRegressor
     from sapwood.storage.container import ModelFileError
     from sapwood.transform import TransformedRegressor
@@ -58,6 +59,7 @@ __all__ = [
     "Observer",
     "QuantizerObserver",
     "RecurringRegressor",
+    "ScreenedRegressor",
     "SparseRegressor",
     "Split",
     "TEBSTObserver",
@@ -81,6 +83,7 @@ _PLACES = {
     "MonitoredRegressor": "sapwood.drift.regressor",
     "MultiViewRegressor": "sapwood.views",
     "RecurringRegressor": "sapwood.recurring",
+    "ScreenedRegressor": "sapwood.screening",
     "SparseRegressor": "sapwood.sparse",
     "TransformedRegressor": "sapwood.transform",
     "load": "sapwood.model",
@@ -97,6 +100,7 @@ _MODULES = (
     "plot",
     "recurring",
     "report",
+    "screening",
     "sparse",
     "streams",
     "transform",

@@ -54,6 +54,7 @@ KINDS = {
     "LossRegressor": "sapwood.loss.regressor",
     "MultiViewRegressor": "sapwood.views.regressor",
     "RecurringRegressor": "sapwood.recurring.regressor",
+    "ScreenedRegressor": "sapwood.screening.regressor",
     "SparseRegressor": "sapwood.sparse.regressor",
     "TransformedRegressor": "sapwood.transform.regressor",
     "NaiveStack": "sapwood.lags.naive_stack",

@@ -178,6 +178,7 @@ KINDS = {
     "views": lambda: learned(
         sapwood.MultiViewRegressor(tree(), without=["a"], crosses=[("a", "few")])
     ),
+    "screened": lambda: learned(sapwood.ScreenedRegressor(tree(), features=1)),
     "recurring": lambda: learned(sapwood.RecurringRegressor(tree(), pool=2)),
     "recurring, in a trial": recurring,
     "classes, two": lambda: classified(sapwood.HoeffdingTreeClassifier(grace_period=50), 2),

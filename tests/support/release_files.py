@@ -41,6 +41,7 @@ def models():
         "sparse": (sapwood.SparseRegressor(tree()), rows_of),
         "loss": (sapwood.LossRegressor(tree(), "huber"), rows_of),
         "recurring": (sapwood.RecurringRegressor(tree()), rows_of),
+        "screened": (sapwood.ScreenedRegressor(tree(), features=1), rows_of),
         "views": (sapwood.MultiViewRegressor(tree(), without=["b"]), rows_of),
         "corrected": (sapwood.CorrectedRegressor(tree(track=None)), rows_of),
         "monitored": (sapwood.MonitoredRegressor(tree()), rows_of),

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import validation
-from sapwood.corrector._layer import LAYER_DOUBLES, SAYING_DOUBLES, LastLayer
+from sapwood.corrector._layer import CORRECTED_DOUBLES, LAYER_DOUBLES, ErrorCorrectionLayer
 from sapwood.corrector.checking import check_layer_of
 from sapwood.stages.scored import LabelledBatch, ScoredStage
 from sapwood.validation import Label
@@ -14,7 +14,7 @@ from sapwood.validation import Label
 __all__ = ["CorrectedRegressor"]
 
 FloatArray = NDArray[np.float64]
-Layers = tuple[LastLayer, ...]
+Layers = tuple[ErrorCorrectionLayer, ...]
 
 LAYERS, ROWS = "layers", "layer_rows"
 
@@ -54,13 +54,13 @@ class CorrectedRegressor(ScoredStage):
 
     kind: ClassVar[str] = "CorrectedRegressor"
     format: ClassVar[int] = 1
-    _note: ClassVar[int] = SAYING_DOUBLES
+    _note: ClassVar[int] = CORRECTED_DOUBLES
 
     def _fresh(self, names: tuple[Label, ...]) -> Layers:
-        return tuple(LastLayer() for _ in range(max(1, len(names))))
+        return tuple(ErrorCorrectionLayer() for _ in range(max(1, len(names))))
 
     def _issued(self, own: Layers, members: FloatArray) -> tuple[FloatArray, FloatArray]:
-        parts = [layer.say(members[:, place].copy()) for place, layer in enumerate(own)]
+        parts = [layer.predict(members[:, place].copy()) for place, layer in enumerate(own)]
         if len(parts) == 1:
             return parts[0][0][:, np.newaxis], parts[0][1]
         issued, notes = zip(*parts, strict=True)
@@ -71,8 +71,8 @@ class CorrectedRegressor(ScoredStage):
         for place, layer in enumerate(layers):
             notes = None
             if batch.notes is not None:
-                start = place * SAYING_DOUBLES
-                notes = np.ascontiguousarray(batch.notes[:, start : start + SAYING_DOUBLES])
+                start = place * CORRECTED_DOUBLES
+                notes = np.ascontiguousarray(batch.notes[:, start : start + CORRECTED_DOUBLES])
             columns = batch.members[:, place].copy(), batch.y[:, place].copy()
             w = np.ascontiguousarray(batch.w)
             issued[:, place] = layer.learn(*columns, notes, w, at_once=batch.at_once)
@@ -112,4 +112,6 @@ class CorrectedRegressor(ScoredStage):
         for layer, own in zip(layers, rows.tolist(), strict=True):
             validation.whole(int(own) if own == own // 1 else -1, ROWS, 0, labels)
             check_layer_of(layer, own)
-        return tuple(LastLayer(*each) for each in zip(layers, rows.tolist(), strict=True))
+        return tuple(
+            ErrorCorrectionLayer(*each) for each in zip(layers, rows.tolist(), strict=True)
+        )

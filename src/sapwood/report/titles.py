@@ -35,6 +35,7 @@ STAGES = {
     "RecurringRegressor": "retired models",
     "MultiViewRegressor": "several views",
     "SparseRegressor": "sparse rows",
+    "ScreenedRegressor": "screened features",
     "LossRegressor": "another loss",
     "CorrectedRegressor": "error correction",
     "IntervalRegressor": "prediction intervals",

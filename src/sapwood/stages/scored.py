@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import validation
-from sapwood.corrector._pending import Notes, key_of_row
+from sapwood.corrector._pending import PendingPredictions, key_of_row
 from sapwood.corrector.pending_state import PENDING, pending_arrays, restore_pending
 from sapwood.corrector.tokens import EMPTY, RowTokens, tokens_of_rows
 from sapwood.hybrid import _stack
@@ -69,7 +69,7 @@ class Held(NamedTuple):
 
     targets: int
     labels: int  # how many are known
-    pending: Notes
+    pending: PendingPredictions
     own: Any
 
 
@@ -106,7 +106,9 @@ class ScoredStage(OfferedIntervals):
     def _begun(self) -> Held:
         names = self._names()
         count = max(1, len(names))
-        return Held(count, 0, Notes(1 + count * self._note, MOST_PENDING), self._fresh(names))
+        return Held(
+            count, 0, PendingPredictions(1 + count * self._note, MOST_PENDING), self._fresh(names)
+        )
 
     @property
     def model(self) -> Any:
@@ -164,7 +166,7 @@ class ScoredStage(OfferedIntervals):
     def _keep(self, keys: Any, notes: FloatArray) -> None:
         records = np.empty((len(notes), self._held.pending.width))
         records[:, 0], records[:, 1:] = self._held.labels, notes
-        self._held.pending.leave_keys(np.ascontiguousarray(keys), records)
+        self._held.pending.put_keys(np.ascontiguousarray(keys), records)
 
     def _place_many(
         self, X: Any, keys: Any = None, record: bool = True

@@ -5,7 +5,7 @@ import pytest
 
 import sapwood
 from sapwood import CorrectedRegressor, HoeffdingTreeRegressor, TransformedRegressor
-from sapwood.corrector._layer import LastLayer
+from sapwood.corrector._layer import ErrorCorrectionLayer
 from sapwood.evaluate import prequential
 from sapwood.model import from_bytes
 
@@ -56,7 +56,7 @@ def test_it_is_the_layer_on_the_predictions_of_the_model(make):
         for place, (x, label) in enumerate(zip(rows_of(X), y.tolist(), strict=True)):
             members[place] = alone.predict_one(x)
             alone.learn_one(x, label)
-    expected = LastLayer().predict_learn(members, y)
+    expected = ErrorCorrectionLayer().predict_learn(members, y)
     found = model.predict_learn_many(X, y)
     assert found.tolist() == expected.tolist()
     after = np.arange(1_500, 2_500)
@@ -76,11 +76,11 @@ def test_it_equals_the_layer_of_a_tree_whose_leaves_do_not_depend_on_it():
 def test_delayed_labels_find_the_issued_prediction(ids):
     X, y = shifted(600)
     rows, late = rows_of(X), 7
-    model, layer, alone = CorrectedRegressor(bare()), LastLayer(), bare()
+    model, layer, alone = CorrectedRegressor(bare()), ErrorCorrectionLayer(), bare()
     notes, found, expected = [], [], []
     for number, x in enumerate(rows):
         found.append(model.predict_one(x, **({"id": number} if ids else {})))
-        issued, note = layer.say(np.array([alone.predict_one(x)]))
+        issued, note = layer.predict(np.array([alone.predict_one(x)]))
         expected.append(issued[0])
         notes.append(note)
         if number >= late:
@@ -97,13 +97,13 @@ def test_rows_that_were_never_predicted_do_not_change_the_weights():
     X, y = shifted(1_000)
     model = CorrectedRegressor(bare())
     model.learn_many(X, y)
-    theta = LastLayer().state
+    theta = ErrorCorrectionLayer().state
     assert model._held.own[0].rows == 1_000
     asked = CorrectedRegressor(bare())
     asked.predict_learn_many(X, y)
     assert asked._held.own[0].state.sum() != model._held.own[0].state.sum() != theta.sum()
     members = bare().predict_learn_many(X, y)
-    layer = LastLayer()
+    layer = ErrorCorrectionLayer()
     layer.learn(members, y)
     assert layer.state.tolist() == model._held.own[0].state.tolist()
 
@@ -115,7 +115,7 @@ def test_targets_have_a_layer_each_and_may_be_missing():
     members = alone.predict_learn_many(X, labels)
     found = model.predict_learn_many(X, labels)
     for name, own in labels.items():
-        layer, before = LastLayer(), np.ascontiguousarray(members[name])
+        layer, before = ErrorCorrectionLayer(), np.ascontiguousarray(members[name])
         assert found[name].tolist() == layer.predict_learn(before, own).tolist()
         assert layer.rows == np.count_nonzero(~np.isnan(own))
     one = model.predict_one({"a": 0.5})

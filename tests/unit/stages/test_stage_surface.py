@@ -163,7 +163,7 @@ def corrected(outer, name, expected, y):
     if name in LEARNING:
         issued = layer.learn(members, np.array(y), at_once=name != "learn_telling")
     else:
-        issued = layer.say(members)[0]
+        issued = layer.predict(members)[0]
     issued = issued if isinstance(values, np.ndarray) else issued[0]
     return (issued, *expected[1:]) if isinstance(expected, tuple) else issued
 

@@ -119,7 +119,7 @@ def test_ids_find_predictions_in_any_order_and_by_batches(kind):
         for row, label, number in zip(shuffled, labels, numbers, strict=True):
             one.learn_one(row, label, id=number)
         many.learn_many(columns(shuffled), labels, ids=numbers)
-        assert one._kernel.notes.count == many._kernel.notes.count == 0
+        assert one._kernel.pending.count == many._kernel.pending.count == 0
     assert one.predict_one(rows[0]) == many.predict_one(rows[0])
 
 
@@ -298,7 +298,7 @@ def pending_of(model):
     """How many predictions wait in the model or stage itself."""
     if isinstance(model, ScoredStage):
         return model._held.pending.count
-    pending = model._bounds.pending if isinstance(model, Stage) else model._kernel.notes
+    pending = model._bounds.pending if isinstance(model, Stage) else model._kernel.pending
     return 0 if pending is None else pending.count  # None of a tree without a layer
 
 
@@ -306,11 +306,12 @@ def pending_of(model):
 @pytest.mark.parametrize(
     ("way", "step"),
     [
-        ("learn_one", 1),
-        ("learn_many", 7),
-        ("delayed", 1),
+        ("learn_one", 2),
+        ("learn_many", 11),
+        ("delayed", 3),
         ("delayed_many", 13),
         pytest.param("learn_one", 1, marks=pytest.mark.long),
+        pytest.param("delayed", 1, marks=pytest.mark.long),
         pytest.param("learn_many", 1, marks=pytest.mark.long),
         pytest.param("delayed_many", 1, marks=pytest.mark.long),
     ],
@@ -365,6 +366,7 @@ INNER = {
     "loss": lambda: sapwood.LossRegressor(HoeffdingTreeRegressor(), "poisson"),
     "views": lambda: sapwood.MultiViewRegressor(HoeffdingTreeRegressor(), without=["x"]),
     "recurring": lambda: sapwood.RecurringRegressor(HoeffdingTreeRegressor()),
+    "screened": lambda: sapwood.ScreenedRegressor(HoeffdingTreeRegressor(), features=1),
     "lags": lambda: LaggedModel(HoeffdingTreeRegressor(), Lags([1, 3])),
     "sparse": lambda: sapwood.SparseRegressor(HoeffdingTreeRegressor()),
     "hybrid": hybrid,
@@ -375,6 +377,7 @@ STEPS = {
     "loss": 61,
     "views": 61,
     "recurring": 61,
+    "screened": 61,
     "lags": 31,
     "sparse": 13,
     "hybrid": 499,
