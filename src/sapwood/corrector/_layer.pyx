@@ -71,8 +71,8 @@ def layer_parts():
 cdef class ErrorCorrectionLayer:
     """Correct the predictions of any model by earlier labels.
 
-    Predictions beyond `LARGEST`, as a model that diverges makes, are issued as they are, and nothing
-    is learned from their rows; nor from those whose label is missing.
+    Predictions that are not finite, or beyond `LARGEST`, are issued as they are. Nothing is learned
+    from their rows, nor from rows without a label.
 
     Parameters
     ----------
