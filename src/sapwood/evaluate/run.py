@@ -5,6 +5,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar
 
 from sapwood import validation
@@ -87,7 +88,7 @@ class Run:
             if chunk is None:
                 return
             self._inside_a_step = True
-            step = self._observed(lambda chunk=chunk: self._take(chunk))
+            step = self._observed(partial(self._take, chunk))
             self._inside_a_step = False
             yield step
             self._resume()
