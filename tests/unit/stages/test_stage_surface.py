@@ -60,7 +60,7 @@ CALLED = {"summary", "to_text", "to_rules", "to_frame", "draw"}
 PASSED_ON = {
     *("feature_importances", "overall_importances", "tree", "member", "replacements", "listen"),
     *("unit_changes", "prune", "region_parents", "no_splits", "targets", "attach", "corrector"),
-    *("alarms", "monitor"),
+    *("drift_events", "monitor"),
     *(
         "batch_name",
         "is_refitting",
@@ -146,7 +146,7 @@ def same(found, expected):
 def own_of(outer):
     """The names that a stage has whatever is inside."""
     if isinstance(outer, MonitoredRegressor):
-        return {"alarms", "monitor", "ignored"}
+        return {"drift_events", "monitor", "ignored"}
     if not isinstance(outer, IntervalRegressor):
         return set()
     own = {name for name in public(outer) if "interval" in name or "quantile" in name}
